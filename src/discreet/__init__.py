@@ -1,0 +1,55 @@
+"""discreet: how risky is this data, how can it be protected, and what may be released.
+
+The front door. Sub-packages and verbs are imported when they are first used, so that ``import discreet``
+stays quick.
+
+Examples
+--------
+>>> import discreet
+>>> data = discreet.datasets.adult(keys=["age", "sex"], sensitive="income")
+>>> discreet.risk.k_anonymity(data).value
+1
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from discreet._version import __version__
+
+if TYPE_CHECKING:
+    from discreet import datasets, engine, io, report, risk
+    from discreet.errors import DiscreetError, DiscreetWarning
+    from discreet.hierarchy import Hierarchy
+    from discreet.io import read, write
+    from discreet.microdata import Microdata
+    from discreet.policy import Policy
+    from discreet.workflow import assess, inspect
+
+_HOME = {
+    "Microdata": "discreet.microdata",
+    "Hierarchy": "discreet.hierarchy",
+    "Policy": "discreet.policy",
+    "DiscreetError": "discreet.errors",
+    "DiscreetWarning": "discreet.errors",
+    "read": "discreet.io",
+    "write": "discreet.io",
+    "assess": "discreet.workflow",
+    "inspect": "discreet.workflow",
+}
+_ROOMS = ("datasets", "engine", "io", "report", "risk")
+
+__all__ = ["__version__", *_HOME, *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"discreet.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'discreet' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,86 @@
+"""What goes wrong, said so that the reader can mend it.
+
+Every message names the column or parameter and the way out. Data values never appear in a message.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+
+class DiscreetError(Exception):
+    """Anything discreet refuses to do, with the reason and the way out."""
+
+
+class ColumnError(DiscreetError):
+    """A column that is not there, not of the right type, or in two roles."""
+
+
+class ParameterError(DiscreetError):
+    """A parameter that makes no sense, alone or with the others."""
+
+
+class InputError(DiscreetError):
+    """A file, database or frame that cannot be read or holds nothing."""
+
+
+class ExtraMissingError(DiscreetError):
+    """A feature whose optional dependency is not installed."""
+
+
+class DiscreetWarning(UserWarning):
+    """Something the user should know, though the work goes on."""
+
+
+def near_misses(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names closest to a mistyped one, ignoring case and separators.
+
+    Examples
+    --------
+    >>> near_misses("Marital_Status", ["age", "marital-status"])
+    ['marital-status']
+    """
+    folded = {_fold(column): column for column in known}
+    return [folded[match] for match in difflib.get_close_matches(_fold(name), folded, n=3, cutoff=0.6)]
+
+
+def unknown_name(name: str, known: Iterable[str], *, what: str = "column") -> str:
+    """Word the message for a name that does not exist, with the near misses or the whole list.
+
+    Examples
+    --------
+    >>> unknown_name("agee", ["age", "sex"])
+    "There is no column 'agee'. Did you mean 'age'?"
+    """
+    known = list(known)
+    close = near_misses(name, known)
+    if close:
+        return f"There is no {what} '{name}'. Did you mean {_listed(close, 'or')}?"
+    shown = _listed(known[:20], "and") if known else "none"
+    more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+    return f"There is no {what} '{name}'. There is: {shown}{more}."
+
+
+def load_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ExtraMissingError(
+            f"{purpose} needs the package '{module.split('.', maxsplit=1)[0]}', which is not installed. "
+            f"Install it with: pip install 'discreet[{extra}]'."
+        ) from error
+
+
+def _fold(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "").replace(".", "")
+
+
+def _listed(names: list[str], conjunction: str) -> str:
+    quoted = [f"'{name}'" for name in names]
+    if len(quoted) < 2:
+        return "".join(quoted)
+    return f"{', '.join(quoted[:-1])} {conjunction} {quoted[-1]}"

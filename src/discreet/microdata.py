@@ -1,0 +1,296 @@
+"""Microdata: a frame and the roles of its columns.
+
+The frame is whatever the user has (Polars, pandas, PyArrow, a DuckDB relation, a PySpark DataFrame); it is
+wrapped, never copied on entry. Roles are checked at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import narwhals as nw
+
+from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+
+Columns = str | Sequence[str] | None
+
+_MANY = ("keys", "sensitive", "identifiers", "strata", "location")
+_ONE = ("weight", "household", "person", "contributor", "employer", "time", "psu")
+ROLES = (*_MANY[:3], "weight", "household", *_MANY[3:], *_ONE[2:])
+_EXCLUSIVE = ("keys", "sensitive", "identifiers", "weight")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column plays which part.
+
+    ``keys``, ``sensitive``, ``identifiers`` and ``weight`` exclude one another: a column that an intruder
+    knows is a key, one they want to learn is sensitive. The others say how the file is built (households,
+    strata, places, time) and may also be keys.
+    """
+
+    keys: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+    weight: str | None = None
+    household: str | None = None
+    strata: tuple[str, ...] = ()
+    location: tuple[str, ...] = ()
+    person: str | None = None
+    contributor: str | None = None
+    employer: str | None = None
+    time: str | None = None
+    psu: str | None = None
+
+    @classmethod
+    def of(cls, **given: Columns) -> Roles:
+        """Make roles from what a user writes: a column name or a list of them.
+
+        Examples
+        --------
+        >>> Roles.of(keys="age", weight=["w"])
+        Roles(keys=('age',), sensitive=(), identifiers=(), weight='w', household=None, ...)
+        """
+        clean: dict[str, Any] = {}
+        for role, columns in given.items():
+            if role not in ROLES:
+                raise ParameterError(unknown_name(role, ROLES, what="role"))
+            names = _names(columns, role)
+            if role in _ONE and len(names) > 1:
+                raise ParameterError(f"The role '{role}' takes one column, not {len(names)}.")
+            if role in _ONE:
+                clean[role] = names[0] if names else None
+            else:
+                clean[role] = names
+        return cls(**clean)
+
+    def columns(self) -> tuple[str, ...]:
+        """All columns that have a role, once each."""
+        named = [column for role in ROLES for column in _names(getattr(self, role), role)]
+        return tuple(dict.fromkeys(named))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the roles that are taken, ready for JSON or TOML."""
+        taken = {role: getattr(self, role) for role in ROLES if getattr(self, role)}
+        return {role: list(value) if isinstance(value, tuple) else value for role, value in taken.items()}
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Refuse roles that name an unknown column or put one column in two exclusive roles."""
+        for role in ROLES:
+            for column in _names(getattr(self, role), role):
+                if column not in columns:
+                    raise ColumnError(f"{unknown_name(column, columns)} It was named under '{role}'.")
+        taken: dict[str, str] = {}
+        for role in _EXCLUSIVE:
+            for column in _names(getattr(self, role), role):
+                if taken.setdefault(column, role) != role:
+                    raise ColumnError(
+                        f"Column '{column}' is in two roles, '{taken[column]}' and '{role}'. "
+                        "Decide for one: a key is what an intruder may know, sensitive what must not be learned."
+                    )
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a file says about itself beyond its cells.
+
+    Attributes
+    ----------
+    source
+        Name of the file or table it came from, without its folder.
+    checksum
+        SHA-256 of the file, where there is one.
+    column_labels, value_labels
+        As SPSS, Stata and SAS keep them.
+    user_missing
+        Codes or ranges that the file declares as missing, by column.
+    formats
+        Display formats and measurement levels, by column, for writing back.
+    """
+
+    source: str | None = None
+    checksum: str | None = None
+    column_labels: Mapping[str, str] = field(default_factory=dict)
+    value_labels: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
+    user_missing: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+class Microdata:
+    """A frame of records and the roles of its columns; immutable.
+
+    Parameters
+    ----------
+    frame
+        Polars (eager or lazy), pandas, PyArrow, a DuckDB relation or a PySpark DataFrame.
+    keys
+        Quasi-identifiers: what an intruder may know about a person.
+    sensitive
+        What must not be learned about a person.
+    identifiers
+        Direct identifiers (name, social security number); never used as keys.
+    weight
+        Survey weight.
+    household, strata, location, person, contributor, employer, time, psu
+        How the file is built, where it applies.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m"], "pay": [1, 2, 3]})
+    >>> data = Microdata(people, keys=["sex"], sensitive="pay")
+    >>> data.roles.keys, data.columns
+    (('sex',), ('sex', 'pay'))
+    >>> Microdata(people, keys=["Sex"])
+    Traceback (most recent call last):
+    discreet.errors.ColumnError: There is no column 'Sex'. Did you mean 'sex'? It was named under 'keys'.
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        *,
+        keys: Columns = None,
+        sensitive: Columns = None,
+        identifiers: Columns = None,
+        weight: str | None = None,
+        household: str | None = None,
+        strata: Columns = None,
+        location: Columns = None,
+        person: str | None = None,
+        contributor: str | None = None,
+        employer: str | None = None,
+        time: str | None = None,
+        psu: str | None = None,
+        metadata: Metadata | None = None,
+    ) -> None:
+        if isinstance(frame, Microdata):
+            frame = frame.frame
+        wrapped = _wrapped(frame)
+        schema = dict(wrapped.collect_schema())
+        roles = Roles.of(
+            keys=keys,
+            sensitive=sensitive,
+            identifiers=identifiers,
+            weight=weight,
+            household=household,
+            strata=strata,
+            location=location,
+            person=person,
+            contributor=contributor,
+            employer=employer,
+            time=time,
+            psu=psu,
+        )
+        roles.check(tuple(schema))
+        if roles.weight and not schema[roles.weight].is_numeric():
+            raise ColumnError(
+                f"The weight column '{roles.weight}' is not numeric (it is {schema[roles.weight]}). "
+                "Convert it to numbers or name another column as weight."
+            )
+        self._wrapped = wrapped
+        self._schema = schema
+        self._roles = roles
+        self._metadata = metadata or Metadata()
+        self._memory: dict[Any, Any] = {}
+
+    @property
+    def frame(self) -> Any:
+        """The frame, of the kind that came in."""
+        return self._wrapped.to_native()
+
+    @property
+    def wrapped(self) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+        """The frame as Narwhals sees it."""
+        return self._wrapped
+
+    @property
+    def roles(self) -> Roles:
+        """The roles of the columns."""
+        return self._roles
+
+    @property
+    def metadata(self) -> Metadata:
+        """Labels, user-missing codes and origin, where the file had them."""
+        return self._metadata
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(self._schema)
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The Narwhals data type of every column."""
+        return dict(self._schema)
+
+    @property
+    def memory(self) -> dict[Any, Any]:
+        """Where the engine room keeps what it has computed for this (immutable) file."""
+        return self._memory
+
+    def with_roles(self, **roles: Columns) -> Microdata:
+        """Return the same frame with some roles changed; the others stay.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> data = Microdata(pl.DataFrame({"sex": ["f"], "age": [30]}), keys=["sex"])
+        >>> data.with_roles(keys=["sex", "age"]).roles.keys
+        ('sex', 'age')
+        """
+        changed = {name: getattr(Roles.of(**{name: columns}), name) for name, columns in roles.items()}
+        return Microdata(
+            self.frame, **_as_arguments(replace(self._roles, **changed)), metadata=self._metadata
+        )
+
+    def with_frame(self, frame: Any) -> Microdata:
+        """Return another frame with the same roles; roles whose column is gone are dropped."""
+        there = set(_wrapped(frame).collect_schema())
+        kept = {
+            role: tuple(c for c in _names(columns, role) if c in there)
+            for role, columns in _as_arguments(self._roles).items()
+        }
+        return Microdata(frame, **_as_arguments(Roles.of(**kept)), metadata=self._metadata)
+
+    def __repr__(self) -> str:
+        taken = ", ".join(f"{role}={value!r}" for role, value in self._roles.to_dict().items())
+        return f"Microdata({len(self.columns)} columns, {self._wrapped.implementation}; {taken})"
+
+
+def _as_arguments(roles: Roles) -> dict[str, Any]:
+    return {item.name: getattr(roles, item.name) for item in fields(roles)}
+
+
+def _wrapped(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    names = [str(name) for name in getattr(frame, "columns", [])]
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ColumnError(
+            f"The column name '{twice[0]}' appears more than once ({len(twice)} such names). "
+            "Rename the columns so that each name is used once."
+        )
+    try:
+        wrapped: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(frame)
+    except TypeError as error:
+        raise InputError(
+            f"A {type(frame).__name__} is not a data frame discreet knows. Give a Polars, pandas, PyArrow, "
+            "DuckDB or PySpark frame, or read a file with discreet.read(path)."
+        ) from error
+    return wrapped
+
+
+def _names(columns: Columns, role: str) -> tuple[str, ...]:
+    if columns is None:
+        return ()
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise ParameterError(f"The role '{role}' takes column names, not {type(name).__name__} values.")
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ColumnError(f"Column '{twice[0]}' is named twice under '{role}'. Name it once.")
+    return names

@@ -1,0 +1,399 @@
+"""What the rooms hand back: a Measure for one question, a Verdict against a policy, an Assessment of a file.
+
+A result says its number, what it means in plain words, and when it must not be trusted. Tables that are
+expensive to make (one row a record) are computed when they are first asked for.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import ParameterError, unknown_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+    from discreet.policy import Policy
+
+Figure = float | int | bool | str | None
+
+
+class Detail(Mapping[str, Any]):
+    """Named tables of a result, each computed when it is first asked for.
+
+    Examples
+    --------
+    >>> detail = Detail(classes=lambda: "computed now")
+    >>> list(detail), detail["classes"]
+    (['classes'], 'computed now')
+    """
+
+    def __init__(self, **makers: Callable[[], Any]) -> None:
+        self._makers = makers
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._makers:
+            raise ParameterError(unknown_name(name, self._makers, what="detail table"))
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __repr__(self) -> str:
+        return f"Detail({', '.join(self._makers)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Measure:
+    """The answer to one question about a file.
+
+    Attributes
+    ----------
+    name
+        The name of the function that gave it, e.g. ``"k_anonymity"``.
+    value
+        The headline number; None where it is undefined (a caveat says why).
+    figures
+        Every other number by its usual short name.
+    meaning
+        One plain sentence with the numbers in it.
+    caveats
+        When the number must not be trusted.
+    parameters
+        What it was computed with.
+    detail
+        Named tables: ``"classes"``, ``"records"``, ``"variables"``; computed when asked for.
+    guarantee
+        A privacy guarantee that is proved for what was done, else None.
+    """
+
+    name: str
+    value: float | int | None
+    figures: Mapping[str, Figure]
+    meaning: str
+    caveats: Sequence[str] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=Detail)
+    guarantee: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", plain(self.value))
+        object.__setattr__(self, "figures", MappingProxyType({k: plain(v) for k, v in self.figures.items()}))
+        object.__setattr__(self, "caveats", tuple(self.caveats))
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+
+    @property
+    def title(self) -> str:
+        """The name as a reader would write it: ``k_anonymity`` is ``k-anonymity``."""
+        return title_of(self.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the detail tables, ready for JSON."""
+        return {
+            "name": self.name,
+            "value": jsonable(self.value),
+            "figures": jsonable(self.figures),
+            "meaning": self.meaning,
+            "caveats": list(self.caveats),
+            "parameters": jsonable(self.parameters),
+            "guarantee": self.guarantee,
+        }
+
+    def plot(self) -> Picture:
+        """Draw the measure, where a picture helps."""
+        from discreet.report.plots import draw
+
+        return draw(self)
+
+    def __str__(self) -> str:
+        width = max((len(name) for name in self.figures), default=0)
+        lines = [f"{self.title}: {shown(self.value)}"]
+        lines += [f"  {name:<{width}}  {shown(figure)}" for name, figure in self.figures.items()]
+        lines += ["", self.meaning]
+        lines += [f"Caveat: {caveat}" for caveat in self.caveats]
+        if len(self.detail):
+            lines.append(f"Detail: {', '.join(self.detail)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th scope='row'>{html.escape(name)}</th><td>{html.escape(shown(figure))}</td></tr>"
+            for name, figure in self.figures.items()
+        )
+        caveats = "".join(f"<li>{html.escape(caveat)}</li>" for caveat in self.caveats)
+        return (
+            f"<h4>{html.escape(self.title)}: {html.escape(shown(self.value))}</h4>"
+            f"<p>{html.escape(self.meaning)}</p><table>{rows}</table>"
+            + (f"<p>When not to trust it:</p><ul>{caveats}</ul>" if caveats else "")
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule of a policy held against one figure of a file.
+
+    ``passed`` is None when the figure could not be had; ``reason`` then says why.
+    """
+
+    measure: str
+    figure: str
+    scenario: str
+    limit: str
+    actual: Figure
+    passed: bool | None
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the check, ready for JSON."""
+        return {name: jsonable(getattr(self, name)) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a file meets a policy, check by check. It never says that a file "is anonymous"."""
+
+    policy: str
+    checks: tuple[Check, ...]
+
+    @property
+    def meets(self) -> bool:
+        """True only when every rule could be checked and holds."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        if self.meets:
+            return f"Meets policy '{self.policy}' ({len(self.checks)} checks passed)."
+        failed = [check.reason for check in self.checks if not check.passed]
+        rest = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
+        return f"Does not meet policy '{self.policy}', because {'; '.join(failed[:3])}{rest}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict, ready for JSON."""
+        return {
+            "policy": self.policy,
+            "meets": self.meets,
+            "line": self.line,
+            "checks": [check.to_dict() for check in self.checks],
+        }
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What one intruder is assumed to know, and what the measures say about it.
+
+    ``skipped`` names the measures that were left out and why; ``riskiest`` is a table of the classes
+    (or the records without a class) most at risk, with key values masked unless asked for.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    measures: Mapping[str, Measure]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    riskiest: Sequence[Mapping[str, Any]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scenario, ready for JSON."""
+        return {
+            "keys": list(self.keys),
+            **{name: measure.to_dict() for name, measure in self.measures.items()},
+            "skipped": dict(self.skipped),
+            "riskiest": jsonable(self.riskiest),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Assessment:
+    """Everything `discreet.assess` found out about a file.
+
+    Attributes
+    ----------
+    about
+        The file: ``source``, ``rows``, ``columns``, ``roles``, ``missing`` (share by role column),
+        ``engine``, ``checksum``, ``created``, ``versions``.
+    scenarios
+        The intruder scenarios by name; the first is the main one.
+    verdict
+        Held against the policy; None where none was named.
+    advice
+        What to do next, most useful first.
+    """
+
+    about: Mapping[str, Any]
+    scenarios: Mapping[str, Scenario]
+    policy: Policy | None = None
+    verdict: Verdict | None = None
+    advice: Sequence[str] = ()
+    show_values: bool = False
+
+    @property
+    def main(self) -> Scenario:
+        """The first scenario."""
+        return next(iter(self.scenarios.values()))
+
+    @property
+    def measures(self) -> Mapping[str, Measure]:
+        """The measures of the main scenario by function name."""
+        return self.main.measures
+
+    def __getitem__(self, name: str) -> Measure:
+        if name not in self.measures:
+            reason = self.main.skipped.get(name)
+            raise ParameterError(
+                f"'{name}' was left out: {reason}"
+                if reason
+                else unknown_name(name, self.measures, what="measure")
+            )
+        return self.measures[name]
+
+    @property
+    def line(self) -> str:
+        """The answer in one line."""
+        return (
+            self.verdict.line
+            if self.verdict
+            else "No policy was named, so there is no verdict; see the findings."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return one JSON-ready document; the measures of the main scenario stand under their names."""
+        others = [scenario for scenario in self.scenarios.values() if scenario is not self.main]
+        return {
+            "about": jsonable(self.about),
+            "verdict": self.verdict.to_dict() if self.verdict else None,
+            "scenario": self.main.name,
+            **self.main.to_dict(),
+            "scenarios": {scenario.name: scenario.to_dict() for scenario in others},
+            "advice": list(self.advice),
+            "policy": self.policy.to_dict() if self.policy else None,
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the report as one self-contained HTML file and return its path."""
+        from discreet.report.page import write_assessment
+
+        return write_assessment(self, Path(path))
+
+    def __str__(self) -> str:
+        lines = [self.line, ""]
+        for scenario in self.scenarios.values():
+            lines.append(f"Scenario '{scenario.name}': keys {', '.join(scenario.keys)}")
+            lines += [
+                f"  {measure.title}: {shown(measure.value)}. {measure.meaning}"
+                for measure in scenario.measures.values()
+            ]
+            lines += [f"  {title_of(name)}: left out, {reason}" for name, reason in scenario.skipped.items()]
+        lines += ["", "What to do next:", *(f"  - {item}" for item in self.advice)] if self.advice else []
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        body = "".join(measure._repr_html_() for measure in self.measures.values())
+        return f"<h3>{html.escape(self.line)}</h3>{body}"
+
+
+def title_of(name: str) -> str:
+    """Turn a function name into the words of its title.
+
+    Examples
+    --------
+    >>> title_of("k_anonymity"), title_of("alpha_k"), title_of("reidentification")
+    ('k-anonymity', 'alpha-k', 'Reidentification')
+    """
+    words = name.replace("_", "-" if name.split("_", maxsplit=1)[0] in _SYMBOLS else " ")
+    return words if "-" in words else words[:1].upper() + words[1:]
+
+
+_SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
+
+
+def shown(figure: Any) -> str:
+    """Write a number as a person reads it: thousands marked, four significant digits.
+
+    Examples
+    --------
+    >>> shown(48842), shown(0.123456), shown(None), shown(float("inf")), shown(2.0)
+    ('48,842', '0.1235', 'undefined', 'unbounded', '2')
+    """
+    if figure is None or (isinstance(figure, float) and math.isnan(figure)):
+        return "undefined"
+    if isinstance(figure, bool):
+        return "yes" if figure else "no"
+    if isinstance(figure, int):
+        return f"{figure:,}"
+    if isinstance(figure, float):
+        if math.isinf(figure):
+            return "unbounded"
+        if figure.is_integer() and abs(figure) < 1e15:
+            return f"{int(figure):,}"
+        return f"{figure:,.1f}" if abs(figure) >= 1000 else f"{figure:.4g}"
+    return str(figure)
+
+
+def percent(share: float | None) -> str:
+    """Write a share as a percentage a person reads, never rounding something to nothing.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(0.00001), percent(0), percent(0.99999), percent(1)
+    ('12.3 %', 'under 0.01 %', '0 %', 'over 99.99 %', '100 %')
+    """
+    if share is None or math.isnan(share):
+        return "an undefined share"
+    if share in (0, 1):
+        return f"{share * 100:.0f} %"
+    if share < 1e-4:
+        return "under 0.01 %"
+    if 0.9999 < share < 1:
+        return "over 99.99 %"
+    digits = 2 if share < 0.01 or 0.99 < share < 1 else 1
+    return f"{share * 100:.{digits}f} %"
+
+
+def plain(value: Any) -> Any:
+    """Turn a NumPy number into a Python one; NaN becomes None, which means "undefined"."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return value
+
+
+def jsonable(value: Any) -> Any:
+    """Turn a value into what JSON can hold; an infinite number becomes the text ``"inf"``."""
+    value = plain(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    if isinstance(value, Sequence | set | frozenset | np.ndarray):
+        return [jsonable(item) for item in value]
+    return str(value)
