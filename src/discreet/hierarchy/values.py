@@ -1,0 +1,139 @@
+"""Series in and out: any eager series becomes Polars for the work and goes back as what it was."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import polars as pl
+
+from discreet.errors import ColumnError, ParameterError
+
+
+class Received(NamedTuple):
+    """A series as it came, and the same as Polars with NaN turned into missing."""
+
+    native: nw.Series[Any]
+    polars: pl.Series
+
+    @property
+    def column(self) -> str:
+        """The name for error messages."""
+        return str(self.native.name or "values")
+
+    def give_back(self, answer: pl.Series) -> Any:
+        """Turn a Polars series of the same length into the kind that came in, with its name and index."""
+        answer = answer.alias(self.polars.name)
+        wrapped = nw.from_native(answer, series_only=True)
+        kind = self.native.implementation
+        if kind.is_polars():
+            return answer
+        if kind.is_pandas():
+            pandas = wrapped.to_pandas()
+            original = self.native.to_native()
+            pandas.index = original.index
+            return pandas.rename(original.name)
+        if kind.is_pyarrow():
+            import pyarrow as pa
+
+            return pa.chunked_array([wrapped.to_arrow()])
+        return nw.new_series(answer.name, answer.to_list(), backend=kind).to_native()
+
+    def give_back_frame(self, frame: pl.DataFrame) -> Any:
+        """Turn a Polars frame into the kind of frame that belongs to the series that came in."""
+        kind = self.native.implementation
+        if kind.is_polars():
+            return frame
+        if kind.is_pandas():
+            return nw.from_native(frame).to_pandas()
+        if kind.is_pyarrow():
+            return nw.from_native(frame).to_arrow()
+        return nw.from_dict(frame.to_dict(as_series=False), backend=kind).to_native()
+
+
+def receive(values: Any) -> Received:
+    """Wrap a native series; anything Narwhals does not know as an eager series is refused."""
+    try:
+        native = nw.from_native(values, series_only=True)
+    except TypeError as error:
+        raise ParameterError(
+            f"values must be a Polars, pandas or PyArrow series, not {type(values).__name__}. "
+            "Take one column of the frame, or collect a lazy one first."
+        ) from error
+    try:
+        polars = native.to_polars()
+    except Exception as error:  # Arrow and pandas raise several kinds for a column of mixed types
+        raise ColumnError(
+            f"Column '{native.name or 'values'}' mixes types that have no common one. "
+            "Convert it to a single type, for instance text, first."
+        ) from error
+    if polars.dtype == pl.Object:
+        raise ColumnError(
+            f"Column '{native.name or 'values'}' holds Python objects. Convert it to text, numbers or dates."
+        )
+    return Received(native, polars.fill_nan(None) if polars.dtype.is_float() else polars)
+
+
+def through_distinct(values: pl.Series, label: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Label each distinct value once (they are handed over sorted) and carry the labels to every record."""
+    distinct = values.unique().drop_nulls().sort()
+    labels = label(distinct)
+    if distinct.is_empty():
+        return pl.repeat(None, len(values), dtype=labels.dtype, eager=True)
+    # Physical codes spare a comparison of texts for categorical columns.
+    return values.to_physical().replace_strict(
+        distinct.to_physical(), labels, default=None, return_dtype=labels.dtype
+    )
+
+
+def canonical_text(values: pl.Series) -> pl.Series:
+    """Write values as the text a hierarchy file would hold: 1 and 1.0 are ``1``, midnight is a date.
+
+    Examples
+    --------
+    >>> canonical_text(pl.Series([1.0, 2.5, -0.0, None])).to_list()
+    ['1', '2.5', '0', None]
+    """
+    dtype = values.dtype
+    if dtype.is_float():
+        whole = (values == values.round(0)) & (values.abs() < 2.0**63)
+        return values.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, values.cast(pl.String))
+    text = values.dt.replace_time_zone(None) if isinstance(dtype, pl.Datetime) else values
+    text = text.cast(pl.String)
+    if dtype.is_decimal():
+        return text.str.replace(r"(\.\d*?)0+$", "$1").str.strip_suffix(".")
+    if isinstance(dtype, pl.Datetime):
+        return text.str.replace(r" 00:00:00(\.0+)?$", "")
+    return text
+
+
+def canonical_scalar(value: Any) -> str:
+    """Write one label of a tree or of a row as text, the way `canonical_text` would."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float, datetime.date)):
+        text = canonical_text(pl.Series([value])).item()
+        if text is not None and text != "NaN":
+            return str(text)
+    raise ParameterError(
+        f"A hierarchy label must be text, a number, a date or a boolean, not {type(value).__name__} or NaN."
+    )
+
+
+def as_tuple(values: Any, parameter: str) -> tuple[Any, ...]:
+    """Take a list-like parameter; a lone number or text is refused by name."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(f"{parameter} must be a list, not {type(values).__name__}.")
+    return tuple(values)
+
+
+def is_textual(dtype: pl.DataType) -> bool:
+    """Say whether values of this type have one canonical text."""
+    return not dtype.is_nested() and dtype != pl.Binary
+
+
+def is_categorical(dtype: pl.DataType) -> bool:
+    """Say whether values of this type carry a list of categories."""
+    return isinstance(dtype, (pl.Categorical, pl.Enum))
