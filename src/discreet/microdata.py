@@ -89,7 +89,7 @@ class Roles:
                 if taken.setdefault(column, role) != role:
                     raise ColumnError(
                         f"Column '{column}' is in two roles, '{taken[column]}' and '{role}'. "
-                        "Decide for one: a key is what an intruder may know, sensitive what must not be learned."
+                        "Decide for one: a key is what an intruder may know, sensitive what they must not learn."
                     )
 
 
@@ -109,6 +109,9 @@ class Metadata:
         Codes or ranges that the file declares as missing, by column.
     formats
         Display formats and measurement levels, by column, for writing back.
+    reading
+        How the file was read: format, number of rows, and for delimited text what was detected (separator,
+        decimal mark, encoding, missing tokens).
     """
 
     source: str | None = None
@@ -117,6 +120,7 @@ class Metadata:
     value_labels: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
     user_missing: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Microdata:
@@ -266,7 +270,7 @@ def _as_arguments(roles: Roles) -> dict[str, Any]:
 
 
 def _wrapped(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
-    names = [str(name) for name in getattr(frame, "columns", [])]
+    names = _native_names(frame)
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ColumnError(
@@ -281,6 +285,14 @@ def _wrapped(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
             "DuckDB or PySpark frame, or read a file with discreet.read(path)."
         ) from error
     return wrapped
+
+
+def _native_names(frame: Any) -> list[str]:
+    """Read the column names of the engines that allow a name twice: pandas, PyArrow and DuckDB."""
+    if type(frame).__module__.startswith("polars"):
+        return []
+    names = getattr(frame, "column_names", None) or getattr(frame, "columns", [])
+    return [str(name) for name in names]
 
 
 def _names(columns: Columns, role: str) -> tuple[str, ...]:

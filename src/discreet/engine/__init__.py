@@ -1,0 +1,64 @@
+"""The engine room: the only place that knows data-frame engines.
+
+Everything that counts is written once, against Narwhals, and runs where the data is: in Polars (also for
+pandas and PyArrow frames, whose columns are handed over through Arrow), in DuckDB or in PySpark. What comes
+out is a small Polars table; only what is asked for record by record stays lazy in the engine of the source.
+"""
+
+from discreet.engine.attributes import (
+    ClassCounts,
+    attribute_profile,
+    class_counts,
+    equal_breaks,
+    profile_query,
+    value_shares,
+)
+from discreet.engine.classes import (
+    Missing,
+    class_table,
+    cross_counts,
+    distinct_counts,
+    keyed_rows,
+    matched_classes,
+    size_spectrum,
+)
+from discreet.engine.frames import collect, engine_name, like, scan
+from discreet.engine.records import carry_back, named_classes
+from discreet.engine.roles import (
+    Overview,
+    float_key_caveat,
+    float_keys,
+    overview,
+    resolve_keys,
+    resolve_sensitive,
+    resolve_weight,
+)
+
+__all__ = [
+    "ClassCounts",
+    "Missing",
+    "Overview",
+    "attribute_profile",
+    "carry_back",
+    "class_counts",
+    "class_table",
+    "collect",
+    "cross_counts",
+    "distinct_counts",
+    "engine_name",
+    "equal_breaks",
+    "float_key_caveat",
+    "float_keys",
+    "keyed_rows",
+    "like",
+    "matched_classes",
+    "named_classes",
+    "overview",
+    "profile_query",
+    "resolve_keys",
+    "resolve_sensitive",
+    "resolve_weight",
+    "scan",
+    "size_spectrum",
+    "value_shares",
+]

@@ -1,0 +1,140 @@
+"""How a frame of any engine becomes a lazy query, and how a result goes back in kind.
+
+Inside a query columns carry neutral names (``k0``, ``k1``, ``s``, ``w``), because DuckDB and Spark do not tell
+``n`` from ``N`` and a user's column may be called anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import narwhals as nw
+import polars as pl
+
+from discreet.errors import ColumnError, InputError
+from discreet.microdata import Microdata
+
+Lazy = nw.LazyFrame[Any]
+T = TypeVar("T")
+
+
+def remembered(data: Microdata, shelf: str, at: Hashable, make: Callable[[], T]) -> T:
+    """Compute something of an (immutable) file once and keep it with the file."""
+    held = data.memory.setdefault(shelf, {})
+    if at not in held:
+        held[at] = make()
+    return cast(T, held[at])
+
+
+def engine_name(data: Microdata) -> str:
+    """Name the engine that holds the data: ``polars``, ``pandas``, ``pyarrow``, ``duckdb``, ``pyspark``…"""
+    return str(data.wrapped.implementation)
+
+
+def has_row_order(data: Microdata) -> bool:
+    """Whether the records of the source stand in an order that means something."""
+    return isinstance(data.wrapped, nw.DataFrame) or data.wrapped.implementation.is_polars()
+
+
+def scan(data: Microdata, columns: Mapping[str, str]) -> Lazy:
+    """Open a lazy query on some columns, under new names: ``{new name: column}``.
+
+    Missing is one thing afterwards: NaN of a float column becomes null.
+    """
+    source = _lazy(data, tuple(dict.fromkeys(columns.values())))
+    return source.select(*(_cleaned(data, column).alias(name) for name, column in columns.items()))
+
+
+def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Bring a query, or the named columns of a file, into memory as Polars.
+
+    Whole numbers come back as 64-bit integers whatever the engine made of them.
+    """
+    if isinstance(source, Microdata):
+        names = tuple(columns) if columns is not None else source.columns
+        source = scan(source, {name: name for name in names})
+    try:
+        table: pl.DataFrame = source.collect(backend="polars").to_native()
+    except Exception as error:
+        raise _engine_error(error) from error
+    counts = [
+        name for name, dtype in table.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0
+    ] + [name for name, dtype in table.schema.items() if dtype == pl.UInt32]
+    return table.with_columns(pl.col(counts).cast(pl.Int64)) if counts else table
+
+
+def like(data: Microdata, table: pl.DataFrame) -> Any:
+    """Hand a small table to the user in the kind of frame they work with (Polars where it is a query engine)."""
+    kind = data.wrapped.implementation
+    if kind.is_pandas():
+        return table.to_pandas()
+    if kind.is_pyarrow():
+        return table.to_arrow()
+    return table
+
+
+def filler(dtype: Any) -> Any:
+    """Return a stand-in of the right type for a missing value; an is-missing flag travels beside it."""
+    if dtype.is_numeric():
+        return nw.lit(0).cast(dtype)
+    if dtype == nw.Boolean:
+        return nw.lit(False)
+    if dtype.is_temporal():
+        return nw.lit(0).cast(nw.Int64).cast(nw.String)
+    return nw.lit("")
+
+
+def _lazy(data: Microdata, columns: tuple[str, ...]) -> Lazy:
+    """Open the source as a lazy frame; pandas and PyArrow columns go through Arrow into Polars, once each."""
+    wrapped = data.wrapped
+    if isinstance(wrapped, nw.LazyFrame):
+        return wrapped
+    if wrapped.implementation.is_polars():
+        return wrapped.lazy()
+    parts = [remembered(data, "columns", column, partial(_to_polars, wrapped, column)) for column in columns]
+    return nw.from_native(pl.DataFrame(parts).lazy())
+
+
+def _to_polars(frame: nw.DataFrame[Any], column: str) -> pl.Series:
+    native = frame.get_column(column).to_native()
+    if frame.implementation.is_pandas():
+        return _from_pandas(native, column)
+    try:
+        return pl.Series(column, frame.get_column(column).to_arrow())
+    except Exception as error:
+        raise ColumnError(
+            f"Column '{column}' cannot be read as one type. Convert it before you start: {type(error).__name__}."
+        ) from error
+
+
+def _from_pandas(series: Any, column: str) -> pl.Series:
+    """Convert one pandas column; an object column of mixed types is compared by its text."""
+    series = series.reset_index(drop=True)
+    try:
+        return pl.Series(column, pl.from_pandas(series, nan_to_null=True))
+    except Exception:
+        missing = series.isna()
+        text = series.astype(str).str.replace(r"^(-?\d+)\.0$", r"\1", regex=True)
+        return pl.Series(column, pl.from_pandas(text.mask(missing, None).astype(object)))
+
+
+def _cleaned(data: Microdata, column: str) -> nw.Expr:
+    dtype = data.schema[column]
+    expression = nw.col(column)
+    if dtype.is_nested() or (dtype == nw.Object and not data.wrapped.implementation.is_pandas()):
+        raise ColumnError(
+            f"Column '{column}' holds {dtype} values, which cannot be counted. Unpack it into plain columns first."
+        )
+    if dtype.is_float():
+        return nw.when(~expression.is_nan()).then(expression)
+    return expression
+
+
+def _engine_error(error: Exception) -> InputError:
+    kind = type(error).__name__
+    return InputError(
+        f"The data could not be read to the end ({kind}). The file may be truncated, changed while it was read, "
+        "or of another type further down than at its start; read it again, or convert the column first."
+    )

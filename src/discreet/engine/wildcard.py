@@ -1,0 +1,62 @@
+"""Missing as a wildcard: how many records agree with a record wherever both are known?
+
+The agreement is not an equivalence (``(f, ?)`` agrees with ``(f, 30)`` and ``(f, 40)``, which do not agree with
+each other), so every record has a neighborhood instead of a class. The count is exact and never pairwise:
+combinations are grouped by which keys they know, and two such groups are compared on the keys both know.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import polars as pl
+
+
+def neighborhood_sizes(table: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
+    """Return, for each distinct combination, how many records it agrees with (itself included).
+
+    Parameters
+    ----------
+    table
+        One row a combination, with the number of ``records`` that have it.
+    keys
+        Its key columns.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"sex": ["f", "f", None], "age": [30, 40, 30], "records": [2, 1, 1]})
+    >>> neighborhood_sizes(table, ["sex", "age"]).to_list()
+    [3, 1, 3]
+    """
+    bits = sum(pl.col(key).is_not_null().cast(pl.Int64) * (1 << i) for i, key in enumerate(keys))
+    numbered = table.with_row_index("row").with_columns(pattern=bits)
+    patterns = {int(key[0]): part for key, part in numbered.partition_by("pattern", as_dict=True).items()}
+    sizes = [
+        _agreeing(known, part, _by_common_keys(known, patterns), keys) for known, part in patterns.items()
+    ]
+    return pl.concat(sizes).sort("row")["size"].rename("class_size")
+
+
+def _by_common_keys(known: int, patterns: dict[int, pl.DataFrame]) -> dict[int, list[pl.DataFrame]]:
+    """Group all patterns by the keys they share with this one; each group needs one comparison."""
+    groups: dict[int, list[pl.DataFrame]] = defaultdict(list)
+    for other, part in patterns.items():
+        groups[known & other].append(part)
+    return groups
+
+
+def _agreeing(
+    known: int, part: pl.DataFrame, groups: dict[int, list[pl.DataFrame]], keys: Sequence[str]
+) -> pl.DataFrame:
+    total = part.select("row", size=pl.lit(0, dtype=pl.Int64))
+    for common, others in groups.items():
+        on = [key for i, key in enumerate(keys) if common >> i & 1]
+        counted = pl.concat(other.select(*on, "records") for other in others)
+        if not on:
+            total = total.with_columns(size=pl.col("size") + counted["records"].sum())
+            continue
+        agreeing = counted.group_by(on).agg(found=pl.col("records").sum())
+        found = part.select("row", *on).join(agreeing, on=on, how="left", maintain_order="left")["found"]
+        total = total.with_columns(size=pl.col("size") + found.fill_null(0))
+    return total

@@ -1,0 +1,26 @@
+"""Compiled loops over sparse class counts, for what has no array form."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def greedy_groups(
+    values: npt.NDArray[np.float64], starts: npt.NDArray[np.int64], tolerance: float
+) -> npt.NDArray[np.int64]:
+    """Number the groups of sorted values per class; a group ends where a value is ``tolerance`` from its first.
+
+    A missing value (NaN, sorted last) is a group of its own.
+    """
+    groups = np.zeros(len(values), dtype=np.int64)
+    for j in range(len(starts) - 1):
+        group, first = 0, values[starts[j]]
+        for i in range(starts[j], starts[j + 1]):
+            if i > starts[j] and not values[i] - first < tolerance:
+                group += 1
+                first = values[i]
+            groups[i] = group
+    return groups
