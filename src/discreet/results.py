@@ -22,6 +22,7 @@ from discreet.errors import ParameterError, unknown_name
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+    from discreet.microdata import Microdata
     from discreet.policy import Policy
 
 Figure = float | int | bool | str | None
@@ -316,6 +317,55 @@ class Assessment:
     def _repr_html_(self) -> str:
         body = "".join(measure._repr_html_() for measure in self.measures.values())
         return f"<h3>{html.escape(self.line)}</h3>{body}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one treatment did to a file.
+
+    ``internal`` holds what could undo the protection (seeds, keys, transition matrices); it stays in the house
+    and is left out of the public log.
+    """
+
+    treatment: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    changed_cells: Mapping[str, int] = field(default_factory=dict)
+    suppressed_cells: Mapping[str, int] = field(default_factory=dict)
+    removed_records: int = 0
+    notes: Sequence[str] = ()
+    seconds: float = 0.0
+    internal: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self, *, internal: bool = False) -> dict[str, Any]:
+        """Return the step, ready for JSON; with ``internal`` also what must not leave the house."""
+        names = [name for name in self.__dataclass_fields__ if internal or name != "internal"]
+        return {name: jsonable(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True)
+class Release:
+    """A treated file and the log of what was done to it.
+
+    Attributes
+    ----------
+    data
+        The treated file, of the kind that came in.
+    log
+        One entry a step.
+    guarantee
+        A privacy guarantee that is proved for what was done, else None.
+    """
+
+    data: Microdata
+    log: tuple[Step, ...] = ()
+    guarantee: str | None = None
+
+    def to_dict(self, *, internal: bool = False) -> dict[str, Any]:
+        """Return the log, ready for JSON: the public one, or the internal one that stays in the house."""
+        return {
+            "steps": [step.to_dict(internal=internal) for step in self.log],
+            "guarantee": self.guarantee,
+        }
 
 
 def title_of(name: str) -> str:
