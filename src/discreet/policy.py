@@ -1,0 +1,220 @@
+"""The thresholds of an organisation, set once and held against every file.
+
+A policy is a list of rules, each on one figure of one measure, read from TOML::
+
+    name = "Scientific use file"
+    description = "Files for accredited researchers under contract."
+
+    [rules]
+    k_anonymity = { at_least = 3, why = "nobody is alone or in a pair" }
+    "reidentification.share_above_threshold" = { at_most = 0.05 }
+
+    [parameters.reidentification]
+    threshold = 0.2
+
+A rule named ``measure`` holds for the headline value, ``measure.figure`` for another figure. ``at_least`` and
+``at_most`` may stand together. ``[parameters.measure]`` says how a measure is to be computed. A file *meets* the
+policy when every rule could be checked and holds; a rule that could not be checked counts as not met.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.results import Check, Scenario, Verdict, shown, title_of
+
+_FIELDS = ("name", "description", "rules", "parameters")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One limit on one figure of one measure."""
+
+    measure: str
+    figure: str = "value"
+    at_least: float | None = None
+    at_most: float | None = None
+    why: str = ""
+
+    @property
+    def limit(self) -> str:
+        """The limit in words.
+
+        Examples
+        --------
+        >>> Rule("k_anonymity", at_least=3).limit
+        'at least 3'
+        """
+        parts = []
+        if self.at_least is not None:
+            parts.append(f"at least {shown(self.at_least)}")
+        if self.at_most is not None:
+            parts.append(f"at most {shown(self.at_most)}")
+        return " and ".join(parts)
+
+    def check(self, scenario: Scenario) -> Check:
+        """Hold the rule against the measures of one scenario."""
+        what = title_of(self.measure) + (
+            "" if self.figure == "value" else f" ({self.figure.replace('_', ' ')})"
+        )
+        where = "" if scenario.name == MAIN else f" in scenario '{scenario.name}'"
+        actual, gap = self._found(scenario)
+        if gap:
+            passed, reason = None, f"{what} could not be checked{where}: {gap}"
+        else:
+            passed = self._holds(actual)
+            reason = f"{what} is {shown(actual)}{where} (policy: {self.limit})"
+        return Check(self.measure, self.figure, scenario.name, self.limit, actual, passed, reason)
+
+    def _found(self, scenario: Scenario) -> tuple[Any, str]:
+        measure = scenario.measures.get(self.measure)
+        if measure is None:
+            return None, scenario.skipped.get(self.measure, "it was not computed")
+        if self.figure != "value" and self.figure not in measure.figures:
+            return None, unknown_name(self.figure, ["value", *measure.figures], what="figure")
+        actual = measure.value if self.figure == "value" else measure.figures[self.figure]
+        return actual, "" if isinstance(actual, int | float) else "the figure is undefined for this file"
+
+    def _holds(self, actual: float) -> bool:
+        return (self.at_least is None or actual >= self.at_least) and (
+            self.at_most is None or actual <= self.at_most
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as it stands in TOML."""
+        limits = {"at_least": self.at_least, "at_most": self.at_most, "why": self.why or None}
+        return {name: value for name, value in limits.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The thresholds of an organisation.
+
+    Examples
+    --------
+    >>> policy = Policy("Ours", rules=[Rule("k_anonymity", at_least=5)])
+    >>> Policy.from_dict(policy.to_dict()) == policy
+    True
+    >>> Policy.templates()
+    ('public-use-file', 'safe-setting', 'scientific-use-file')
+    """
+
+    name: str
+    description: str = ""
+    rules: tuple[Rule, ...] = ()
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", tuple(self.rules))
+        if not self.rules:
+            raise ParameterError(
+                f"The policy '{self.name}' has no rules, so every file would meet it. Add one."
+            )
+
+    @classmethod
+    def load(cls, source: str | Path | Policy) -> Policy:
+        """Read a policy from a TOML file, or take a template by its name."""
+        if isinstance(source, Policy):
+            return source
+        if str(source) in cls.templates():
+            return cls._read(_templates()[str(source)], str(source))
+        path = Path(source)
+        if not path.is_file():
+            raise InputError(
+                f"There is no policy file '{path.name}' there, and no template of that name. "
+                f"Templates: {', '.join(cls.templates())}."
+            )
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The policy file '{path.name}' cannot be read as UTF-8 text.") from error
+        return cls._read(text, path.name)
+
+    @classmethod
+    def templates(cls) -> tuple[str, ...]:
+        """Name the policies that ship with the package."""
+        return tuple(sorted(_templates()))
+
+    @classmethod
+    def _read(cls, text: str, origin: str) -> Policy:
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"The policy '{origin}' is not valid TOML: {error}.") from error
+        return cls.from_dict(document, origin=origin)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, origin: str = "policy") -> Policy:
+        """Make a policy from the content of a TOML file."""
+        for name in document:
+            if name not in _FIELDS:
+                raise ParameterError(f"In {origin}: {unknown_name(name, _FIELDS, what='entry')}")
+        rules = []
+        for name, limits in dict(document.get("rules", {})).items():
+            if not isinstance(limits, Mapping):
+                raise ParameterError(
+                    f"In {origin}: the rule '{name}' must be written as {name} = {{ at_least = … }} or {{ at_most = … }}."
+                )
+            measure, _, figure = name.partition(".")
+            rules.append(_rule(measure, figure or "value", limits, origin))
+        parameters = document.get("parameters", {})
+        if not isinstance(parameters, Mapping) or not all(
+            isinstance(v, Mapping) for v in parameters.values()
+        ):
+            raise ParameterError(f"In {origin}: parameters are tables of their own, [parameters.measure].")
+        return cls(
+            name=str(document.get("name", origin)),
+            description=str(document.get("description", "")),
+            rules=tuple(rules),
+            parameters={name: dict(values) for name, values in parameters.items()},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy as it stands in TOML."""
+        names = {
+            rule: rule.measure if rule.figure == "value" else f"{rule.measure}.{rule.figure}"
+            for rule in self.rules
+        }
+        return {
+            "name": self.name,
+            "description": self.description,
+            "rules": {names[rule]: rule.to_dict() for rule in self.rules},
+            "parameters": {name: dict(values) for name, values in self.parameters.items()},
+        }
+
+    def judge(self, scenarios: Mapping[str, Scenario]) -> Verdict:
+        """Hold every rule against every scenario."""
+        checks = [rule.check(scenario) for scenario in scenarios.values() for rule in self.rules]
+        return Verdict(self.name, tuple(checks))
+
+
+MAIN = "all keys"
+
+
+def _rule(measure: str, figure: str, limits: Mapping[str, Any], origin: str) -> Rule:
+    known = ("at_least", "at_most", "why")
+    for name in limits:
+        if name not in known:
+            raise ParameterError(f"In {origin}, rule '{measure}': {unknown_name(name, known, what='entry')}")
+    bounds = {name: limits[name] for name in ("at_least", "at_most") if name in limits}
+    if not bounds:
+        raise ParameterError(f"In {origin}: the rule '{measure}' sets no limit. Give at_least or at_most.")
+    for name, value in bounds.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ParameterError(f"In {origin}: {name} of the rule '{measure}' must be a number.")
+    return Rule(measure, figure, why=str(limits.get("why", "")), **bounds)
+
+
+def _templates() -> dict[str, str]:
+    folder = files("discreet") / "policies"
+    return {
+        item.name.removesuffix(".toml"): item.read_text(encoding="utf-8")
+        for item in folder.iterdir()
+        if item.name.endswith(".toml")
+    }
