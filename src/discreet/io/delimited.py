@@ -1,0 +1,204 @@
+"""Delimited text: CSV and TSV, plain or gzipped, read as a lazy frame.
+
+The file is looked at once, in a streaming pass that never holds it whole, to tell the type of every column
+and to find broken lines; after that it is a Polars query like any other. Only a file that is not UTF-8 is
+read into memory, because the engine reads UTF-8 alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from discreet.errors import ColumnError, InputError, unknown_name
+from discreet.io.column_types import TYPES, kinds_of, typed
+from discreet.io.dialect import Dialect, detect, opened, records, wrong_encoding
+
+_PARSED_BY_SCANNER = ("whole", "number")
+
+
+def scan_delimited(
+    path: Path,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing: str | Sequence[str] | None = None,
+    text: str | Sequence[str] = (),
+) -> tuple[pl.LazyFrame | pl.DataFrame, dict[str, Any]]:
+    """Read a delimited file; also return how it was read.
+
+    Parameters
+    ----------
+    path
+        The file.
+    separator, decimal, encoding
+        Detected from the head of the file unless given.
+    missing
+        Fields that count as missing; the empty field always does.
+    text
+        Columns to keep as text though they look like numbers or dates.
+    """
+    dialect, names = detect(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+    kept = {text} if isinstance(text, str) else set(text)
+    for column in sorted(kept - set(names)):
+        raise ColumnError(f"{unknown_name(column, names)} It was named under 'text'.")
+    source: Path | bytes = path if dialect.is_utf8 else _transcoded(path, dialect)
+    try:
+        frame, rows, blank_lines = _typed_scan(source, dialect, names, kept, path)
+        result = frame if dialect.is_utf8 else frame.collect()
+    except (pl.exceptions.PolarsError, OSError):
+        raise _explained(path, dialect, len(names)) from None
+    if rows == 0:
+        raise InputError(f"The file '{path.name}' has a header but no records. Give a file with records.")
+    reading = {**dialect.to_dict(), "rows": rows}
+    return result, {**reading, "blank_lines": blank_lines} if blank_lines else reading
+
+
+def _typed_scan(
+    source: Path | bytes, dialect: Dialect, names: list[str], kept: set[str], path: Path
+) -> tuple[pl.LazyFrame, int, int]:
+    def scan(**types: Any) -> pl.LazyFrame:
+        return pl.scan_csv(
+            source,
+            separator=dialect.separator,
+            null_values=list(dialect.missing),
+            decimal_comma=dialect.decimal == ",",
+            infer_schema=False,
+            glob=False,
+            **types,
+        )
+
+    texts = scan()
+    last, judged = names[-1], [name for name in names if name not in kept]
+    also = {"rows": pl.len(), "no_last": pl.col(last).null_count()}
+    kinds, found = kinds_of(texts, judged, decimal=dialect.decimal, also=also)
+    blank = 0
+    # The engine fills short lines up with missing values and takes a blank line for a record without any.
+    if found["no_last"] and len(names) > 1:
+        blank = _blank_lines(source, dialect, names, path, found["rows"])
+    parsed = {name: TYPES[kind] for name, kind in kinds.items() if kind in _PARSED_BY_SCANNER}
+    rest = {name: kind for name, kind in kinds.items() if kind not in (*_PARSED_BY_SCANNER, "text")}
+    frame = scan(schema_overrides=parsed)
+    if blank:
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    if rest:
+        frame = frame.with_columns(typed(name, kind, decimal=dialect.decimal) for name, kind in rest.items())
+    return frame, found["rows"] - blank, blank
+
+
+def _blank_lines(source: Path | bytes, dialect: Dialect, names: list[str], path: Path, rows: int) -> int:
+    """Count blank lines; refuse short lines, and blank lines that cannot be told from empty records."""
+    records_found = _strict_count(source, dialect, names, path)
+    blank = rows - records_found
+    if blank > 0:
+        texts = pl.scan_csv(
+            source,
+            separator=dialect.separator,
+            null_values=list(dialect.missing),
+            infer_schema=False,
+            glob=False,
+        )
+        empty = texts.select(pl.all_horizontal(pl.all().is_null()).sum()).collect(engine="streaming").item()
+        if empty != blank:
+            raise InputError(
+                f"The file '{path.name}' has {blank:,} blank lines beside records in which everything is "
+                "missing, and the two cannot be told apart. Remove the blank lines."
+            )
+    return blank
+
+
+def _strict_count(source: Path | bytes, dialect: Dialect, names: list[str], path: Path) -> int:
+    """Count the records with a reader that insists on the same number of fields in each."""
+    stream: Any = (
+        io.BytesIO(source) if isinstance(source, bytes) else opened(path, compressed=dialect.compressed)
+    )
+    with stream:
+        try:
+            reader = arrow_csv.open_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(
+                    column_names=names, skip_rows_after_names=1, encoding="utf8"
+                ),
+                parse_options=arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=names[:1], column_types={names[0]: pa.binary()}
+                ),
+            )
+            return sum(batch.num_rows for batch in reader)
+        except pa.ArrowInvalid:
+            raise _explained(path, dialect, len(names)) from None
+
+
+def _transcoded(path: Path, dialect: Dialect) -> bytes:
+    try:
+        with opened(path, compressed=dialect.compressed) as stream:
+            return stream.read().decode(dialect.encoding).encode("utf-8")
+    except UnicodeError:
+        raise wrong_encoding(path, dialect.encoding, _first_undecodable_line(path, dialect)) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise _damaged(path) from None
+
+
+def _explained(path: Path, dialect: Dialect, width: int) -> InputError:
+    """Find why a file could not be read to its end, and on which line."""
+    try:
+        line = _first_undecodable_line(path, dialect)
+        if line is not None:
+            return wrong_encoding(path, dialect.encoding, line)
+        stream, reader = records(path, dialect)
+        with stream:
+            fault = next(_faults(reader, width), None)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return _damaged(path)
+    except (OSError, csv.Error):
+        fault = None
+    if fault is None:
+        return InputError(
+            f"The file '{path.name}' cannot be read as delimited text to its end; it may be cut off or hold "
+            "a stray quotation mark. Mend it or export it again."
+        )
+    line, fields, spans_lines = fault
+    if spans_lines:
+        return InputError(
+            f"The file '{path.name}' opens a quotation mark on line {line:,} that is not closed on that line. "
+            "Close it, or export the file again."
+        )
+    return InputError(
+        f"The file '{path.name}' is ragged: line {line:,} has {fields} fields where the header has {width}. "
+        f"Mend that line, or name the right separator (it was read with {dialect.separator!r})."
+    )
+
+
+def _faults(reader: Any, width: int) -> Iterator[tuple[int, int, bool]]:
+    """Give the first line, the number of fields and whether it spans lines, of each record of the wrong width."""
+    before = 0
+    for record in reader:
+        if record and len(record) != width:
+            yield before + 1, len(record), reader.line_num > before + 1
+        before = reader.line_num
+
+
+def _first_undecodable_line(path: Path, dialect: Dialect) -> int | None:
+    if not dialect.is_utf8:
+        return None
+    with opened(path, compressed=dialect.compressed) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"The gzipped file '{path.name}' is damaged or cut off. Fetch it again.")

@@ -1,0 +1,255 @@
+"""How a delimited text file is written: encoding, separator, decimal mark, missing tokens.
+
+All four are detected from the head of the file; each can be given instead.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from discreet.errors import InputError, ParameterError, unknown_name
+
+MISSING_TOKENS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan", "?", ".")
+SEPARATORS = (",", ";", "\t", "|")
+
+_HEAD = 1 << 18
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_POINT = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
+_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The way one delimited file is written.
+
+    Attributes
+    ----------
+    separator, decimal, encoding
+        As given or detected.
+    missing
+        Fields that count as missing.
+    compressed
+        Whether the file is gzipped.
+    detected
+        Which of these were detected rather than given.
+    """
+
+    separator: str
+    decimal: str
+    encoding: str
+    missing: tuple[str, ...]
+    compressed: bool
+    detected: tuple[str, ...]
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the engine can read the bytes as they are."""
+        return self.encoding in ("utf-8", "utf-8-sig")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for the record: what a report shows about how the file was read."""
+        return {
+            "format": "csv",
+            "separator": self.separator,
+            "decimal": self.decimal,
+            "encoding": self.encoding,
+            "missing": list(self.missing),
+            "compressed": self.compressed,
+            "detected": list(self.detected),
+        }
+
+
+def detect(
+    path: Path,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing: str | Sequence[str] | None = None,
+) -> tuple[Dialect, list[str]]:
+    r"""Tell how a file is written from its head; what is given is believed. Also return its column names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = file.write_text("age;pay\n30;1,5\n31;2,5\n")
+    >>> dialect, names = detect(file)
+    >>> dialect.separator, dialect.decimal, dialect.encoding, names
+    (';', ',', 'utf-8', ['age', 'pay'])
+    """
+    given = {"separator": separator, "decimal": decimal, "encoding": encoding, "missing": missing}
+    compressed = _is_gzip(path)
+    head = _head(path, compressed=compressed)
+    encoding = _known_encoding(encoding) if encoding else _encoding_of(head)
+    text = _decoded(head, encoding, path)
+    if not text.strip():
+        raise InputError(f"The file '{path.name}' is empty. Give a file with a header and records.")
+    separator = _one_character("separator", separator) if separator else _separator_of(text, path)
+    decimal = decimal or _decimal_of(text, separator)
+    if decimal not in (".", ","):
+        raise ParameterError("The decimal mark must be '.' or ','.")
+    if decimal == separator:
+        raise ParameterError(
+            f"The decimal mark and the separator cannot both be '{separator}'. Give another one."
+        )
+    tokens = (
+        MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
+    )
+    if not all(isinstance(token, str) for token in tokens):
+        raise ParameterError(
+            "The missing tokens must be texts as they stand in the file, e.g. missing=['-8']."
+        )
+    dialect = Dialect(
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        missing=tuple(dict.fromkeys(tokens)),
+        compressed=compressed,
+        detected=tuple(name for name, value in given.items() if value is None),
+    )
+    return dialect, _header(text, separator, path)
+
+
+def opened(path: Path, *, compressed: bool) -> BinaryIO:
+    """Open the bytes of a file, unpacked where it is gzipped."""
+    return cast(BinaryIO, gzip.open(path, "rb")) if compressed else path.open("rb")
+
+
+def records(path: Path, dialect: Dialect) -> Any:
+    """Open a text stream and a CSV reader on it, for finding the line of a fault."""
+    stream = io.TextIOWrapper(
+        opened(path, compressed=dialect.compressed), encoding=dialect.encoding, errors="replace", newline=""
+    )
+    return stream, csv.reader(stream, delimiter=dialect.separator)
+
+
+def options_from(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick from a record of how a file was read what `detect` takes."""
+    return {
+        name: reading[name] for name in ("separator", "decimal", "encoding", "missing") if name in reading
+    }
+
+
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    if path.suffix.lower() == ".gz" and not packed:
+        raise InputError(f"'{path.name}' is named as gzipped but is not. Unpack or rename it.")
+    return packed
+
+
+def _head(path: Path, *, compressed: bool) -> bytes:
+    try:
+        with opened(path, compressed=compressed) as file:
+            return file.read(_HEAD)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"The gzipped file '{path.name}' is damaged or cut off. Fetch it again.") from error
+
+
+def _known_encoding(encoding: str) -> str:
+    try:
+        return {"utf8": "utf-8"}.get(encoding.lower(), codecs.lookup(encoding).name)
+    except LookupError:
+        known = ("utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252", "cp1250", "iso8859-15")
+        raise ParameterError(unknown_name(encoding, known, what="encoding")) from None
+
+
+def _encoding_of(head: bytes) -> str:
+    for mark, name in _BYTE_ORDER_MARKS:
+        if head.startswith(mark):
+            return name
+    pairs = max(len(head) // 2, 1)
+    if head[1::2].count(0) > pairs * 0.4:
+        return "utf-16-le"
+    if head[0::2].count(0) > pairs * 0.4:
+        return "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        # Five bytes mean nothing in cp1252; a file that has them can only be read as latin-1.
+        return "latin-1" if any(byte in head for byte in b"\x81\x8d\x8f\x90\x9d") else "cp1252"
+    return "utf-8"
+
+
+def _decoded(head: bytes, encoding: str, path: Path) -> str:
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeError:
+        raise wrong_encoding(path, encoding, None) from None
+    # The last line of a head that was cut is no evidence.
+    return text[: text.rfind("\n") + 1] if len(head) == _HEAD and "\n" in text else text
+
+
+def wrong_encoding(path: Path, encoding: str, line: int | None) -> InputError:
+    """Word the refusal of a file whose bytes are not text in the encoding."""
+    where = f" (line {line:,})" if line else ""
+    return InputError(
+        f"The file '{path.name}' is not {encoding} text{where}. Name the encoding it was saved in, "
+        "e.g. encoding='cp1252' for Windows in Western Europe or encoding='utf-8'."
+    )
+
+
+def _one_character(name: str, value: str) -> str:
+    value = "\t" if value == "\\t" else value
+    if len(value) != 1 or not value.isascii():
+        raise ParameterError(f"The {name} must be one plain character, e.g. ',' or ';'.")
+    return value
+
+
+def _rows(text: str, separator: str, most: int = 500) -> list[list[str]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        return [row for row, _ in zip(reader, range(most), strict=False) if row]
+    except csv.Error:
+        return []
+
+
+def _separator_of(text: str, path: Path) -> str:
+    if path.name.lower().endswith((".tsv", ".tsv.gz")):
+        return "\t"
+    best, best_score = ",", (0.0, 0)
+    for candidate in SEPARATORS:
+        rows = _rows(text, candidate)
+        width = len(rows[0]) if rows else 1
+        if width > 1:
+            agree = sum(len(row) == width for row in rows) / len(rows)
+            score = (round(agree, 2), width)
+            best, best_score = (candidate, score) if score > best_score else (best, best_score)
+    return best
+
+
+def _decimal_of(text: str, separator: str) -> str:
+    if separator == ",":
+        return "."
+    fields = [field for row in _rows(text, separator)[1:] for field in row]
+    commas = sum(bool(_COMMA.fullmatch(field)) for field in fields)
+    points = sum(bool(_POINT.fullmatch(field)) for field in fields)
+    return "," if commas > points else "."
+
+
+def _header(text: str, separator: str, path: Path) -> list[str]:
+    rows = _rows(text, separator, most=1)
+    names = [name.removeprefix("\ufeff") for name in rows[0]] if rows else []
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"The file '{path.name}' names the column '{twice[0]}' more than once ({len(twice)} such names). "
+            "Rename the columns so that each name is used once."
+        )
+    return names

@@ -1,0 +1,91 @@
+"""Excel workbooks: one sheet is one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from discreet.errors import InputError, load_extra, unknown_name
+from discreet.io.column_types import kinds_of, typed
+from discreet.io.dialect import MISSING_TOKENS
+
+_MOST_ROWS = 1_048_575
+
+
+def read_excel(
+    path: Path, *, sheet: str | int | None = None, missing: str | Sequence[str] | None = None
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read one sheet of a workbook; also return how it was read.
+
+    Parameters
+    ----------
+    path
+        The workbook.
+    sheet
+        Name or number (from 1) of the sheet; the first one unless given.
+    missing
+        Texts that count as missing.
+    """
+    fastexcel = load_extra("fastexcel", extra="files", purpose="Reading Excel")
+    try:
+        sheets: list[str] = fastexcel.read_excel(str(path)).sheet_names
+    except Exception:
+        raise InputError(
+            f"The file '{path.name}' cannot be read as an Excel workbook: it is cut off, protected by a password "
+            "or of another format. Save it again as .xlsx."
+        ) from None
+    chosen = _sheet(sheets, sheet, path)
+    _check_header(fastexcel, path, chosen)
+    frame = pl.read_excel(path, sheet_name=chosen, infer_schema_length=None, raise_if_empty=False)
+    if frame.height == 0:
+        raise InputError(
+            f"The sheet '{chosen}' of '{path.name}' has no records. Name another sheet with sheet=."
+        )
+    tokens = list(
+        MISSING_TOKENS if missing is None else ("", *([missing] if isinstance(missing, str) else missing))
+    )
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    frame = frame.with_columns(pl.when(~pl.col(texts).is_in(tokens)).then(pl.col(texts)))
+    # A number column with a "NA" in it comes as text; judge it by what is left.
+    kinds = kinds_of(frame.lazy(), texts)[0]
+    frame = frame.with_columns(typed(name, kind) for name, kind in kinds.items() if kind != "text")
+    return frame, {"format": "excel", "sheet": chosen, "missing": tokens, "rows": frame.height}
+
+
+def write_excel(frame: pl.DataFrame, path: Path, *, sheet: str = "data") -> None:
+    """Write a frame as a workbook of one sheet; texts that look like formulas stay texts."""
+    xlsxwriter = load_extra("xlsxwriter", extra="files", purpose="Writing Excel")
+    if frame.height > _MOST_ROWS:
+        raise InputError(
+            f"{frame.height:,} records do not fit into an Excel sheet ({_MOST_ROWS:,} at most). "
+            "Write .csv or .parquet instead."
+        )
+    plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    with xlsxwriter.Workbook(str(path), plain) as book:
+        frame.write_excel(book, worksheet=sheet, autofilter=False)
+
+
+def _sheet(sheets: list[str], wanted: str | int | None, path: Path) -> str:
+    if wanted is None:
+        return sheets[0]
+    if isinstance(wanted, int):
+        if not 1 <= wanted <= len(sheets):
+            raise InputError(f"'{path.name}' has {len(sheets)} sheets; sheet={wanted} is not one of them.")
+        return sheets[wanted - 1]
+    if wanted not in sheets:
+        raise InputError(f"{unknown_name(wanted, sheets, what='sheet')} The workbook is '{path.name}'.")
+    return wanted
+
+
+def _check_header(fastexcel: Any, path: Path, sheet: str) -> None:
+    top = fastexcel.read_excel(str(path)).load_sheet(sheet, header_row=None, n_rows=1).to_polars()
+    names = [str(name) for name in top.row(0) if name is not None] if top.height else []
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"The sheet '{sheet}' of '{path.name}' names the column '{twice[0]}' more than once. "
+            "Rename the columns so that each name is used once."
+        )

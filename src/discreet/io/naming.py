@@ -1,0 +1,107 @@
+"""What a file name says: which format, where the file lies, what its fingerprint is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from discreet.errors import InputError, near_misses
+
+FORMATS = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "csv",
+    ".tsv.gz": "csv",
+    ".txt": "csv",
+    ".txt.gz": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".sav": "spss",
+    ".zsav": "spss",
+    ".dta": "stata",
+    ".sas7bdat": "sas",
+    ".xpt": "xport",
+    ".xlsx": "excel",
+}
+
+_ADDRESS = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_address(source: str) -> bool:
+    """Whether a source is the address of a database rather than a file.
+
+    Examples
+    --------
+    >>> is_address("sqlite:///people.db"), is_address("people.csv")
+    (True, False)
+    """
+    return bool(_ADDRESS.match(source))
+
+
+def full_suffix(path: Path) -> str:
+    """Return the suffix that tells the format, with ``.gz`` when there is one.
+
+    Examples
+    --------
+    >>> full_suffix(Path("survey.2024.CSV.gz")), full_suffix(Path("survey.parquet"))
+    ('.csv.gz', '.parquet')
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".gz"]:
+        return "".join(suffixes[-2:])
+    return suffixes[-1] if suffixes else ""
+
+
+def bare_name(path: Path) -> str:
+    """Return the file name without the suffix that tells the format.
+
+    Examples
+    --------
+    >>> bare_name(Path("data/survey.2024.csv.gz"))
+    'survey.2024'
+    """
+    suffix = full_suffix(path)
+    return path.name[: len(path.name) - len(suffix)] if suffix else path.name
+
+
+def format_of(path: Path) -> str:
+    """Tell the format by the suffix, or list the suffixes discreet knows."""
+    suffix = full_suffix(path)
+    if suffix in FORMATS:
+        return FORMATS[suffix]
+    known = ", ".join(FORMATS)
+    seen = f"the suffix '{suffix}'" if suffix else "no suffix"
+    raise InputError(f"'{path.name}' has {seen}, which tells no format discreet knows. Known are: {known}.")
+
+
+def existing_file(path: Path) -> Path:
+    """Return the path if a readable file lies there; otherwise say what is near it."""
+    if path.is_dir():
+        raise InputError(f"'{path}' is a folder, not a file. Name one of the files in it.")
+    if not path.exists():
+        raise InputError(f"There is no file '{path}'.{_nearby(path)}")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"The file '{path.name}' may not be read by you. Ask for read permission.")
+    if path.stat().st_size == 0:
+        raise InputError(f"The file '{path.name}' is empty. Give a file with a header and records.")
+    return path
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _nearby(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f" Its folder '{path.parent}' does not exist either."
+    close = near_misses(path.name, [entry.name for entry in path.parent.iterdir() if entry.is_file()])
+    if not close:
+        return " Check the name and the folder."
+    return " Did you mean " + " or ".join(f"'{name}'" for name in close) + "?"

@@ -1,0 +1,155 @@
+"""One door for every source: `read` tells the format, reads the data, and finds its roles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.io.address import parsed_address
+from discreet.io.columnar import scan_columnar
+from discreet.io.delimited import scan_delimited
+from discreet.io.naming import checksum, existing_file, format_of, is_address
+from discreet.io.sidecar import Sidecar, load_sidecar, sidecar_path
+from discreet.microdata import ROLES, Metadata, Microdata, Roles
+
+_LABELLED = ("spss", "stata", "sas", "xport")
+_LABELLED_OPTIONS = ("user_missing", "value_labels", "encoding")
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "csv": ("separator", "decimal", "encoding", "missing", "text"),
+    "parquet": (),
+    "arrow": (),
+    "excel": ("sheet", "missing"),
+    **dict.fromkeys(_LABELLED, _LABELLED_OPTIONS),
+}
+
+
+def read(
+    source: str | os.PathLike[str],
+    *,
+    roles: Roles | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    query: str | None = None,
+    **options: Any,
+) -> Microdata:
+    r"""Read a file or a database query, with the roles of its columns.
+
+    Parameters
+    ----------
+    source
+        A file (``.csv``, ``.csv.gz``, ``.tsv``, ``.parquet``, ``.arrow``, ``.feather``, ``.sav``, ``.zsav``,
+        ``.dta``, ``.sas7bdat``, ``.xpt``, ``.xlsx``) or the address of a database (``sqlite:///people.db``,
+        ``duckdb:///people.duckdb``, ``postgresql://host/database``, …).
+    roles
+        Roles, a mapping of them, or the path of a TOML file that holds them. When neither this nor a role
+        keyword is given, a sidecar ``survey.roles.toml`` next to ``survey.csv`` is used.
+    query
+        For a database: a SELECT statement or the name of a table.
+    **options
+        The roles of `Microdata` (``keys=``, ``sensitive=``, ``weight=``, …), which go before ``roles``; and how
+        to read: ``separator``, ``decimal``, ``encoding``, ``missing`` and ``text`` (columns to keep as text)
+        for delimited files, ``sheet`` and ``missing`` for Excel, ``user_missing="keep"``,
+        ``value_labels="categories"`` and ``encoding`` for SPSS, Stata and SAS.
+
+    Returns
+    -------
+    Microdata
+        Lazy for delimited, Parquet, Arrow and DuckDB sources. ``data.metadata.reading`` says how it was read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = file.write_text("age;zip;pay\n30;01234;1,5\n31;09999;?\n")
+    >>> data = read(file, keys=["age", "zip"], sensitive="pay")
+    >>> data.frame.collect().rows()
+    [(30, '01234', 1.5), (31, '09999', None)]
+    >>> data.metadata.reading["separator"], data.metadata.source
+    (';', 'people.csv')
+    """
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(
+            f"read takes the name of a file or the address of a database, not a {type(source).__name__}. "
+            "A data frame goes straight into Microdata(frame, keys=…)."
+        )
+    given = {name: options.pop(name) for name in ROLES if name in options}
+    given = {name: columns for name, columns in given.items() if columns is not None}
+    options = {name: value for name, value in options.items() if value is not None}
+    place = os.fspath(source)
+    if is_address(place):
+        return _read_database(place, query, _sidecar(None, roles), given, options)
+    if query is not None:
+        raise ParameterError("A query belongs to a database; a file is read whole. Leave query out.")
+    return _read_file(existing_file(Path(place)), roles, given, options)
+
+
+def _read_file(path: Path, roles: Any, given: dict[str, Any], options: dict[str, Any]) -> Microdata:
+    kind = format_of(path)
+    _check_options(options, kind, path.name)
+    sidecar = _sidecar(path, roles)
+    known = {name: value for name, value in sidecar.reading.items() if name in OPTIONS[kind]}
+    options = {**known, **options}
+    metadata = Metadata()
+    frame: Any
+    if kind == "csv":
+        frame, reading = scan_delimited(path, **options)
+    elif kind in ("parquet", "arrow"):
+        frame, reading = scan_columnar(path, kind)
+    elif kind == "excel":
+        from discreet.io.excel import read_excel
+
+        frame, reading = read_excel(path, **options)
+    else:
+        from discreet.io.labelled import read_labelled
+
+        frame, metadata, reading = read_labelled(path, kind, **options)
+    metadata = replace(metadata, source=path.name, checksum=checksum(path), reading=reading)
+    uses_sidecar = roles is None and not given
+    chosen = _chosen(sidecar.roles if roles is not None or uses_sidecar else Roles(), given)
+    return Microdata(frame, **chosen, metadata=metadata)
+
+
+def _read_database(
+    uri: str, query: str | None, sidecar: Sidecar, given: dict[str, Any], options: dict[str, Any]
+) -> Microdata:
+    address = parsed_address(uri)
+    _check_options(options, None, address.shown)
+    frame: Any
+    if address.engine == "duckdb":
+        from discreet.io.duck import open_duckdb
+
+        frame, reading = open_duckdb(address, query)
+    else:
+        from discreet.io.sql import read_sql
+
+        frame, reading = read_sql(address, query)
+    source = address.file.name if address.file else address.shown
+    return Microdata(
+        frame, **_chosen(sidecar.roles, given), metadata=Metadata(source=source, reading=reading)
+    )
+
+
+def _check_options(options: Mapping[str, Any], kind: str | None, name: str) -> None:
+    allowed = OPTIONS[kind] if kind else ()
+    for option in options:
+        if option not in allowed:
+            raise ParameterError(
+                f"{unknown_name(option, (*allowed, *ROLES), what='option')} It was given for reading '{name}'."
+            )
+
+
+def _sidecar(path: Path | None, roles: Any) -> Sidecar:
+    if isinstance(roles, Roles):
+        return Sidecar(roles=roles)
+    if isinstance(roles, Mapping):
+        return Sidecar(roles=Roles.of(**roles))
+    if roles is not None:
+        return load_sidecar(roles)
+    beside = sidecar_path(path) if path else None
+    return load_sidecar(beside) if beside and beside.is_file() else Sidecar()
+
+
+def _chosen(roles: Roles, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{role.name: getattr(roles, role.name) for role in fields(roles)}, **given}

@@ -1,0 +1,167 @@
+"""The sidecar: a small TOML file next to the data that says which column plays which part.
+
+``survey.roles.toml`` belongs to ``survey.csv`` (or ``survey.csv.gz``, ``survey.parquet``…)::
+
+    [roles]                       # any role of Microdata; a column name or a list of them
+    keys = ["age", "sex"]
+    sensitive = ["income"]
+    weight = "pwgtp"
+
+    [reading]                     # options of discreet.read, where the detected ones are not right
+    separator = ";"               # separator, decimal, encoding, missing, text, sheet, user_missing, value_labels
+    missing = ["-8", "NA"]
+
+    [hierarchies]                 # column = file, relative to the sidecar
+    age = "hierarchies/age.csv"
+
+All three tables may be left out.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError, InputError, unknown_name
+from discreet.io.atomic import replacing
+from discreet.io.naming import bare_name
+from discreet.microdata import ROLES, Microdata, Roles
+
+READING_OPTIONS = (
+    "separator", "decimal", "encoding", "missing", "text", "sheet", "user_missing", "value_labels",
+)  # fmt: skip
+_TABLES = ("roles", "reading", "hierarchies")
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """What a sidecar says: roles, how to read the file, and where its hierarchies lie."""
+
+    roles: Roles = field(default_factory=Roles)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    hierarchies: Mapping[str, Path] = field(default_factory=dict)
+
+
+def sidecar_path(path: str | Path) -> Path:
+    """Return where the sidecar of a data file lies.
+
+    Examples
+    --------
+    >>> sidecar_path("data/survey.csv.gz").name
+    'survey.roles.toml'
+    """
+    path = Path(path)
+    return path.with_name(f"{bare_name(path)}.roles.toml")
+
+
+def load_sidecar(path: str | Path) -> Sidecar:
+    r"""Read a sidecar; an error names the file and the key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "survey.roles.toml"
+    >>> _ = file.write_text('[roles]\nkeys = ["age"]\n[hierarchies]\nage = "age.csv"\n')
+    >>> load_sidecar(file).roles.keys
+    ('age',)
+    """
+    path = Path(path)
+    content = _parsed(path)
+    for table, entries in content.items():
+        if table not in _TABLES:
+            raise InputError(f"{unknown_name(table, _TABLES, what='table')} It stands in '{path.name}'.")
+        if not isinstance(entries, dict):
+            raise InputError(
+                f"In '{path.name}', '{table}' must be a table: write [{table}] above its entries."
+            )
+    return Sidecar(
+        roles=_roles(content.get("roles", {}), path),
+        reading=_reading(content.get("reading", {}), path),
+        hierarchies=_hierarchies(content.get("hierarchies", {}), path),
+    )
+
+
+def load_roles(path: str | Path) -> Roles:
+    """Read the roles of a sidecar."""
+    return load_sidecar(path).roles
+
+
+def save_roles(roles: Microdata | Roles, path: str | Path, overwrite: bool = False) -> Path:
+    """Write roles as a sidecar and return its path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "survey.roles.toml"
+    >>> load_roles(save_roles(Roles.of(keys="age", weight="w"), file)).to_dict()
+    {'keys': ['age'], 'weight': 'w'}
+    """
+    taken = (roles.roles if isinstance(roles, Microdata) else roles).to_dict()
+    lines = ["[roles]", *(f"{role} = {toml_value(columns)}" for role, columns in taken.items())]
+    return save_text("\n".join(lines) + "\n", path, overwrite=overwrite)
+
+
+def save_text(content: str, path: str | Path, *, overwrite: bool) -> Path:
+    """Write the text of a sidecar, whole or not at all."""
+    target = Path(path)
+    with replacing(target, overwrite=overwrite) as unfinished:
+        unfinished.write_text(content, encoding="utf-8")
+    return target
+
+
+def toml_value(value: str | list[str]) -> str:
+    r"""Write a text or a list of texts as TOML.
+
+    Examples
+    --------
+    >>> print(toml_value(["age", 'the "key"']))
+    ["age", "the \"key\""]
+    """
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    return f"[{', '.join(toml_value(item) for item in value)}]"
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"There is no roles file '{path}'. Write one with discreet inspect.") from None
+    except (OSError, UnicodeError):
+        raise InputError(f"The roles file '{path.name}' cannot be read; it must be UTF-8 text.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"The roles file '{path.name}' is not valid TOML: {error}.") from None
+
+
+def _roles(entries: dict[str, Any], path: Path) -> Roles:
+    for role, columns in entries.items():
+        if role not in ROLES:
+            raise InputError(
+                f"{unknown_name(role, ROLES, what='role')} It stands in '{path.name}' under [roles]."
+            )
+        if not isinstance(columns, str | list):
+            raise InputError(f"In '{path.name}', roles.{role} must be a column name or a list of them.")
+    try:
+        return Roles.of(**entries)
+    except DiscreetError as error:
+        raise InputError(f"In '{path.name}' under [roles]: {error}") from None
+
+
+def _reading(entries: dict[str, Any], path: Path) -> dict[str, Any]:
+    for name in entries:
+        if name not in READING_OPTIONS:
+            raise InputError(
+                f"{unknown_name(name, READING_OPTIONS, what='option')} It stands in '{path.name}' under [reading]."
+            )
+    return entries
+
+
+def _hierarchies(entries: dict[str, Any], path: Path) -> dict[str, Path]:
+    for column, file in entries.items():
+        if not isinstance(file, str):
+            raise InputError(f"In '{path.name}', hierarchies.{column} must be the name of a file.")
+    return {column: path.parent / file for column, file in entries.items()}

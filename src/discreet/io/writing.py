@@ -1,0 +1,188 @@
+"""One door out: `write` tells the format by the name and writes the data whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.io.address import parsed_address
+from discreet.io.atomic import check_target, replacing
+from discreet.io.naming import format_of, full_suffix, is_address
+from discreet.microdata import Metadata, Microdata
+
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "csv": ("separator", "decimal", "missing"),
+    "excel": ("sheet",),
+    "database": ("table",),
+}
+
+
+def write(
+    data: Microdata | Any, path_or_uri: str | os.PathLike[str], *, overwrite: bool = False, **options: Any
+) -> Path | str:
+    r"""Write data to a file or to a table of a database.
+
+    Types are kept as far as the format has them: categories and their order, dates, integers with missing
+    values, true/false; labels, missing codes and measures in SPSS files. A lazy frame is streamed into
+    Parquet, Arrow and CSV without being loaded whole.
+
+    Parameters
+    ----------
+    data
+        Microdata, or a frame of any engine.
+    path_or_uri
+        A file name, whose suffix tells the format, or the address of a database.
+    overwrite
+        Whether a file or table that is already there may be replaced.
+    **options
+        ``separator``, ``decimal`` and ``missing`` (the text of a missing value) for delimited files, ``sheet`` for
+        Excel, ``table`` for a database.
+
+    Returns
+    -------
+    Path or str
+        Where it was written: the file, or the address of the database without its login.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "people.csv"
+    >>> write(pl.DataFrame({"age": [30, None]}), file).read_text()
+    'age\n30\n\n'
+    """
+    place = os.fspath(path_or_uri)
+    frame, metadata = (data.frame, data.metadata) if isinstance(data, Microdata) else (data, Metadata())
+    frame = Microdata(frame).frame
+    if is_address(place):
+        return _write_table(frame, place, overwrite=overwrite, **_allowed(options, "database"))
+    path = Path(place)
+    kind = format_of(path)
+    options = _allowed(options, kind)
+    check_target(path, overwrite=overwrite)
+    with replacing(path, overwrite=overwrite) as unfinished, _explained(path.name):
+        _write_file(frame, unfinished, kind, metadata, **options)
+    return path
+
+
+@contextlib.contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Say that nothing was written, without the words of an engine, which may quote data."""
+    try:
+        yield
+    except (DiscreetError, OSError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"'{name}' cannot be written: the format cannot hold a column of the data, or the data could "
+            f"not be read to its end ({type(error).__name__}). Nothing was written."
+        ) from None
+
+
+def _allowed(options: dict[str, Any], kind: str) -> dict[str, Any]:
+    for option in options:
+        if option not in OPTIONS.get(kind, ()):
+            raise ParameterError(unknown_name(option, (*OPTIONS.get(kind, ()), "overwrite"), what="option"))
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options: Any) -> None:
+    if kind == "csv":
+        _write_delimited(frame, path, **options)
+    elif kind == "parquet":
+        _write_parquet(frame, path)
+    elif kind == "arrow":
+        _lazy(frame).sink_ipc(path)
+    elif kind == "excel":
+        from discreet.io.excel import write_excel
+
+        write_excel(_in_memory(frame), path, **options)
+    else:
+        from discreet.io.labelled_writing import write_labelled
+
+        write_labelled(_in_memory(frame), path, kind, metadata)
+
+
+def _write_delimited(
+    frame: Any, path: Path, *, separator: str | None = None, decimal: str = ".", missing: str = ""
+) -> None:
+    suffix = full_suffix(path)
+    separator = separator or ("\t" if suffix.startswith(".tsv") else ";" if decimal == "," else ",")
+    if decimal not in (".", ",") or decimal == separator:
+        raise ParameterError("The decimal mark must be '.' or ',' and differ from the separator.")
+    plain = path.with_name(f"{path.name}.part") if suffix.endswith(".gz") else path
+    try:
+        _lazy(frame).sink_csv(
+            plain, separator=separator, decimal_comma=decimal == ",", null_value=missing, include_bom=False
+        )
+        if plain != path:
+            with plain.open("rb") as text, gzip.GzipFile(path, "wb", mtime=0) as packed:
+                shutil.copyfileobj(text, packed, 1 << 20)
+    finally:
+        if plain != path:
+            plain.unlink(missing_ok=True)
+
+
+def _write_parquet(frame: Any, path: Path) -> None:
+    kind = nw.from_native(frame).implementation
+    if kind.is_pandas():
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        # Arrow's own writer notes the pandas types, so that pandas reads back what it wrote.
+        parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), path, compression="zstd")
+    elif kind.is_duckdb():
+        frame.write_parquet(str(path), compression="zstd")
+    else:
+        _lazy(frame).sink_parquet(path)
+
+
+def _lazy(frame: Any) -> pl.LazyFrame:
+    return frame if isinstance(frame, pl.LazyFrame) else _in_memory(frame).lazy()
+
+
+def _in_memory(frame: Any) -> pl.DataFrame:
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect(engine="streaming")
+    wrapped = nw.from_native(frame)
+    if isinstance(wrapped, nw.LazyFrame):
+        collected: pl.DataFrame = wrapped.collect(backend="polars").to_native()
+        return collected
+    if wrapped.implementation.is_pandas():
+        return pl.from_pandas(frame, nan_to_null=True)
+    return pl.DataFrame(pl.from_arrow(wrapped.to_arrow()))
+
+
+def _write_table(frame: Any, uri: str, *, overwrite: bool, table: str | None = None) -> Path | str:
+    address = parsed_address(uri)
+    if not table:
+        raise ParameterError(f"Writing to {address.shown} needs the name of a table: give table='people'.")
+    with _explained(address.shown):
+        table_of_rows = _in_memory(frame)
+    is_new = address.file is not None and not address.file.exists()
+    if address.file is not None:
+        check_target(address.file, overwrite=True)
+    try:
+        if address.engine == "duckdb":
+            from discreet.io.duck import write_duckdb
+
+            write_duckdb(table_of_rows, address, table=table, overwrite=overwrite)
+        else:
+            from discreet.io.sql import write_sql
+
+            write_sql(table_of_rows, address, table=table, overwrite=overwrite)
+    except BaseException:
+        if address.file is not None and is_new:
+            address.file.unlink(missing_ok=True)
+        raise
+    return address.file or address.shown
