@@ -168,7 +168,7 @@ def test_a_measure_is_not_drawn_twice_from_the_same_classes():
 @pytest.mark.parametrize("about", [{}, dict.fromkeys(FACTS)])
 def test_nothing_needs_to_be_known_about_the_file(about):
     page = read_page(render_assessment(tiny(about)))
-    assert "unnamed data" in page.every("h1")[0].words
+    assert page.every("h1")[0].words == "Can this file be released?"
     assert "None" not in page.words
 
 
@@ -189,6 +189,37 @@ def test_advice_is_numbered_and_its_absence_is_said():
 
 def test_what_was_left_out_is_said_with_the_reason():
     assert "<strong>k-map</strong>: no population file was given." in render_assessment(assessment("fail"))
+
+
+def test_values_of_the_riskiest_groups_show_only_when_asked_for():
+    rows = [
+        {"class": 1, "class_size": 1, "risk": 1.0, "values": {"age": 1962}},
+        {"class": 2, "class_size": 3, "risk": 0.5},
+    ]
+    for show_values in (False, True):
+        scenario = Scenario("any", ("age",), {}, riskiest=rows)
+        page = render_assessment(Assessment({}, {"any": scenario}, show_values=show_values))
+        assert ("1962" in page) is show_values
+
+
+def test_masked_groups_that_look_the_same_are_told_in_one_sentence():
+    rows = [{"class": number, "class_size": 1, "risk": 1.0} for number in (1, 2, 3)]
+    page = render_assessment(Assessment({}, {"any": Scenario("any", ("age",), {}, riskiest=rows)}))
+    assert "The 3 riskiest groups look the same: group size 1, chance of identification 100 %." in page
+
+
+def test_the_limit_of_a_share_is_written_as_the_share_beside_it():
+    check = Check("uniqueness", "unique_share", "any", "at most 0.053", 0.071, False, "too many")
+    cells = [
+        cell.words for cell in read_page(render_assessment(tiny(verdict=Verdict("p", (check,))))).every("td")
+    ]
+    assert cells[:2] == ["at most 5.3 %", "7.1 %"]
+
+
+def test_a_long_list_of_reasons_is_cut_and_counted():
+    checks = tuple(Check("k_anonymity", "k", "any", "at least 3", 1, False, f"reason {n}") for n in range(9))
+    page = render_assessment(tiny(verdict=Verdict("p", checks)))
+    assert "and 4 more; the table below has them all" in page
 
 
 def test_a_parameter_that_may_hold_data_values_is_only_counted():

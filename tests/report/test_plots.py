@@ -71,6 +71,12 @@ def test_a_value_on_the_edge_of_a_bin_belongs_to_the_bin_it_opens():
     assert dict(zip(chart.labels, chart.values, strict=True))["0.3–0.4"] == 0.25
 
 
+def test_an_axis_does_not_start_with_an_empty_half():
+    table = pl.DataFrame({"class_size": [1, 1], "alpha": [0.52, 1.0]})
+    chart = chart_of(with_detail("alpha_k", classes=table))
+    assert (chart.labels[0], chart.labels[-1]) == ("0.5–0.6", "0.9–1")
+
+
 def test_group_sizes_in_the_population_are_weighted_by_records():
     table = pl.DataFrame({"records": [3, 1], "population": [1, 50], "risk": [1.0, 0.02]})
     chart = chart_of(with_detail("k_map", classes=table))

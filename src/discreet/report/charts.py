@@ -246,9 +246,12 @@ def _edges(low: float, high: float, *, whole: bool) -> list[float]:
         width = max(1, math.ceil((high - low + 1) / _MOST_BARS))
         count = max(1, math.ceil((high - low + 1) / width))
         return [low + width * place for place in range(count + 1)]
-    start = 0.0 if low >= 0 else low
+    # The axis starts at zero unless that would leave its first half empty.
+    start = 0.0 if 0 <= low < high / 2 or low == high >= 0 else low
     spread = max(high - start, 1e-9)
-    step = next(nice for nice in _nice_steps(spread) if spread / nice <= 10)
+    step = next(nice for nice in _nice_steps(spread) if spread / nice <= 8)
+    start = math.floor(start / step + 1e-9) * step
+    spread = max(high - start, 1e-9)
     return [start + step * place for place in range(max(1, math.ceil(spread / step - 1e-9)) + 1)]
 
 

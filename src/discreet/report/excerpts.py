@@ -116,8 +116,8 @@ def variable_excerpt(table: Any, *, limit: int = 30) -> Excerpt:
     Examples
     --------
     >>> import polars as pl
-    >>> variable_excerpt(pl.DataFrame({"key": ["age"], "distinction": [0.5], "example": ["81"]})).rows
-    (('age', '50.0 %'),)
+    >>> variable_excerpt(pl.DataFrame({"key": ["age"], "distinction": [0.123], "example": ["81"]})).rows
+    (('age', '12.3 %'),)
     """
     frame: Frame = nw.from_native(table)
     schema = dict(frame.collect_schema())

@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.report import view
+from discreet.report import settings, view
+from discreet.report.answer import answer_of
 from discreet.report.plots import chart_svg
 from discreet.report.references import citations
 from discreet.report.words import GLOSSARY
@@ -38,23 +39,23 @@ def render_assessment(assessment: Assessment) -> str:
     measures = [name for scenario in assessment.scenarios.values() for name in scenario.measures]
     return environment.get_template("assessment.html").render(
         about=assessment.about,
-        answer=view.answer_of(assessment),
+        answer=answer_of(assessment),
         advice=tuple(assessment.advice),
         cards=view.cards_of(assessment.main) if assessment.scenarios else [],
         citations={title_of(name): texts for name, texts in citations(measures).items()},
         comparison=view.comparison_of(assessment),
-        facts=view.file_facts(assessment.about),
+        facts=settings.file_facts(assessment.about),
         glossary=GLOSSARY,
-        parameters=view.parameter_rows(assessment),
+        parameters=settings.parameter_rows(assessment),
         parts=list(view.parts_of(assessment)),
-        policy=view.policy_rows(assessment),
-        provenance=view.provenance(assessment.about),
-        roles=view.role_rows(assessment.about),
+        policy=settings.policy_rows(assessment),
+        provenance=settings.provenance(assessment.about),
+        roles=settings.role_rows(assessment.about),
         script=_safe(script),
         # Only this very script may run, so that a column name can never become one.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         show_values=assessment.show_values,
-        source=assessment.about.get("source") or "unnamed data",
+        source=assessment.about.get("source") or "this file",
     )
 
 

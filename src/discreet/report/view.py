@@ -1,7 +1,6 @@
-"""What the report says, worked out from an assessment before any HTML is written.
+"""The findings of the report, worked out from an assessment before any HTML is written.
 
-Every key of ``assessment.about`` may be missing, and a measure this module has never heard of is shown by its
-own words; the template only lays out what it is given.
+A measure this module has never heard of is shown by its own words; the template only lays out what it is given.
 """
 
 from __future__ import annotations
@@ -14,41 +13,18 @@ from typing import Any
 from discreet.errors import ParameterError
 from discreet.report.charts import Chart, chart_of
 from discreet.report.excerpts import Excerpt, class_excerpt, variable_excerpt
-from discreet.report.words import QUESTIONS, ROLE_LABELS, SHORT_LABELS, label_of, worded
-from discreet.results import Assessment, Check, Measure, Scenario, jsonable, percent, shown, title_of
+from discreet.report.settings import known_columns
+from discreet.report.words import HEADLINES, QUESTIONS, counted, flat, label_of, worded
+from discreet.results import Assessment, Measure, Scenario, percent, shown, title_of
 
 _FOLDED = (
     ("variables", "By column"),
     ("sets", "Sets of keys"),
     ("classes", "The riskiest groups"),
 )
-_RESULTS = {True: ("pass", "✓", "Met"), False: ("fail", "✗", "Not met"), None: ("open", "?", "Not decided")}
 
 
-@dataclass(frozen=True)
-class Row:
-    """One rule of the policy, ready to be shown."""
-
-    rule: str
-    scenario: str
-    limit: str
-    found: str
-    reason: str
-    state: str
-    mark: str
-    result: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The verdict: its state (``pass``, ``fail``, ``open`` or ``none``), mark, heading, reasons and rules."""
-
-    state: str
-    mark: str
-    heading: str
-    sentence: str
-    reasons: tuple[str, ...]
-    rows: tuple[Row, ...]
+_NUMBERS = ("class", "rank")
 
 
 @dataclass(frozen=True)
@@ -69,6 +45,7 @@ class Finding:
     title: str
     question: str
     value: str
+    unit: str
     meaning: str
     guarantee: str | None
     caveats: tuple[str, ...]
@@ -86,77 +63,7 @@ class Part:
     keys: tuple[str, ...]
     findings: tuple[Finding, ...]
     skipped: tuple[tuple[str, str], ...]
-    riskiest: Excerpt | None
-
-
-def answer_of(assessment: Assessment) -> Answer:
-    """Say whether the file meets the policy, and why not."""
-    verdict = assessment.verdict
-    if verdict is None:
-        return Answer(
-            "none",
-            "–",
-            "No verdict: no policy was named",
-            "The report shows the risk. To get a verdict, assess the file again and name a policy.",
-            (),
-            (),
-        )
-    failed = [check for check in verdict.checks if check.passed is False]
-    undecided = [check for check in verdict.checks if check.passed is None]
-    rows = tuple(_row(check) for check in verdict.checks)
-    count = len(rows)
-    if failed:
-        sentence = f"{len(failed)} of {_counted(count, 'rule')} of the policy {_is(len(failed))} not met."
-        if undecided:
-            sentence += f" {_counted(len(undecided), 'rule')} could not be checked."
-        heading = f"Does not meet policy “{verdict.policy}”"
-        return Answer("fail", "✗", heading, sentence, tuple(check.reason for check in failed), rows)
-    if undecided:
-        sentence = (
-            f"No rule is broken, but {len(undecided)} of {_counted(count, 'rule')} could not be checked. "
-            "Until they are, the file does not meet the policy."
-        )
-        heading = f"Cannot say yet whether the file meets policy “{verdict.policy}”"
-        return Answer("open", "?", heading, sentence, tuple(check.reason for check in undecided), rows)
-    sentence = f"All {_counted(count, 'rule')} of the policy {_is(count)} met."
-    return Answer("pass", "✓", f"Meets policy “{verdict.policy}”", sentence, (), rows)
-
-
-def file_facts(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what is known about the file, as pairs of words."""
-    facts = [
-        ("Name", about.get("source")),
-        ("Records", about.get("rows")),
-        ("Columns", about.get("columns")),
-    ]
-    return [(label, shown(fact)) for label, fact in facts if fact is not None]
-
-
-def role_rows(about: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return one row a column that has a role: column, role, share missing."""
-    roles, missing = about.get("roles") or {}, about.get("missing") or {}
-    rows = []
-    for role, columns in roles.items():
-        for column in [columns] if isinstance(columns, str) else (columns or []):
-            share = missing.get(column)
-            rows.append((str(column), ROLE_LABELS.get(role, label_of(role)), _missing(share)))
-    named = {row[0] for row in rows}
-    rows += [
-        (str(column), "No role", _missing(share)) for column, share in missing.items() if column not in named
-    ]
-    return rows
-
-
-def provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what fixes this very run: checksum, time, engine, versions, how the file was read."""
-    facts = [
-        ("SHA-256 of the input", about.get("checksum") or "not available: the data did not come from a file"),
-        ("Report made", about.get("created")),
-        ("Engine", about.get("engine")),
-    ]
-    versions = [(f"Version of {name}", version) for name, version in (about.get("versions") or {}).items()]
-    reading = [(f"Reading: {_spaced(name)}", how) for name, how in (about.get("reading") or {}).items()]
-    return [(label, _flat(fact)) for label, fact in (*facts, *versions, *reading) if fact is not None]
+    riskiest: Excerpt | str | None
 
 
 def cards_of(scenario: Scenario) -> list[Card]:
@@ -199,48 +106,8 @@ def parts_of(assessment: Assessment) -> Iterator[Part]:
             keys=scenario.keys,
             findings=tuple(_findings(assessment, scenario, anchor)),
             skipped=tuple((title_of(name), reason) for name, reason in scenario.skipped.items()),
-            riskiest=_riskiest(scenario.riskiest, scenario.keys),
+            riskiest=_riskiest(scenario.riskiest, scenario.keys, assessment.show_values),
         )
-
-
-def parameter_rows(assessment: Assessment) -> list[tuple[str, str, str]]:
-    """Return one row a measure: scenario, measure, settings; the keys are those of the scenario."""
-    columns = _known_columns(assessment)
-
-    def settings(measure: Measure) -> str:
-        given = [
-            (name, value)
-            for name, value in measure.parameters.items()
-            if name != "keys" and value is not None
-        ]
-        written = [
-            f"{_spaced(name)}: {_parameter(name, value, columns, assessment.show_values)}"
-            for name, value in given
-        ]
-        return "; ".join(written) or "none"
-
-    return [
-        (scenario.name, measure.title, settings(measure))
-        for scenario in assessment.scenarios.values()
-        for measure in scenario.measures.values()
-    ]
-
-
-def policy_rows(assessment: Assessment) -> list[tuple[str, str]]:
-    """Return the policy, one row a setting."""
-    if assessment.policy is None:
-        return []
-    return [(name, shown(value)) for name, value in _leaves(jsonable(assessment.policy.to_dict()))]
-
-
-def _row(check: Check) -> Row:
-    state, mark, result = _RESULTS[check.passed]
-    figure = SHORT_LABELS.get(check.figure, label_of(check.figure))
-    found = worded(check.figure, check.actual, measure=check.measure) if check.actual is not None else "–"
-    rule = title_of(check.measure)
-    if check.figure != "value" and figure.lower() != rule.lower():
-        rule = f"{rule}: {figure[:1].lower()}{figure[1:]}"
-    return Row(rule, check.scenario, check.limit, found, check.reason, state, mark, result)
 
 
 def _cards(measures: Mapping[str, Measure]) -> Iterator[Card | None]:
@@ -262,7 +129,7 @@ def _cards(measures: Mapping[str, Measure]) -> Iterator[Card | None]:
         sentence = (
             "Someone can be singled out by the keys alone."
             if others < 1
-            else f"Every record looks like at least {_counted(others, 'other')}."
+            else f"Every record looks like at least {counted(others, 'other')}."
         )
         yield Card(
             shown(k), "record in the smallest group" if k == 1 else "records in the smallest group", sentence
@@ -304,7 +171,7 @@ def _cards(measures: Mapping[str, Measure]) -> Iterator[Card | None]:
 
 
 def _findings(assessment: Assessment, scenario: Scenario, anchor: str) -> Iterator[Finding]:
-    private = _known_columns(assessment)
+    private = known_columns(assessment)
     drawn: set[str] = set()
     seen: set[Excerpt] = set()
     for name, measure in scenario.measures.items():
@@ -320,6 +187,7 @@ def _findings(assessment: Assessment, scenario: Scenario, anchor: str) -> Iterat
             title=measure.title,
             question=QUESTIONS.get(name, ""),
             value=worded("value", measure.value, measure=name),
+            unit=HEADLINES.get(name, "") if measure.value is not None else "",
             meaning=measure.meaning,
             guarantee=measure.guarantee,
             caveats=tuple(measure.caveats),
@@ -356,9 +224,18 @@ def _chart(measure: Measure) -> Chart | None:
         return None
 
 
-def _riskiest(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Excerpt | None:
-    if not rows:
+def _riskiest(
+    given: Sequence[Mapping[str, Any]], keys: Sequence[str], show_values: bool
+) -> Excerpt | str | None:
+    """Lay out the riskiest groups; where they all look the same, one sentence says it."""
+    if not given:
         return None
+    rows = [_opened(row, show_values) for row in given]
+    alike = {tuple((name, str(value)) for name, value in row.items() if name not in _NUMBERS) for row in rows}
+    if len(rows) > 1 and len(alike) == 1:
+        figures = {name: value for name, value in rows[0].items() if name not in (*_NUMBERS, *keys)}
+        said = ", ".join(f"{label_of(name).lower()} {worded(name, value)}" for name, value in figures.items())
+        return f"The {len(rows)} riskiest groups look the same: {said}."
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = tuple(tuple(_plainly(name, row.get(name), keys) for name in names) for row in rows)
     numeric = tuple(
@@ -368,10 +245,19 @@ def _riskiest(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Excerpt
     return Excerpt(headings, numeric, cells, len(cells))
 
 
+def _opened(row: Mapping[str, Any], show_values: bool) -> dict[str, Any]:
+    """Put the values of a class, which come as a mapping of their own, beside its figures."""
+    flat_row = {name: value for name, value in row.items() if not isinstance(value, Mapping)}
+    if show_values:
+        for values in row.values():
+            flat_row.update(values if isinstance(values, Mapping) else {})
+    return flat_row
+
+
 def _plainly(name: str, value: Any, keys: Sequence[str]) -> str:
     if value is None:
         return "–"
-    return str(value) if name in keys else _flat(worded(name, value))
+    return str(value) if name in keys else flat(worded(name, value))
 
 
 def _compared(scenario: Scenario, measure: str, figure: str) -> str:
@@ -379,65 +265,3 @@ def _compared(scenario: Scenario, measure: str, figure: str) -> str:
         return "left out" if measure in scenario.skipped else "–"
     found = scenario.measures[measure]
     return worded(figure, found.figures.get(figure, found.value), measure=measure)
-
-
-def _known_columns(assessment: Assessment) -> frozenset[str]:
-    about = assessment.about
-    columns = {str(column) for column in (about.get("missing") or {})}
-    for named in (about.get("roles") or {}).values():
-        columns.update([named] if isinstance(named, str) else (named or []))
-    for scenario in assessment.scenarios.values():
-        columns.update(scenario.keys)
-    return frozenset(columns)
-
-
-def _parameter(name: str, value: Any, columns: frozenset[str], show_values: bool) -> str:
-    """Write a parameter, unless it may hold data values: texts that are not column names, and mappings."""
-    if show_values or value is None or isinstance(value, bool | int | float):
-        return "none" if value is None else _flat(jsonable(value))
-    if isinstance(value, str):
-        return "given" if "value" in name else value
-    entries = list(value) if isinstance(value, Mapping | Sequence | set | frozenset) else None
-    if entries is None:
-        return type(value).__name__
-    safe = all(isinstance(entry, int | float) or entry in columns for entry in entries)
-    if isinstance(value, Mapping):
-        safe = safe and all(isinstance(item, bool | int | float | str) for item in value.values())
-    return _flat(value) if safe and len(entries) <= 20 else _counted(len(entries), "entry", "entries")
-
-
-def _leaves(tree: Any, above: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(tree, Mapping):
-        for name, branch in tree.items():
-            yield from _leaves(branch, f"{above} › {_spaced(name)}" if above else _spaced(name))
-    elif isinstance(tree, list) and any(isinstance(item, Mapping) for item in tree):
-        for place, branch in enumerate(tree, start=1):
-            yield from _leaves(branch, f"{above} {place}")
-    else:
-        yield above, _flat(tree)
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_flat(item)}" for name, item in value.items()) or "none"
-    if isinstance(value, Sequence | set | frozenset):
-        return ", ".join(_flat(item) for item in value) or "none"
-    return shown(value)
-
-
-def _missing(share: Any) -> str:
-    return percent(float(share)) if isinstance(share, int | float) else "–"
-
-
-def _spaced(name: Any) -> str:
-    return str(name).replace("_", " ")
-
-
-def _counted(count: int, noun: str, several: str | None = None) -> str:
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"

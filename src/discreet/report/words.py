@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.results import percent, shown
@@ -12,6 +13,7 @@ LABELS: dict[str, str] = {
     "best_k_without": "Smallest group without the key that matters most",
     "best_unique_share_without": "Share of records alone without the key that matters most",
     "beta": "Largest gain in confidence (beta)",
+    "class": "Group",
     "class_size": "Group size",
     "classes": "Groups",
     "classes_above": "Groups above the threshold",
@@ -37,6 +39,7 @@ LABELS: dict[str, str] = {
     "k": "Smallest group (k)",
     "k_without": "Smallest group without this key",
     "key": "Key",
+    "lacks_some_value": "Lacks some sensitive value",
     "keys": "Keys",
     "l": "Different sensitive values in a group, at least (l)",
     "marketer": "Expected share of correct matches (marketer)",
@@ -107,7 +110,9 @@ _SHARES = frozenset(
     }
 )
 
-_SHARE_OF_MEASURE = frozenset({"uniqueness", "reidentification", "key_contributions"})
+_SHARE_OF_MEASURE = frozenset(
+    {"uniqueness", "reidentification", "key_contributions", "alpha_k", "delta_presence"}
+)
 
 ROLE_LABELS: dict[str, str] = {
     "keys": "Key",
@@ -137,6 +142,21 @@ QUESTIONS: dict[str, str] = {
     "delta_presence": "Can an intruder tell that someone is in the file?",
     "key_contributions": "Which keys make people stand out?",
 }
+
+HEADLINES: dict[str, str] = {
+    "uniqueness": "of the records are alone",
+    "k_anonymity": "smallest group (k)",
+    "reidentification": "highest chance",
+    "l_diversity": "fewest values in a group (l)",
+    "t_closeness": "largest distance (t)",
+    "alpha_k": "commonest value, at most (alpha)",
+    "beta_likeness": "largest gain (beta)",
+    "delta_disclosure": "largest shift (delta)",
+    "k_map": "smallest group in the population",
+    "delta_presence": "highest chance of being in the file",
+    "key_contributions": "fewer records alone without one key",
+}
+"""What the headline value of a measure counts."""
 
 GLOSSARY: dict[str, str] = {
     "Direct identifier": "A column that names a person by itself, such as a name or a tax number.",
@@ -198,10 +218,32 @@ def worded(name: str, figure: Any, *, measure: str | None = None) -> str:
 
     Examples
     --------
-    >>> worded("unique_share", 0.25), worded("k", 3), worded("t", 0.123456), worded("pue", None)
-    ('25.0 %', '3', '0.1235', 'undefined')
+    >>> worded("unique_share", 0.253), worded("k", 3), worded("t", 0.123456), worded("pue", None)
+    ('25.3 %', '3', '0.1235', 'undefined')
     """
     is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
     if is_number and is_share(name, measure=measure) and 0 <= figure <= 1:
         return percent(figure)
     return shown(figure)
+
+
+def flat(value: Any) -> str:
+    """Write any value on one line."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {flat(item)}" for name, item in value.items()) or "none"
+    if isinstance(value, Sequence | set | frozenset):
+        return ", ".join(flat(item) for item in value) or "none"
+    return shown(value)
+
+
+def counted(count: int, noun: str, several: str | None = None) -> str:
+    """Write a count with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "rule"), counted(1200, "rule")
+    ('1 rule', '1,200 rules')
+    """
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"

@@ -1,0 +1,124 @@
+"""What fixes an assessment: the file, the settings of its measures, the policy and the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from discreet.report.words import ROLE_LABELS, counted, flat, label_of
+from discreet.results import Assessment, Measure, jsonable, percent, shown
+
+
+def file_facts(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what is known about the file, as pairs of words."""
+    facts = [
+        ("Name", about.get("source")),
+        ("Records", about.get("rows")),
+        ("Columns", about.get("columns")),
+    ]
+    return [(label, shown(fact)) for label, fact in facts if fact is not None]
+
+
+def role_rows(about: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return one row a column that has a role: column, role, share missing."""
+    roles, missing = about.get("roles") or {}, about.get("missing") or {}
+    rows = []
+    for role, columns in roles.items():
+        for column in [columns] if isinstance(columns, str) else (columns or []):
+            share = missing.get(column)
+            rows.append((str(column), ROLE_LABELS.get(role, label_of(role)), _missing(share)))
+    named = {row[0] for row in rows}
+    rows += [
+        (str(column), "No role", _missing(share)) for column, share in missing.items() if column not in named
+    ]
+    return rows
+
+
+def provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what fixes this very run: checksum, time, engine, versions, how the file was read."""
+    facts = [
+        ("SHA-256 of the input", about.get("checksum") or "not available: the data did not come from a file"),
+        ("Report made", about.get("created")),
+        ("Engine", about.get("engine")),
+    ]
+    versions = [(f"Version of {name}", version) for name, version in (about.get("versions") or {}).items()]
+    reading = [(f"Reading: {_spaced(name)}", how) for name, how in (about.get("reading") or {}).items()]
+    return [(label, flat(fact)) for label, fact in (*facts, *versions, *reading) if fact is not None]
+
+
+def parameter_rows(assessment: Assessment) -> list[tuple[str, str, str]]:
+    """Return one row a measure: scenario, measure, settings; the keys are those of the scenario."""
+    columns = known_columns(assessment)
+
+    def settings(measure: Measure) -> str:
+        given = [
+            (name, value)
+            for name, value in measure.parameters.items()
+            if name != "keys" and value is not None
+        ]
+        written = [
+            f"{_spaced(name)}: {_parameter(name, value, columns, assessment.show_values)}"
+            for name, value in given
+        ]
+        return "; ".join(written) or "none"
+
+    return [
+        (scenario.name, measure.title, settings(measure))
+        for scenario in assessment.scenarios.values()
+        for measure in scenario.measures.values()
+    ]
+
+
+def policy_rows(assessment: Assessment) -> list[tuple[str, str]]:
+    """Return the policy, one row a setting."""
+    if assessment.policy is None:
+        return []
+    leaves = _leaves(jsonable(assessment.policy.to_dict()))
+    return [(name, value) for name, value in leaves if value]
+
+
+def known_columns(assessment: Assessment) -> frozenset[str]:
+    """Name every column the assessment speaks of."""
+    about = assessment.about
+    columns = {str(column) for column in (about.get("missing") or {})}
+    for named in (about.get("roles") or {}).values():
+        columns.update([named] if isinstance(named, str) else (named or []))
+    for scenario in assessment.scenarios.values():
+        columns.update(scenario.keys)
+    return frozenset(columns)
+
+
+def _parameter(name: str, value: Any, columns: frozenset[str], show_values: bool) -> str:
+    """Write a parameter, unless it may hold data values: texts that are not column names, and mappings."""
+    if show_values or value is None or isinstance(value, bool | int | float):
+        return "none" if value is None else flat(jsonable(value))
+    if isinstance(value, str):
+        return "given" if "value" in name else value
+    entries = list(value) if isinstance(value, Mapping | Sequence | set | frozenset) else None
+    if entries is None:
+        return type(value).__name__
+    safe = all(
+        isinstance(entry, int | float) or (isinstance(entry, str) and entry in columns) for entry in entries
+    )
+    if isinstance(value, Mapping):
+        safe = safe and all(isinstance(item, bool | int | float | str) for item in value.values())
+    return flat(value) if safe and len(entries) <= 20 else counted(len(entries), "entry", "entries")
+
+
+def _leaves(tree: Any, above: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(tree, Mapping):
+        for name, branch in tree.items():
+            yield from _leaves(branch, f"{above} › {_spaced(name)}" if above else _spaced(name))
+    elif isinstance(tree, list) and any(isinstance(item, Mapping) for item in tree):
+        for place, branch in enumerate(tree, start=1):
+            yield from _leaves(branch, f"{above} {place}")
+    else:
+        yield above, flat(tree)
+
+
+def _missing(share: Any) -> str:
+    return percent(float(share)) if isinstance(share, int | float) else "–"
+
+
+def _spaced(name: Any) -> str:
+    return str(name).replace("_", " ")
