@@ -55,14 +55,21 @@ def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> p
     if isinstance(source, Microdata):
         names = tuple(columns) if columns is not None else source.columns
         source = scan(source, {name: name for name in names})
-    try:
-        table: pl.DataFrame = source.collect(backend="polars").to_native()
-    except Exception as error:
-        raise _engine_error(error) from error
+    table = in_memory(source)
     counts = [
         name for name, dtype in table.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0
     ] + [name for name, dtype in table.schema.items() if dtype == pl.UInt32]
     return table.with_columns(pl.col(counts).cast(pl.Int64)) if counts else table
+
+
+def in_memory(source: Lazy) -> pl.DataFrame:
+    """Run a query to its end; Polars streams, so that a file larger than memory can be counted."""
+    streaming = {"engine": "streaming"} if source.implementation.is_polars() else {}
+    try:
+        table: pl.DataFrame = source.collect(backend="polars", **streaming).to_native()
+    except Exception as error:
+        raise _engine_error(error) from error
+    return table
 
 
 def like(data: Microdata, table: pl.DataFrame) -> Any:

@@ -9,7 +9,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet.engine.classes import Missing, key_names
-from discreet.engine.frames import Lazy, filler, has_row_order, scan
+from discreet.engine.frames import Lazy, filler, has_row_order, in_memory, scan
 from discreet.engine.roles import overview
 from discreet.microdata import Microdata
 
@@ -128,7 +128,7 @@ def _in_kind(data: Microdata, found: Lazy) -> Any:
     kind = data.wrapped.implementation
     if isinstance(data.wrapped, nw.LazyFrame):
         return found.to_native()
-    table = found.collect(backend="polars").to_native()
+    table = in_memory(found)
     if kind.is_pandas():
         frame = table.to_pandas()
         frame.index = data.frame.index
