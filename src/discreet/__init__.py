@@ -27,6 +27,24 @@ if TYPE_CHECKING:
     from discreet.policy import Policy
     from discreet.workflow import assess, inspect
 
+__all__ = [
+    "DiscreetError",
+    "DiscreetWarning",
+    "Hierarchy",
+    "Microdata",
+    "Policy",
+    "__version__",
+    "assess",
+    "datasets",
+    "engine",
+    "inspect",
+    "io",
+    "read",
+    "report",
+    "risk",
+    "write",
+]
+
 _HOME = {
     "Microdata": "discreet.microdata",
     "Hierarchy": "discreet.hierarchy",
@@ -39,8 +57,6 @@ _HOME = {
     "inspect": "discreet.workflow",
 }
 _ROOMS = ("datasets", "engine", "io", "report", "risk")
-
-__all__ = ["__version__", *_HOME, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

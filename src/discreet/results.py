@@ -411,19 +411,18 @@ def percent(share: float | None) -> str:
 
     Examples
     --------
-    >>> percent(0.1234), percent(0.00001), percent(0), percent(0.99999), percent(1)
-    ('12.3 %', 'under 0.01 %', '0 %', 'over 99.99 %', '100 %')
+    >>> percent(0.1234), percent(0.00001), percent(0.2), percent(0.99999), percent(1)
+    ('12.3 %', 'under 0.01 %', '20 %', 'over 99.99 %', '100 %')
     """
     if share is None or math.isnan(share):
         return "an undefined share"
-    if share in (0, 1):
-        return f"{share * 100:.0f} %"
-    if share < 1e-4:
+    if 0 < share < 1e-4:
         return "under 0.01 %"
     if 0.9999 < share < 1:
         return "over 99.99 %"
     digits = 2 if share < 0.01 or 0.99 < share < 1 else 1
-    return f"{share * 100:.{digits}f} %"
+    text = f"{share * 100:,.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.')} %"
 
 
 def plain(value: Any) -> Any:

@@ -65,7 +65,6 @@ def k_anonymity(
     records = int(spectrum["records"].sum())
     below = {limit: records_below(spectrum, limit) for limit in (2, 3, 5, threshold)}
     k = int(spectrum["class_size"][0])
-    combination = "the closest match" if missing == "wildcard" else "the same combination"
     return Measure(
         name="k_anonymity",
         value=k,
@@ -80,9 +79,8 @@ def k_anonymity(
             "records_left_out": engine.overview(data, keys).rows - records,
         },
         meaning=(
-            f"Every record shares {combination} of {_and(keys)} with at least {k - 1:,} others; "
-            f"{below[threshold]:,} of {records:,} records ({percent(below[threshold] / records)}) "
-            f"are in a group of fewer than {threshold}."
+            f"{_crowd(k, keys)}; {below[threshold]:,} of {records:,} records "
+            f"({percent(below[threshold] / records)}) are in a group of fewer than {threshold}."
         ),
         caveats=[
             *caveats,
@@ -216,6 +214,13 @@ def key_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
     if data.roles.weight:
         caveats.append("Survey weights are not used here: the figure speaks of the records of the file.")
     return caveats
+
+
+def _crowd(k: int, keys: Sequence[str]) -> str:
+    if k == 1:
+        return f"There are records that share their combination of {_and(keys)} with nobody"
+    others = "one other" if k == 2 else f"{k - 1:,} others"
+    return f"Every record shares its combination of {_and(keys)} with at least {others}"
 
 
 def _and(names: Sequence[str]) -> str:

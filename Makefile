@@ -1,0 +1,44 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := pandas,duckdb,spark,sql,files,docs,dev
+
+.PHONY: demo test test-all lint bench docs install clean
+
+demo: install
+	@mkdir -p demo
+	@$(BIN)/discreet assess src/discreet/datasets/adult.csv.gz \
+	  --keys age,sex,race,marital-status,native-country --sensitive income \
+	  --scenario "neighbor=age,sex,marital-status" --policy scientific-use-file \
+	  --html demo/report.html || [ $$? -eq 3 ]
+	@echo
+	@echo "Open demo/report.html in a browser."
+
+test: install lint
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+
+test-all: install lint
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: install
+	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: install
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html in a browser."
+
+install: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache

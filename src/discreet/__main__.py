@@ -1,0 +1,5 @@
+"""``python -m discreet`` is the command line."""
+
+from discreet.cli import main
+
+main()

@@ -1,0 +1,88 @@
+"""The command line: one file a command, no logic of its own.
+
+Exit codes: 0 done (and the policy is met), 2 bad input, 3 the policy is not met, 1 a defect in discreet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Annotated, TextIO
+
+import typer
+
+from discreet._version import __version__
+from discreet.cli.assess import assess
+from discreet.cli.inspect import inspect
+from discreet.cli.methods import methods
+from discreet.errors import DiscreetError, DiscreetWarning
+
+BAD_INPUT = 2
+DEFECT = 1
+
+app = typer.Typer(
+    name="discreet",
+    help="How risky is this data, and what may be released? Start with: discreet inspect FILE",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(assess)
+app.command()(inspect)
+app.command()(methods)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"discreet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
+def main() -> None:
+    """Run the command line and turn every refusal into one paragraph and an exit code."""
+    warnings.showwarning = _shown_plainly
+    try:
+        app()
+    except DiscreetError as error:
+        _refuse(str(error), BAD_INPUT)
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(0) from None
+    except Exception as error:
+        if os.environ.get("DISCREET_TRACEBACK"):
+            raise
+        _refuse(
+            f"Something went wrong inside discreet ({type(error).__name__}). Nothing was written. Run again with "
+            "DISCREET_TRACEBACK=1 in the environment to see where (the trace may show data), and please report it.",
+            DEFECT,
+        )
+
+
+def _refuse(message: str, code: int) -> None:
+    typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+    typer.echo(message, err=True)
+    raise SystemExit(code)
+
+
+def _shown_plainly(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show our own warnings as a note, and keep those of other libraries to themselves."""
+    if issubclass(category, DiscreetWarning):
+        typer.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
+        typer.echo(str(message), err=True)

@@ -1,0 +1,99 @@
+"""``discreet assess``: how risky is this file, and does it meet the policy?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli import options
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.results import Assessment
+
+NOT_MET = 3
+
+
+def assess(
+    file: options.File,
+    keys: options.Keys = None,
+    sensitive: options.Sensitive = None,
+    identifiers: options.Identifiers = None,
+    weight: options.Weight = None,
+    household: options.Household = None,
+    roles: options.RolesFile = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", "-p", help="A policy file (TOML) or the name of a template.")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Print only the verdict line (policy 'public-use-file' unless named)."),
+    ] = False,
+    scenario: Annotated[
+        list[str] | None, typer.Option("--scenario", help="What another intruder knows: name=column,column.")
+    ] = None,
+    population: Annotated[
+        str | None, typer.Option("--population", help="A file of the population the data come from.")
+    ] = None,
+    missing: options.MissingKeys = "category",
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
+    json: options.AsJson = False,
+    show_values: options.ShowValues = False,
+    query: options.Query = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing_token: options.MissingTokens = None,
+    sheet: options.Sheet = None,
+) -> None:
+    """Measure the disclosure risk of a file and hold it against a policy."""
+    from discreet.workflow import assess as assess_data
+
+    if json and check:
+        raise ParameterError("--json and --check exclude each other: one document, or one line.")
+    reading = {
+        "query": query,
+        "separator": separator,
+        "decimal": decimal,
+        "encoding": encoding,
+        "missing": missing_token,
+        "sheet": sheet,
+    }
+    data = options.read_file(
+        file,
+        roles=roles,
+        keys=options.columns(keys),
+        sensitive=options.columns(sensitive),
+        identifiers=options.columns(identifiers),
+        weight=weight,
+        household=household,
+        **reading,
+    )
+    found = assess_data(
+        data,
+        policy or ("public-use-file" if check else None),
+        population=options.read_file(population) if population else None,
+        scenarios=options.named_columns(scenario, "--scenario"),
+        missing=missing,  # type: ignore[arg-type]
+        show_values=show_values,
+        progress=not json,
+    )
+    written = found.to_html(html) if html else None
+    if json:
+        typer.echo(found.to_json())
+    elif check:
+        typer.echo(found.line)
+    else:
+        _show(found, written)
+    if found.verdict is not None and not found.verdict.meets:
+        raise typer.Exit(NOT_MET)
+
+
+def _show(found: Assessment, written: Path | None) -> None:
+    from discreet.cli.terminal import show_assessment
+
+    show_assessment(found)
+    if written:
+        typer.echo(f"Report: {written}")

@@ -1,0 +1,68 @@
+"""``discreet inspect``: which columns identify people, which are keys, which are sensitive?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli import options
+
+
+def inspect(
+    file: options.File,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the roles file here instead of beside the data.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write/--no-write", help="Write the proposed roles file.")] = True,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a roles file that is there.")
+    ] = False,
+    json: options.AsJson = False,
+    query: options.Query = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing_token: options.MissingTokens = None,
+    sheet: options.Sheet = None,
+) -> None:
+    """Propose a role for every column, with the reason, and write them to a roles file to check."""
+    from discreet.errors import InputError
+    from discreet.io import sidecar_path
+    from discreet.io.naming import is_address
+    from discreet.workflow import inspect as inspect_data
+
+    data = options.read_file(
+        file,
+        roles={},
+        query=query,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        missing=missing_token,
+        sheet=sheet,
+    )
+    found = inspect_data(data)
+    if json:
+        import json as json_module
+
+        typer.echo(json_module.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(str(found))
+    if out is None and is_address(file):
+        return
+    place = out or sidecar_path(Path(file))
+    if not write:
+        return
+    if place.exists() and not overwrite:
+        if out is not None:
+            raise InputError(
+                f"'{place.name}' is there already. Use --overwrite to replace it, or another --out."
+            )
+        if not json:
+            typer.echo(f"\n'{place.name}' is there already and was left as it is; --overwrite replaces it.")
+        return
+    found.save(place, overwrite=overwrite)
+    if not json:
+        typer.echo(f"\nWrote {place}. Check every line, then run: discreet assess {file}")

@@ -1,0 +1,26 @@
+"""``discreet methods``: what is available, one line each."""
+
+from __future__ import annotations
+
+import typer
+
+from discreet.cli import options
+
+
+def methods(json: options.AsJson = False) -> None:
+    """List every measure, with the question it answers."""
+    from discreet.workflow.catalog import catalog
+
+    entries = catalog()
+    if json:
+        import json as json_module
+
+        typer.echo(json_module.dumps([entry.to_dict() for entry in entries], indent=2))
+        return
+    width = max(len(entry.name) for entry in entries)
+    room = ""
+    for entry in entries:
+        if entry.room != room:
+            room = entry.room
+            typer.secho(f"\n{entry.about}", bold=True)
+        typer.echo(f"  {entry.name:<{width}}  {entry.question}")

@@ -1,0 +1,68 @@
+"""How results look on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from discreet.results import Assessment, Scenario, shown, title_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def show_assessment(found: Assessment, console: Console | None = None) -> None:
+    """Print the verdict, the findings of each scenario, and what to do next."""
+    console = console or Console(highlight=False)
+    console.print(_verdict(found))
+    about = found.about
+    console.print(
+        f"{about.get('source') or 'The data'}: {shown(about['rows'])} records, {shown(about['columns'])} columns."
+    )
+    for scenario in found.scenarios.values():
+        console.print(_findings(scenario))
+        for name, reason in scenario.skipped.items():
+            console.print(f"[dim]{title_of(name)} left out: {reason}.[/dim]")
+    if found.show_values and found.main.riskiest:
+        console.print(_riskiest(found.main))
+    if found.advice:
+        console.print("\n[bold]What to do next[/bold]")
+        for number, step in enumerate(found.advice, start=1):
+            console.print(Text(f"{number}. {step}"))
+
+
+def _verdict(found: Assessment) -> RenderableType:
+    if found.verdict is None:
+        return Panel(Text(found.line), title="No verdict", border_style="blue")
+    meets = found.verdict.meets
+    lines: list[RenderableType] = []
+    for check in found.verdict.checks:
+        mark = "✓" if check.passed else "✗" if check.passed is False else "?"
+        lines.append(Text(f"{mark} {check.reason}"))
+    title = f"{'Meets' if meets else 'Does not meet'} policy '{found.verdict.policy}'"
+    return Panel(Group(*lines), title=title, border_style="green" if meets else "red")
+
+
+def _findings(scenario: Scenario) -> Table:
+    table = Table(title=f"Scenario '{scenario.name}': knows {', '.join(scenario.keys)}", title_justify="left")
+    table.add_column("Measure", no_wrap=True)
+    table.add_column("Value", justify="right", no_wrap=True)
+    table.add_column("What it means", ratio=1)
+    for measure in scenario.measures.values():
+        table.add_row(measure.title, shown(measure.value), Text(measure.meaning))
+    return table
+
+
+def _riskiest(scenario: Scenario) -> Table:
+    table = Table(title="The smallest classes", title_justify="left")
+    table.add_column("Records", justify="right")
+    for key in scenario.keys:
+        table.add_column(key)
+    for row in scenario.riskiest:
+        values = row.get("values", {}).values()
+        table.add_row(shown(row["class_size"]), *(Text("missing" if v is None else str(v)) for v in values))
+    return table

@@ -1,0 +1,181 @@
+"""From a file to a verdict: every measure that fits, in as few passes over the data as possible."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from discreet import engine
+from discreet._version import __version__
+from discreet.engine import Missing
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.policy import MAIN, Policy
+from discreet.progress import track
+from discreet.results import Assessment, Measure, Scenario
+from discreet.workflow.advice import next_steps
+from discreet.workflow.questions import QUESTIONS, Case, Question
+
+_RISKIEST = 10
+
+
+def assess(
+    data: Microdata,
+    policy: Policy | str | Path | None = None,
+    *,
+    population: Microdata | None = None,
+    scenarios: Mapping[str, Sequence[str]] | None = None,
+    missing: Missing = "category",
+    show_values: bool = False,
+    progress: bool = False,
+) -> Assessment:
+    """How risky is this file, and does it meet the policy?
+
+    Runs every measure that fits the inputs, for each intruder scenario, says which were left out and why, holds
+    the figures against the policy and suggests what to do next.
+
+    Parameters
+    ----------
+    data
+        The file, with its keys (and, for what can be learned about a person, its sensitive columns).
+    policy
+        A `Policy`, the path of a policy file or the name of a template (``"public-use-file"``,
+        ``"scientific-use-file"``, ``"safe-setting"``); without one there is no verdict.
+    population
+        A file of the population, for the journalist's risk, k-map and presence.
+    scenarios
+        What different intruders know: ``{"neighbor": ["age", "sex"], "employer": [...]}``. The keys of the data
+        are the main scenario, called ``"all keys"``; without them the first one named is.
+    missing
+        How missing key values count: ``category``, ``wildcard`` or ``drop``.
+    show_values
+        Show the key values of the riskiest classes in the result and the report.
+    progress
+        Show a progress bar on a terminal.
+
+    Returns
+    -------
+    Assessment
+        With ``verdict``, ``measures``, ``scenarios``, ``advice``, ``to_html(path)``, ``to_dict()``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "no", "yes", "no"]})
+    >>> found = assess(Microdata(people, keys="sex", sensitive="ill"), policy="safe-setting")
+    >>> found.line
+    "Meets policy 'Safe setting' (2 checks passed)."
+    """
+    rules = None if policy is None else Policy.load(policy)
+    intruders = _intruders(data, scenarios)
+    cases = {name: Case(_for_scenario(data, keys), population, missing) for name, keys in intruders.items()}
+    work = [(name, question) for name in cases for question in QUESTIONS]
+    measures: dict[str, dict[str, Measure]] = {name: {} for name in cases}
+    skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
+    for name, question in track(work, description="Assessing", progress=progress):
+        reason = question.gap(cases[name])
+        if reason is None:
+            measures[name][question.name] = _asked(question, cases[name], rules)
+        else:
+            skipped[name][question.name] = reason
+    found = {
+        name: Scenario(
+            name,
+            case.data.roles.keys,
+            measures[name],
+            skipped[name],
+            _riskiest(case, show_values=show_values),
+        )
+        for name, case in cases.items()
+    }
+    verdict = rules.judge(found) if rules else None
+    main = next(iter(found.values()))
+    return Assessment(
+        about=_about(data, found),
+        scenarios=found,
+        policy=rules,
+        verdict=verdict,
+        advice=next_steps(data, main, verdict),
+        show_values=show_values,
+    )
+
+
+def _intruders(data: Microdata, scenarios: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
+    named = {
+        name: (keys,) if isinstance(keys, str) else tuple(keys) for name, keys in (scenarios or {}).items()
+    }
+    for name, keys in named.items():
+        if not keys:
+            raise ParameterError(f"The scenario '{name}' names no keys. Say what that intruder knows.")
+    if MAIN in named and data.roles.keys:
+        raise ParameterError(
+            f"'{MAIN}' is the name of the scenario with the keys of the data; choose another."
+        )
+    if data.roles.keys or not named:
+        return {MAIN: engine.resolve_keys(data), **named}
+    return named
+
+
+def _for_scenario(data: Microdata, keys: tuple[str, ...]) -> Microdata:
+    """Give the file the keys of a scenario; what an intruder knows already is no longer sensitive to them."""
+    engine.resolve_keys(data, keys)
+    engine.resolve_weight(data)
+    sensitive = tuple(column for column in data.roles.sensitive if column not in keys)
+    if sensitive:
+        engine.resolve_sensitive(data, sensitive, keys)
+    seen = data.with_roles(keys=keys, sensitive=sensitive)
+    seen.memory.update(
+        {shelf: held for shelf, held in data.memory.items() if shelf in ("rows", "missing", "columns")}
+    )
+    return seen
+
+
+def _asked(question: Question, case: Case, policy: Policy | None) -> Measure:
+    return question.answer(case, policy.parameters.get(question.name, {}) if policy else {})
+
+
+def _riskiest(case: Case, *, show_values: bool) -> list[dict[str, Any]]:
+    """List the classes most at risk; key values only when asked for."""
+    keys = case.data.roles.keys
+    table = engine.class_table(case.data, keys, case.missing)
+    worst = engine.named_classes(keys, table.bottom_k(_RISKIEST, by="class_size").sort("class_size"))
+    rows = []
+    for number, row in enumerate(worst.to_dicts(), start=1):
+        values = {name: value for name, value in row.items() if name not in ("records", "class_size")}
+        size = row["class_size"]
+        rows.append(
+            {
+                "class": number,
+                "class_size": size,
+                "risk": 1 / size,
+                **({"values": values} if show_values else {}),
+            }
+        )
+    return rows
+
+
+def _about(data: Microdata, scenarios: Mapping[str, Scenario]) -> dict[str, Any]:
+    used = tuple(dict.fromkeys([*data.roles.columns(), *(key for s in scenarios.values() for key in s.keys)]))
+    counted = engine.overview(data, used)
+    meta = data.metadata
+    return {
+        "source": meta.source,
+        "rows": counted.rows,
+        "columns": len(data.columns),
+        "roles": data.roles.to_dict(),
+        "missing": {column: count / counted.rows for column, count in counted.missing.items()},
+        "engine": engine.engine_name(data),
+        "reading": getattr(meta, "reading", None),
+        "checksum": meta.checksum,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "discreet": __version__,
+            "python": platform.python_version(),
+            "polars": version("polars"),
+            "narwhals": version("narwhals"),
+        },
+    }

@@ -1,0 +1,136 @@
+import json
+
+import polars as pl
+import pytest
+
+from discreet import Microdata, Policy, assess, datasets
+from discreet.errors import ColumnError, DiscreetError, ParameterError
+from discreet.policy import Rule
+
+PEOPLE = pl.DataFrame(
+    {
+        "name": [f"person {i}" for i in range(8)],
+        "sex": ["f", "f", "f", "f", "m", "m", "m", None],
+        "age": [30, 30, 40, 40, 30, 30, 30, 30],
+        "ill": ["y", "n", "y", "y", "n", "n", "y", "n"],
+    }
+)
+
+
+def people(**roles):
+    return Microdata(PEOPLE, **({"keys": ["sex", "age"], "sensitive": "ill", "identifiers": "name"} | roles))
+
+
+def test_every_first_floor_measure_stands_under_its_function_name():
+    document = assess(people()).to_dict()
+    for name in ("k_anonymity", "l_diversity", "t_closeness", "uniqueness", "reidentification"):
+        assert {"value", "figures", "meaning", "caveats"} <= set(document[name])
+    json.dumps(document, allow_nan=False)
+
+
+def test_without_a_policy_there_is_no_verdict():
+    found = assess(people())
+    assert found.verdict is None
+    assert "No policy" in found.line
+
+
+def test_the_verdict_says_why_the_policy_is_not_met():
+    found = assess(people(), "public-use-file")
+    assert not found.verdict.meets
+    assert "k-anonymity is 1 (policy: at least 10)" in found.line
+
+
+def test_measures_that_do_not_fit_are_left_out_with_the_reason():
+    found = assess(people(sensitive=None))
+    assert found.main.skipped["l_diversity"] == "no sensitive column was named"
+    assert found.main.skipped["k_map"] == "no population file was given"
+    with pytest.raises(ParameterError, match="left out: no sensitive column"):
+        found["l_diversity"]
+
+
+def test_each_scenario_is_measured_and_judged():
+    found = assess(people(), "safe-setting", scenarios={"neighbor": ["sex"]})
+    assert list(found.scenarios) == ["all keys", "neighbor"]
+    assert found.scenarios["neighbor"].measures["k_anonymity"].value == 1
+    assert {check.scenario for check in found.verdict.checks} == {"all keys", "neighbor"}
+
+
+def test_a_scenario_that_knows_the_sensitive_column_leaves_it_out_of_the_secrets():
+    found = assess(people(), scenarios={"doctor": ["sex", "ill"]})
+    assert "l_diversity" in found.scenarios["doctor"].skipped
+
+
+def test_scenarios_alone_make_the_first_one_the_main_one():
+    assert assess(people(keys=None), scenarios={"neighbor": ["sex"]}).main.name == "neighbor"
+
+
+def test_key_values_stay_in_the_house_unless_asked_for():
+    assert "values" not in assess(people()).main.riskiest[0]
+    assert assess(people(), show_values=True).main.riskiest[0]["values"] == {"sex": None, "age": 30}
+    assert "person 1" not in assess(people(), show_values=True).to_json()
+
+
+def test_missing_as_wildcard_leaves_out_what_needs_classes():
+    found = assess(people(), missing="wildcard")
+    assert found["k_anonymity"].value == 2
+    assert "wildcard" in found.main.skipped["uniqueness"]
+
+
+def test_policy_parameters_reach_the_measures():
+    policy = Policy(
+        "p", rules=[Rule("k_anonymity", at_least=1)], parameters={"l_diversity": {"kind": "entropy"}}
+    )
+    assert assess(people(), policy)["l_diversity"].parameters["kind"] == "entropy"
+
+
+def test_an_unknown_policy_parameter_is_refused():
+    policy = Policy("p", rules=[Rule("k_anonymity", at_least=1)], parameters={"l_diversity": {"kindd": 1}})
+    with pytest.raises(ParameterError, match="'kind'"):
+        assess(people(), policy)
+
+
+def test_a_population_file_brings_journalist_risk_and_presence():
+    population = Microdata(pl.concat([PEOPLE, PEOPLE, PEOPLE]))
+    found = assess(people(), population=population)
+    assert found["reidentification"].figures["journalist_max"] == pytest.approx(1 / 3)
+    assert found["delta_presence"].value == pytest.approx(1 / 3)
+
+
+def test_advice_names_the_identifiers_to_drop():
+    assert "'name'" in assess(people()).advice[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "scenarios"),
+    [
+        (people(keys=None), None),
+        (people(), {"nobody": []}),
+        (people(), {"all keys": ["sex"]}),
+        (Microdata(PEOPLE.clear(), keys="sex"), None),
+    ],
+)
+def test_what_cannot_be_assessed_is_refused(data, scenarios):
+    with pytest.raises(DiscreetError):
+        assess(data, scenarios=scenarios)
+
+
+def test_an_unknown_key_in_a_scenario_is_refused():
+    with pytest.raises(ColumnError, match="'sex'"):
+        assess(people(), scenarios={"x": ["sexx"]})
+
+
+def test_adult_is_measured_as_a_direct_count_says():
+    data = datasets.adult()
+    sizes = data.frame.group_by(data.roles.keys).len()["len"]
+    found = assess(data)
+    assert found["k_anonymity"].value == sizes.min() == 1
+    assert found["uniqueness"].figures["unique_records"] == (sizes == 1).sum()
+    assert found["reidentification"].figures["expected_matches"] == pytest.approx(len(sizes))
+
+
+def test_the_report_is_written_whole(tmp_path):
+    path = assess(people(), "safe-setting").to_html(tmp_path / "report.html")
+    text = path.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert "person 1" not in text
+    assert list(tmp_path.iterdir()) == [path]
