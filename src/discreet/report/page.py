@@ -89,11 +89,17 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["picture"] = _picture
+    environment.filters["unbroken"] = _unbroken
     return environment
 
 
 def _picture(chart: Chart, name: str) -> Any:
     return _safe(chart_svg(chart, name=name))
+
+
+def _unbroken(text: str) -> str:
+    """Keep a percent sign on the line of its number."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _safe(text: str) -> Any:

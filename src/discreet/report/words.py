@@ -154,7 +154,7 @@ HEADLINES: dict[str, str] = {
     "delta_disclosure": "largest shift (delta)",
     "k_map": "smallest group in the population",
     "delta_presence": "highest chance of being in the file",
-    "key_contributions": "fewer records alone without one key",
+    "key_contributions": "of the records no longer alone without one key",
 }
 """What the headline value of a measure counts."""
 
