@@ -55,6 +55,11 @@ def test_several_sensitive_columns_are_compared_with_each_other():
     assert chart.labels == ("health", "income")
 
 
+def test_sensitive_columns_that_are_all_alike_give_way_to_the_spread_within_groups():
+    chart = chart_of(measures(sensitive=("income", "health"))["l_diversity"])
+    assert chart.title == "Records by number of different sensitive values in their group"
+
+
 def test_class_sizes_fall_into_the_named_groups():
     sizes = pl.DataFrame(
         {"class_size": [1, 2, 3, 4, 9, 10, 99, 100], "classes": 1, "records": [1, 2, 3, 4, 9, 10, 99, 100]}

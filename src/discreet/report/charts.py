@@ -109,7 +109,8 @@ def _variable_bars(measure: Measure) -> Chart | None:
         return None
     candidates = (measure.name.split("_", maxsplit=1)[0], *_PER_CLASS, "value")
     column = next((name for name in candidates if _finite(rows[0].get(name))), None)
-    if column is None:
+    # Bars of one length tell nothing; the spread within the worst column does.
+    if column is None or len({row.get(column) for row in rows}) == 1:
         return None
     title = f"{measure.title} by sensitive column"
     return _by_name(

@@ -21,7 +21,7 @@ LABELS: dict[str, str] = {
     "classes_below_threshold": "Groups below the threshold",
     "classes_over_cap": "Groups over the cap",
     "classes_without_some_value": "Groups that lack some sensitive value",
-    "delta": "Delta",
+    "delta": "Largest shift in the odds (delta)",
     "delta_max": "Highest chance of being in the file",
     "delta_min": "Lowest chance of being in the file",
     "distance": "Distance",
