@@ -1,5 +1,6 @@
 """The verbs of the front door: they call the other rooms in the right order."""
 
 from discreet.workflow.assessment import assess
+from discreet.workflow.inspection import inspect
 
-__all__ = ["assess"]
+__all__ = ["assess", "inspect"]
