@@ -1,0 +1,257 @@
+"""Which columns identify, which would an intruder know, which must stay secret? A proposal to check.
+
+`inspect` looks at every column (its name, its type, how many values it has, what its texts look like) and
+proposes a role with the reason and a word on how sure that is. It decides nothing: the proposal becomes
+roles only when somebody saves it or passes it on.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from discreet import engine
+from discreet.io.sidecar import save_text, toml_value
+from discreet.microdata import ROLES, Microdata, Roles
+from discreet.results import jsonable, percent
+from discreet.workflow.role_rules import Column, Proposal, propose
+
+_SAMPLE = 5_000
+_ONE_ONLY = ("weight", "household", "psu")
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Proposed roles, column by column, with the reasons.
+
+    Attributes
+    ----------
+    proposal
+        The roles, ready for ``Microdata`` once somebody has looked at them.
+    columns
+        One row a column: type, distinct values, share missing, distinction, separation, proposed role,
+        confidence and reasons. Holds no data values.
+    rows
+        How many records the file has.
+    key_distinction
+        Distinct combinations of the proposed keys per record: 1 means that the keys tell everybody apart.
+    """
+
+    proposal: Roles
+    columns: pl.DataFrame
+    rows: int
+    key_distinction: float | None = None
+    source: str | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready document."""
+        return {
+            "source": self.source,
+            "rows": self.rows,
+            "proposal": self.proposal.to_dict(),
+            "key_distinction": self.key_distinction,
+            "columns": [jsonable(row) for row in self.columns.to_dicts()],
+            "reading": jsonable(self.reading),
+        }
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the proposal as a roles file, each column with its reason as a comment, and return its path."""
+        return save_text(self._as_toml(), path, overwrite=overwrite)
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.columns["column"])
+        lines = [f"Proposed roles for {self._what()}. Nothing is decided: check them.", ""]
+        for row in self.columns.iter_rows(named=True):
+            role = row["role"] or "no role"
+            lines.append(f"{row['column']:<{width}}  {role:<11}  {row['confidence']:<12}  {row['reasons']}")
+        if self.key_distinction is not None:
+            lines += ["", self._about_keys()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self).splitlines()[0])}</p>{self.columns._repr_html_()}"
+
+    def _what(self) -> str:
+        return f"{self.source or 'the data'} ({self.rows:,} records, {self.columns.height} columns)"
+
+    def _about_keys(self) -> str:
+        assert self.key_distinction is not None
+        return (
+            f"The {len(self.proposal.keys)} proposed keys have as many different combinations as "
+            f"{percent(self.key_distinction)} of the number of records."
+        )
+
+    def _as_toml(self) -> str:
+        lines = [
+            f"# Roles proposed for {toml_value(self.source or 'the data')}, {self.rows:,} records.",
+            "# Nothing is decided: move a column to another role, or delete it, where the proposal is wrong.",
+        ]
+        lines += [f"# {self._about_keys()}"] if self.key_distinction is not None else []
+        lines += ["", "[roles]"]
+        for role, columns in self.proposal.to_dict().items():
+            lines += ["", *self._comments(role), f"{role} = {toml_value(columns)}"]
+        without = self._comments(None)
+        lines += ["", "# Without a role:", *without] if without else []
+        return "\n".join(lines) + "\n"
+
+    def _comments(self, role: str | None) -> list[str]:
+        rows = self.columns.filter(pl.col("role").eq_missing(pl.lit(role, dtype=pl.String)))
+        return [
+            f"# {toml_value(row['column'])} ({row['confidence']}): {row['reasons']}"
+            for row in rows.iter_rows(named=True)
+        ]
+
+
+def inspect(data: Microdata | Any) -> Inspection:
+    """Propose a role for every column, with the reason.
+
+    Roles that the data already has are kept. Every column is counted in one query; names, types and a
+    sample of the first records say the rest.
+
+    Parameters
+    ----------
+    data
+        The file, with or without roles; a bare frame will do.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({
+    ...     "email": [f"p{i}@example.org" for i in range(40)],
+    ...     "sex": ["f", "m"] * 20,
+    ...     "income": [1000 + 7 * (i % 9) for i in range(40)],
+    ... })
+    >>> print(inspect(Microdata(frame)).proposal.to_dict())
+    {'keys': ['sex'], 'sensitive': ['income'], 'identifiers': ['email']}
+    """
+    data = data if isinstance(data, Microdata) else Microdata(data)
+    counted, nested = _counted(data)
+    given = {column: role for role in reversed(ROLES) for column in _of_role(data.roles, role)}
+    proposals: dict[str, Proposal] = {}
+    for column in counted:
+        proposal = propose(column, data.columns)
+        proposals[column.name] = _with_given(proposal, given.get(column.name))
+    for name in nested:
+        proposals[name] = Proposal(None, "sure", ("it holds lists or records, which cannot be counted",))
+    proposals = _one_each({name: proposals[name] for name in data.columns}, given)
+    roles = _roles(proposals, data.roles)
+    return Inspection(
+        proposal=roles,
+        columns=_table(data, counted, proposals),
+        rows=counted[0].rows if counted else 0,
+        key_distinction=_key_distinction(data, roles, counted),
+        source=data.metadata.source,
+        reading=data.metadata.reading,
+    )
+
+
+def _counted(data: Microdata) -> tuple[list[Column], list[str]]:
+    """Count all columns in one query and take the sample in a second."""
+    schema = data.schema
+    nested = [name for name, dtype in schema.items() if dtype.is_nested() or dtype in (nw.Binary, nw.Unknown)]
+    names = [name for name in data.columns if name not in nested]
+    places = {f"c{place}": name for place, name in enumerate(names)}
+    rows = engine.overview(data, names).rows
+    missing = engine.overview(data, names).missing
+    numeric = [place for place, name in places.items() if schema[name].is_numeric()]
+    questions = [nw.col(place).n_unique().alias(f"{place}_n") for place in places]
+    questions += [nw.col(place).min().cast(nw.Float64).alias(f"{place}_low") for place in numeric]
+    questions += [nw.col(place).max().cast(nw.Float64).alias(f"{place}_high") for place in numeric]
+    answers = engine.collect(engine.scan(data, places).select(*questions)).row(0, named=True)
+    sample = engine.collect(engine.scan(data, places).head(_SAMPLE))
+    columns = [
+        Column(
+            name=name,
+            dtype=schema[name],
+            rows=rows,
+            # The engines count "missing" as one value more.
+            distinct=int(answers[f"{place}_n"]) - (missing[name] > 0),
+            missing=missing[name],
+            low=answers.get(f"{place}_low"),
+            high=answers.get(f"{place}_high"),
+            sample=sample[place],
+        )
+        for place, name in places.items()
+    ]
+    return columns, nested
+
+
+def _with_given(proposal: Proposal, role: str | None) -> Proposal:
+    if role is None:
+        return proposal
+    if proposal.role == role:
+        return Proposal(role, "sure", ("you said so", *proposal.reasons))
+    instead = f"without that it would be proposed as {proposal.role or 'no role'}: {proposal.reasons[0]}"
+    return Proposal(role, "sure", ("you said so", instead))
+
+
+def _one_each(proposals: dict[str, Proposal], given: Mapping[str, str]) -> dict[str, Proposal]:
+    """Keep one weight, household and sampling unit: what the user named, else the surest, else the first."""
+    kept = dict(proposals)
+    for role in _ONE_ONLY:
+        found = [name for name, proposal in proposals.items() if proposal.role == role]
+        found.sort(key=lambda name: (name not in given, proposals[name].confidence != "sure"))
+        for name in found[1:]:
+            reason = f"'{found[0]}' is taken as {role}, and there can be one only"
+            kept[name] = Proposal(None, "please check", (*proposals[name].reasons, reason))
+    return kept
+
+
+def _of_role(roles: Roles, role: str) -> tuple[str, ...]:
+    columns = getattr(roles, role)
+    return (columns,) if isinstance(columns, str) else tuple(columns or ())
+
+
+def _roles(proposals: Mapping[str, Proposal], given: Roles) -> Roles:
+    found: dict[str, list[str]] = {role: list(_of_role(given, role)) for role in ROLES}
+    for name, proposal in proposals.items():
+        if proposal.role and name not in found[proposal.role]:
+            found[proposal.role].append(name)
+    return Roles.of(**found)
+
+
+def _key_distinction(data: Microdata, roles: Roles, counted: list[Column]) -> float | None:
+    """Count the combinations of the proposed keys, in the engine of the data."""
+    if not roles.keys or not counted:
+        return None
+    places = {f"k{place}": name for place, name in enumerate(roles.keys)}
+    combinations = engine.scan(data, places).unique().select(nw.len().alias("n"))
+    return int(engine.collect(combinations).item()) / counted[0].rows
+
+
+def _table(data: Microdata, counted: list[Column], proposals: Mapping[str, Proposal]) -> pl.DataFrame:
+    known = {column.name: column for column in counted}
+    schema = {
+        "column": pl.String,
+        "dtype": pl.String,
+        "distinct": pl.Int64,
+        "missing_share": pl.Float64,
+        "distinction": pl.Float64,
+        "separation": pl.Float64,
+        "role": pl.String,
+        "confidence": pl.String,
+        "reasons": pl.String,
+    }
+    rows = [
+        {
+            "column": name,
+            "dtype": str(data.schema[name]).split("(")[0],
+            "distinct": known[name].distinct if name in known else None,
+            "missing_share": known[name].missing / known[name].rows if name in known else None,
+            "distinction": known[name].distinction if name in known else None,
+            "separation": known[name].separation if name in known else None,
+            "role": proposal.role,
+            "confidence": proposal.confidence,
+            "reasons": "; ".join(proposal.reasons),
+        }
+        for name, proposal in proposals.items()
+    ]
+    return pl.DataFrame(rows, schema=schema)

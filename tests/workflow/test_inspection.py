@@ -1,0 +1,287 @@
+"""Roles are proposed with a reason, never decided, and never with a data value."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discreet.errors import InputError
+from discreet.io import load_roles, read, sidecar_path
+from discreet.microdata import ROLES, Microdata, Roles
+from discreet.workflow.inspection import inspect
+from discreet.workflow.usual_names import meaning_of
+from discreet.workflow.value_patterns import LOOKS, digits_look, look_of
+
+ROWS = 200
+dice = random.Random(1)
+
+
+def digits(count: int) -> str:
+    return "".join(dice.choice("0123456789") for _ in range(count))
+
+
+def people() -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "row": range(1, ROWS + 1),
+            "contact": [f"secret{number}@example.org" for number in range(ROWS)],
+            "Geschlecht": ["f", "m"] * (ROWS // 2),
+            "birth_year": [1950 + number % 50 for number in range(ROWS)],
+            "plz": [f"0{1000 + number % 90}" for number in range(ROWS)],
+            "salary": [1000.5 + number for number in range(ROWS)],
+            "opinion": ["yes", "no", None, "maybe"] * (ROWS // 4),
+            "pwgtp": [1 + number % 7 for number in range(ROWS)],
+            "pwgtp1": [1 + number % 5 for number in range(ROWS)],
+            "hhid": [number // 2 for number in range(ROWS)],
+            "nothing": pl.Series([None] * ROWS, dtype=pl.String),
+            "same": ["x"] * ROWS,
+        }
+    )
+
+
+@pytest.fixture
+def inspection():
+    return inspect(Microdata(people()))
+
+
+def role_of(inspection, column: str) -> str | None:
+    return inspection.columns.filter(pl.col("column") == column)["role"].item()
+
+
+def test_each_kind_of_column_gets_its_role(inspection):
+    assert inspection.proposal == Roles.of(
+        identifiers=["row", "contact"],
+        keys=["Geschlecht", "birth_year", "plz"],
+        sensitive=["salary", "opinion"],
+        weight="pwgtp",
+        household="hhid",
+    )
+    assert inspection.rows == ROWS
+    assert role_of(inspection, "nothing") is None
+    assert role_of(inspection, "pwgtp1") is None
+
+
+def test_every_proposal_has_a_reason_and_a_confidence(inspection):
+    assert inspection.columns["column"].to_list() == people().columns
+    assert inspection.columns["reasons"].str.len_chars().min() > 10
+    assert set(inspection.columns["confidence"]) <= {"sure", "likely", "please check"}
+
+
+def test_counts_leave_missing_values_out(inspection):
+    row = inspection.columns.row(by_predicate=pl.col("column") == "opinion", named=True)
+    assert row["distinct"] == 3
+    assert row["missing_share"] == 0.25
+    assert inspection.columns.row(by_predicate=pl.col("column") == "nothing", named=True)["distinct"] == 0
+
+
+def test_no_data_value_is_shown(inspection, tmp_path):
+    shown = [
+        str(inspection),
+        json.dumps(inspection.to_dict()),
+        inspection.save(tmp_path / "a.toml").read_text(),
+    ]
+    for text in shown:
+        assert "secret" not in text
+        assert "01000" not in text
+
+
+def test_the_distinction_of_the_keys_counts_their_combinations(inspection):
+    combinations = people().select("Geschlecht", "birth_year", "plz").unique().height
+    assert inspection.key_distinction == combinations / ROWS
+
+
+@pytest.mark.parametrize("kind", ["lazy", "pandas", "pyarrow", "duckdb"])
+def test_every_engine_proposes_the_same(kind, inspection):
+    pytest.importorskip("polars" if kind == "lazy" else kind)
+    import duckdb
+
+    connection = duckdb.connect()
+    frame = {
+        "lazy": lambda: people().lazy(),
+        "pandas": lambda: people().to_pandas(),
+        "pyarrow": lambda: people().to_arrow(),
+        "duckdb": lambda: connection.from_arrow(people().to_arrow()),
+    }[kind]()
+    other = inspect(Microdata(frame))
+    # An all-missing column has no type of its own in some engines.
+    assert other.proposal == inspection.proposal
+    counted = ["column", "distinct", "missing_share", "role", "confidence"]
+    assert other.columns.select(counted).equals(inspection.columns.select(counted))
+    assert other.key_distinction == inspection.key_distinction
+
+
+def test_roles_that_are_given_stay(tmp_path):
+    inspection = inspect(Microdata(people(), keys=["opinion"], sensitive=["plz"]))
+    assert inspection.proposal.keys[0] == "opinion"
+    assert "plz" in inspection.proposal.sensitive
+    assert "plz" not in inspection.proposal.keys
+    reasons = dict(inspection.columns.select("column", "reasons").rows())
+    assert "you said so" in reasons["plz"]
+    assert "would be proposed as keys" in reasons["plz"]
+
+
+def test_the_saved_proposal_is_a_sidecar_that_read_uses(inspection, tmp_path):
+    people().write_csv(tmp_path / "survey.csv")
+    file = inspection.save(sidecar_path(tmp_path / "survey.csv"))
+    text = file.read_text()
+    assert '# "plz" (sure): its name suggests postcode' in text
+    assert "Nothing is decided" in text
+    assert load_roles(file) == inspection.proposal
+    assert read(tmp_path / "survey.csv").roles == inspection.proposal
+    with pytest.raises(InputError, match="already exists"):
+        inspection.save(file)
+    assert inspection.save(file, overwrite=True) == file
+
+
+def test_body_weight_is_not_a_survey_weight():
+    frame = {"weight": [60.5, 70.0] * 20, "height": [160, 180] * 20}
+    assert inspect(Microdata(pl.DataFrame(frame))).proposal.weight is None
+    assert inspect(Microdata(pl.DataFrame({"weight": [60.5, 70.0] * 20}))).proposal.weight == "weight"
+
+
+def test_a_weight_that_is_not_positive_is_not_proposed():
+    found = inspect(Microdata(pl.DataFrame({"wgt": [0.0, 1.0] * 20, "sex": [1, 2] * 20})))
+    assert found.proposal.weight is None
+    assert "not above zero" in found.columns["reasons"][0]
+
+
+def test_only_one_column_becomes_the_weight():
+    found = inspect(Microdata(pl.DataFrame({"weight": [1.0, 2.0] * 20, "fnlwgt": [5, 6] * 20})))
+    assert found.proposal.weight == "fnlwgt"
+    assert "one only" in found.columns["reasons"][0]
+
+
+def test_an_identifier_by_name_needs_more_than_a_few_values():
+    found = inspect(Microdata(pl.DataFrame({"telephone": ["A191", "A192"] * 50, "sex": [1, 2] * 50})))
+    assert found.proposal.identifiers == ()
+    assert "only 2 different values" in found.columns["reasons"][0]
+
+
+def test_a_small_file_is_not_judged_by_uniqueness():
+    found = inspect(Microdata(pl.DataFrame({"answer": ["a", "b", "c"], "case_id": [7, 9, 12]})))
+    assert found.proposal.identifiers == ("case_id",)
+    assert found.proposal.sensitive == ("answer",)
+
+
+def test_numbers_that_only_happen_to_be_unique_are_not_identifiers():
+    found = inspect(Microdata(pl.DataFrame({"measured": [number / 7 for number in range(300)]})))
+    assert found.proposal.sensitive == ("measured",)
+    assert "make it a key" in found.columns["reasons"][0]
+
+
+def test_lists_are_left_without_a_role():
+    found = inspect(Microdata(pl.DataFrame({"many": [[1], [2]] * 20, "sex": [1, 2] * 20})))
+    assert role_of(found, "many") is None
+    assert found.proposal.keys == ("sex",)
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "concept"),
+    [
+        ("age", "keys", "age"),
+        ("Age at interview", "keys", "age"),
+        ("marital-status", "keys", "marital status"),
+        ("Familienstand", "keys", "marital status"),
+        ("code_postal", "keys", "postcode"),
+        ("Staatsangehörigkeit", "keys", "nationality"),
+        ("dateOfBirth", "keys", "birth"),
+        ("regionName", "keys", "place"),
+        ("RAC1P", "keys", "race or ethnicity"),
+        ("first_name", "identifiers", "a name"),
+        ("Prénom", "identifiers", "a name"),
+        ("E-Mail", "identifiers", "an e-mail address"),
+        ("home address", "identifiers", "a street address"),
+        ("Einkommen", "sensitive", "money"),
+        ("hiv_status", "sensitive", "health"),
+    ],
+)
+def test_usual_names_are_known_in_several_languages(name, role, concept):
+    meaning = meaning_of(name)
+    assert meaning is not None
+    assert (meaning.role, meaning.concept) == (role, concept)
+
+
+@pytest.mark.parametrize(
+    "name", ["usage", "page", "message", "manage", "image", "x1", "average", "essex", ""]
+)
+def test_a_word_inside_another_word_means_nothing(name):
+    assert meaning_of(name) is None
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: f"{digits(5)}@mail.example.org", "e-mail"),
+        (lambda: f"https://example.org/{digits(6)}", "web"),
+        (lambda: f"10.0.{dice.randrange(256)}.{dice.randrange(256)}", "IP"),
+        (lambda: f"2001:db8:0:0:0:0:0:{digits(4)}", "IP"),
+        (lambda: f"2001:db8::{digits(4)}", "IP"),
+        (lambda: f"DE{digits(2)} {digits(4)} {digits(4)} {digits(4)} {digits(4)} {digits(2)}", "IBAN"),
+        (lambda: f"FR76{digits(23)}", "IBAN"),
+        (lambda: f"{digits(4)}-{digits(4)}-{digits(4)}-{digits(4)}", "card"),
+        (lambda: f"{digits(3)}-{digits(2)}-{digits(4)}", "US social"),
+        (lambda: f"1 {digits(2)} 07 75 {digits(3)} {digits(3)} {digits(2)}", "French"),
+        (lambda: f"{digits(8)}{dice.choice('TRWAGMYFP')}", "Spanish"),
+        (lambda: f"RSSMRA{digits(2)}A01H{digits(3)}X", "Italian"),
+        (lambda: f"AB {digits(2)} {digits(2)} {digits(2)} C", "British"),
+        (lambda: f"{digits(2)}0615-{digits(4)}", "Nordic"),
+        (lambda: f"1506{digits(2)}-{digits(4)}", "Nordic"),
+        (lambda: f"+49 30 {digits(7)}", "phone"),
+        (lambda: f"({digits(3)}) {digits(3)}-{digits(4)}", "phone"),
+        (lambda: f"0{digits(9)}", "phone"),
+        (lambda: f"She told us on day {digits(5)} that the flat was too cold", "free text"),
+    ],
+)
+def test_patterns_are_recognized(make, words):
+    look = look_of(pl.Series([make() for _ in range(60)] + [None]))
+    assert look is not None
+    assert words in look[0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: f"{digits(2)}.{digits(2)}.19{digits(2)}",
+        lambda: f"{digits(2)}:{digits(2)}:{digits(2)}",
+        lambda: f"0{digits(4)}",
+        lambda: f"{digits(5)}-{digits(4)}",
+        lambda: dice.choice(["Never-married", "Divorced", "Married, spouse absent"]),
+        lambda: f"{dice.randrange(10)}.{dice.randrange(10)}",
+        lambda: digits(10),
+        lambda: f"A{digits(3)}",
+    ],
+)
+def test_dates_times_codes_and_categories_are_no_identifiers(make):
+    assert look_of(pl.Series([make() for _ in range(300)])) is None
+
+
+def test_personal_numbers_are_recognized_as_whole_numbers():
+    numbers = pl.Series([int(f"19{50 + number % 49}0615{1000 + number}") for number in range(99)])
+    assert "Nordic" in digits_look(numbers)[0]
+    assert digits_look(pl.Series([1_577_836_800 + 86_399 * number for number in range(99)])) is None
+
+
+values = st.lists(st.none() | st.text(max_size=12) | st.just("repeated"), min_size=1, max_size=60)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), texts=values, numbers=st.data())
+def test_any_file_gets_roles_that_fit_it_and_can_be_saved(tmp_path, name, texts, numbers):
+    ages = numbers.draw(st.lists(st.none() | st.integers(0, 120), min_size=len(texts), max_size=len(texts)))
+    frame = pl.DataFrame(
+        {name: texts, f"{name} age": ages}, schema={name: pl.String, f"{name} age": pl.Int64}
+    )
+    found = inspect(Microdata(frame))
+    found.proposal.check(frame.columns)
+    assert found.columns.height == 2
+    assert set(found.columns["role"].drop_nulls()) <= set(ROLES)
+    assert load_roles(found.save(tmp_path / "x.toml", overwrite=True)) == found.proposal
+
+
+def test_the_looks_compile_and_are_distinct():
+    assert len({look.pattern for look in LOOKS}) == len(LOOKS)
