@@ -1,0 +1,121 @@
+"""Every set of keys up to a size, looked at from the class table instead of the records.
+
+Key values become codes once; a set of keys is then one whole number for each row of the class table, and its
+classes are counted by that number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.engine import Missing
+from discreet.engine.classes import check_missing, key_names
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+MOST_SETS = 1_000_000
+_DENSE = 4  # cells of a counting array for each row, up to which counting beats sorting
+
+
+@dataclass(frozen=True)
+class CodedKeys:
+    """The distinct key combinations of a file, in codes.
+
+    Attributes
+    ----------
+    table
+        The combinations themselves: ``k0``…
+    records
+        How many records have each.
+    codes
+        One row a key, one column a combination; -1 where the key is missing and a wildcard.
+    values
+        The values of each key, by code; a missing one counts as a value unless it is a wildcard.
+    """
+
+    table: pl.DataFrame
+    records: Ints
+    codes: Ints
+    values: tuple[pl.Series, ...]
+
+    @property
+    def wild(self) -> bool:
+        """Whether some key is missing and matches anything."""
+        return bool((self.codes < 0).any())
+
+    def combined(self, keys: Sequence[int], rows: Ints | slice = slice(None)) -> Ints:
+        """Return one number for each row that is the same only where all these keys are."""
+        number = self.codes[keys[0], rows]
+        span = len(self.values[keys[0]])
+        for key in keys[1:]:
+            levels = max(len(self.values[key]), 1)
+            if span > 2**62 // levels:
+                distinct, number = np.unique(number, return_inverse=True)
+                span = len(distinct)
+            number = number * levels + self.codes[key, rows]
+            span *= levels
+        return number
+
+    def span(self, keys: Sequence[int]) -> int:
+        """Return how many combinations of these keys are conceivable."""
+        return math.prod(len(self.values[key]) for key in keys)
+
+
+def coded_keys(data: Microdata, keys: Sequence[str], missing: Missing) -> CodedKeys:
+    """Read the class table of the file and code its keys."""
+    check_missing(missing)
+    table = engine.class_table(data, keys, "drop" if missing == "drop" else "category")
+    if table.is_empty():
+        raise ParameterError(
+            "No record is left: every one misses some key, and missing='drop' leaves those out. "
+            "Use missing='category' or 'wildcard', or drop the key with the most missing values."
+        )
+    names = list(key_names(keys))
+    table = table.select(*names, "records").sort(names, nulls_last=True)
+    values, codes = [], []
+    for name in names:
+        distinct = table[name].unique().sort(nulls_last=True)
+        if missing == "wildcard":
+            distinct = distinct.drop_nulls()
+        places = pl.DataFrame({name: distinct, "code": np.arange(len(distinct), dtype=np.int64)})
+        found = table.select(name).join(places, on=name, how="left", nulls_equal=True, maintain_order="left")
+        values.append(distinct)
+        codes.append(found["code"].fill_null(-1).to_numpy())
+    return CodedKeys(table.select(names), table["records"].to_numpy(), np.stack(codes), tuple(values))
+
+
+def class_sizes(numbers: Ints, records: Ints, span: int) -> Ints:
+    """Return, for each row, how many records are in rows with the same number."""
+    if span <= _DENSE * max(len(numbers), 1024):
+        counts = np.bincount(numbers, weights=records, minlength=span)[numbers]
+        return counts.astype(np.int64)
+    rows = pl.DataFrame({"number": numbers, "records": records})
+    return rows.select(pl.col("records").sum().over("number")).to_series().to_numpy()
+
+
+def number_of_sets(keys: int, max_size: int) -> int:
+    """Return how many sets of 1 up to ``max_size`` of so many keys there are."""
+    return sum(math.comb(keys, size) for size in range(1, max_size + 1))
+
+
+def checked_size(max_size: int, keys: int) -> int:
+    """Check the size up to which sets of keys are looked at; more than there are keys means all of them."""
+    if max_size < 1:
+        raise ParameterError("max_size must be 1 or more: it is a number of keys.")
+    max_size = min(max_size, keys)
+    sets = number_of_sets(keys, max_size)
+    if sets > MOST_SETS:
+        raise ParameterError(
+            f"With {keys} keys there are {sets:,} sets of up to {max_size}; more than {MOST_SETS:,} are not looked "
+            "through. Lower max_size, or leave out keys."
+        )
+    return max_size
