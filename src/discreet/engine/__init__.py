@@ -23,6 +23,7 @@ from discreet.engine.classes import (
     size_spectrum,
 )
 from discreet.engine.frames import collect, engine_name, like, scan
+from discreet.engine.rebuild import rebuilt, whole_frame
 from discreet.engine.records import carry_back, named_classes
 from discreet.engine.roles import (
     Overview,
@@ -55,10 +56,12 @@ __all__ = [
     "named_classes",
     "overview",
     "profile_query",
+    "rebuilt",
     "resolve_keys",
     "resolve_sensitive",
     "resolve_weight",
     "scan",
     "size_spectrum",
     "value_shares",
+    "whole_frame",
 ]

@@ -84,7 +84,7 @@ def _joined(data: Microdata, rows: Lazy, table: pl.DataFrame, names: dict[str, s
             table.lazy(), on=list(names), how="left", nulls_equal=True, maintain_order="left"
         )
         return nw.from_native(joined)
-    return _null_safe_join(rows, _uploaded(data, table), list(names))
+    return _null_safe_join(rows, uploaded(data, table), list(names))
 
 
 def _null_safe_join(rows: Lazy, table: Lazy, on: list[str]) -> Lazy:
@@ -107,7 +107,7 @@ def _flagged(frame: Lazy, on: list[str]) -> Lazy:
     return frame.with_columns(*parts)
 
 
-def _uploaded(data: Microdata, table: pl.DataFrame) -> Lazy:
+def uploaded(data: Microdata, table: pl.DataFrame) -> Lazy:
     """Hand a Polars table to the engine of the source."""
     arrow = table.to_arrow()
     native = data.frame

@@ -1,0 +1,201 @@
+"""What every treatment is: a frozen set of parameters that turns a file into a release with a log.
+
+A treatment says in `Treatment.change` what becomes of which columns; everything around it (randomness, timing,
+counting changed cells, putting the columns back into the user's kind of frame) is done once, here. The same
+treatment has the same name in Python (``LocalSuppression``), in a plan file and on the command line
+(``local-suppression``).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ParameterError, unknown_name
+from discreet.microdata import Columns, Microdata
+from discreet.randomness import Seed, fresh_seed, generator
+from discreet.results import Release, Step, jsonable
+
+Stream = Callable[..., np.random.Generator]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a treatment wants done to the file.
+
+    Attributes
+    ----------
+    columns
+        New content by column, one value a record; a new name adds a column.
+    keep
+        True for the records that stay.
+    order
+        Positions, among the records that stay, in their new order.
+    drop
+        Columns to leave out.
+    roles
+        Roles that change with the treatment.
+    notes
+        Plain sentences for the public log.
+    parameters
+        What was chosen or learned and may be published, beside the treatment's own parameters.
+    internal
+        What could undo the protection; stays in the house.
+    guarantee
+        A privacy guarantee that is proved for what was done, else None.
+    """
+
+    columns: Mapping[str, pl.Series] = field(default_factory=dict)
+    keep: pl.Series | None = None
+    order: npt.NDArray[np.int64] | None = None
+    drop: tuple[str, ...] = ()
+    roles: Mapping[str, Columns] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    internal: Mapping[str, Any] = field(default_factory=dict)
+    guarantee: str | None = None
+
+
+class Treatment(ABC):
+    """A protection and its parameters; subclasses are frozen dataclasses."""
+
+    known: ClassVar[dict[str, type[Treatment]]] = {}
+    secrets: ClassVar[tuple[str, ...]] = ()
+    """Parameters that are left out of logs and plan files."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__name__.startswith("_"):
+            Treatment.known[kebab(cls.__name__)] = cls
+
+    @property
+    def name(self) -> str:
+        """The name in plan files and on the command line, e.g. ``local-suppression``."""
+        return kebab(type(self).__name__)
+
+    @abstractmethod
+    def change(self, data: Microdata, stream: Stream) -> Change:
+        """Say what becomes of the file. ``stream("name")`` opens a named child of the seed's generator."""
+
+    def apply(self, data: Microdata, *, seed: Seed = None) -> Release:
+        """Treat the file.
+
+        Parameters
+        ----------
+        data
+            The file; it is not changed.
+        seed
+            Same data, same parameters, same seed: same bytes out.
+
+        Returns
+        -------
+        Release
+            ``data`` of the kind that came in, and ``log`` with one entry.
+        """
+        began = time.perf_counter()
+        chosen = fresh_seed() if seed is None else seed
+        root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
+        change = self.change(data, lambda *path: generator(int(root), self.name, *path))
+        treated = data.with_frame(
+            engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
+        )
+        if change.roles:
+            treated = treated.with_roles(**change.roles)
+        changed, suppressed = _changed_cells(data, change)
+        step = Step(
+            treatment=self.name,
+            parameters={**self.to_dict(), **change.parameters},
+            changed_cells=changed,
+            suppressed_cells=suppressed,
+            removed_records=0 if change.keep is None else int((~change.keep).sum()),
+            notes=change.notes,
+            seconds=time.perf_counter() - began,
+            internal={"seed": int(root), **change.internal},
+        )
+        return Release(treated, (step,), change.guarantee)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters that differ from their defaults, ready for JSON or TOML."""
+        given = {}
+        for item in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, item.name)
+            if item.name in self.secrets or value is None or value == item.default:
+                continue
+            given[item.name] = value.to_dict() if hasattr(value, "to_dict") else _nested(value)
+        return given
+
+    @staticmethod
+    def named(name: str, parameters: Mapping[str, Any]) -> Treatment:
+        """Make the treatment of that name with these parameters, as a plan file has them."""
+        if name not in Treatment.known:
+            raise ParameterError(unknown_name(name, Treatment.known, what="treatment"))
+        kind = Treatment.known[name]
+        options = [item.name for item in fields(kind) if item.name not in kind.secrets]  # type: ignore[arg-type]
+        for option in parameters:
+            if option not in options:
+                raise ParameterError(f"In {name}: {unknown_name(option, options, what='parameter')}")
+        return kind.from_dict(parameters)
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Treatment:
+        """Make the treatment from plain values; treatments with richer parameters read them here."""
+        try:
+            return cls(**parameters)
+        except TypeError as error:
+            raise ParameterError(
+                f"{kebab(cls.__name__)} cannot be made from these parameters: {error}."
+            ) from error
+
+
+def kebab(name: str) -> str:
+    """Write a class name as it stands in plan files.
+
+    Examples
+    --------
+    >>> kebab("LocalSuppression"), kebab("Pram")
+    ('local-suppression', 'pram')
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _nested(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_nested(item) for item in value]
+    return value.to_dict() if hasattr(value, "to_dict") else jsonable(value)
+
+
+def _changed_cells(data: Microdata, change: Change) -> tuple[dict[str, int], dict[str, int]]:
+    """Count, by column, the cells that differ and those that became missing, among the records that stay."""
+    there = [name for name in change.columns if name in data.schema]
+    if not there:
+        return {}, {}
+    before = engine.collect(data, there)
+    stay = pl.lit(True) if change.keep is None else pl.lit(change.keep)
+    changed, suppressed = {}, {}
+    for name in there:
+        pair = _comparable(before[name], change.columns[name])
+        differ, gone = pair.select(
+            differ=(pl.col("old").ne_missing(pl.col("new")) & stay).sum(),
+            gone=(pl.col("old").is_not_null() & pl.col("new").is_null() & stay).sum(),
+        ).row(0)
+        changed[name], suppressed[name] = int(differ), int(gone)
+    return changed, {name: count for name, count in suppressed.items() if count}
+
+
+def _comparable(old: pl.Series, new: pl.Series) -> pl.DataFrame:
+    """Bring the old and the new values to one type: numbers as numbers, everything else by its text."""
+    numbers = old.dtype.is_numeric() and new.dtype.is_numeric()
+    kind = pl.Float64() if numbers else pl.String()
+    pair = pl.DataFrame({"old": old.cast(kind), "new": new.cast(kind)})
+    return pair.fill_nan(None) if numbers else pair
