@@ -179,6 +179,19 @@ def test_quoted_separators_and_line_breaks_stay_in_their_field(tmp_path):
     assert frame.rows() == [("x, y", 1), ("two\nlines", None)]
 
 
+def test_a_blank_after_the_separator_is_not_part_of_the_field(tmp_path):
+    data = read(saved(tmp_path, "age, sex, pay, born\n39, Male, 1.5, 2020-01-31\n40, ?, NA, \n"))
+    assert data.metadata.reading["padded"]
+    assert data.columns == ("age", "sex", "pay", "born")
+    assert data.frame.collect().rows() == [(39, "Male", 1.5, dt.date(2020, 1, 31)), (40, None, None, None)]
+
+
+def test_any_column_name_is_a_name(tmp_path):
+    data = read(saved(tmp_path, '"a ""b""",^a.*$,*,\n1,x,2,\n2,y,3,\n'))
+    assert data.columns == ('a "b"', "^a.*$", "*", "")
+    assert data.frame.collect().rows() == [(1, "x", 2, None), (2, "y", 3, None)]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -67,54 +67,56 @@ def scan_delimited(
 def _typed_scan(
     source: Path | bytes, dialect: Dialect, names: list[str], kept: set[str], path: Path
 ) -> tuple[pl.LazyFrame, int, int]:
-    def scan(**types: Any) -> pl.LazyFrame:
-        return pl.scan_csv(
-            source,
-            separator=dialect.separator,
-            null_values=list(dialect.missing),
-            decimal_comma=dialect.decimal == ",",
-            infer_schema=False,
-            glob=False,
-            **types,
-        )
-
-    texts = scan()
-    last, judged = names[-1], [name for name in names if name not in kept]
-    also = {"rows": pl.len(), "no_last": pl.col(last).null_count()}
+    # Neutral names until the end: a column may be called "*" or "^a$", which the engine would take for a pattern.
+    places = [f"c{place}" for place in range(len(names))]
+    texts = _texts(source, dialect, places)
+    judged = [place for place, name in zip(places, names, strict=True) if name not in kept]
+    also = {"rows": pl.len(), "no_last": pl.col(places[-1]).null_count()}
     kinds, found = kinds_of(texts, judged, decimal=dialect.decimal, also=also)
     blank = 0
     # The engine fills short lines up with missing values and takes a blank line for a record without any.
     if found["no_last"] and len(names) > 1:
-        blank = _blank_lines(source, dialect, names, path, found["rows"])
-    parsed = {name: TYPES[kind] for name, kind in kinds.items() if kind in _PARSED_BY_SCANNER}
-    rest = {name: kind for name, kind in kinds.items() if kind not in (*_PARSED_BY_SCANNER, "text")}
-    frame = scan(schema_overrides=parsed)
+        blank = found["rows"] - _strict_count(source, dialect, names, path)
+    by_scanner = () if dialect.padded else _PARSED_BY_SCANNER
+    parsed = {place: TYPES[kind] for place, kind in kinds.items() if kind in by_scanner}
+    rest = {place: kind for place, kind in kinds.items() if kind not in (*by_scanner, "text")}
+    frame = _texts(source, dialect, places, schema_overrides=parsed)
     if blank:
+        _check_blank(texts, blank, path)
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     if rest:
-        frame = frame.with_columns(typed(name, kind, decimal=dialect.decimal) for name, kind in rest.items())
-    return frame, found["rows"] - blank, blank
-
-
-def _blank_lines(source: Path | bytes, dialect: Dialect, names: list[str], path: Path, rows: int) -> int:
-    """Count blank lines; refuse short lines, and blank lines that cannot be told from empty records."""
-    records_found = _strict_count(source, dialect, names, path)
-    blank = rows - records_found
-    if blank > 0:
-        texts = pl.scan_csv(
-            source,
-            separator=dialect.separator,
-            null_values=list(dialect.missing),
-            infer_schema=False,
-            glob=False,
+        frame = frame.with_columns(
+            typed(place, kind, decimal=dialect.decimal) for place, kind in rest.items()
         )
-        empty = texts.select(pl.all_horizontal(pl.all().is_null()).sum()).collect(engine="streaming").item()
-        if empty != blank:
-            raise InputError(
-                f"The file '{path.name}' has {blank:,} blank lines beside records in which everything is "
-                "missing, and the two cannot be told apart. Remove the blank lines."
-            )
-    return blank
+    return frame.rename(dict(zip(places, names, strict=True))), found["rows"] - blank, blank
+
+
+def _texts(source: Path | bytes, dialect: Dialect, places: list[str], **types: Any) -> pl.LazyFrame:
+    """Scan the fields as texts with missing ones as null; columns with a type of their own come in it."""
+    frame = pl.scan_csv(
+        source,
+        separator=dialect.separator,
+        null_values=None if dialect.padded else list(dialect.missing),
+        decimal_comma=dialect.decimal == ",",
+        infer_schema=False,
+        new_columns=places,
+        glob=False,
+        **types,
+    )
+    if not dialect.padded:
+        return frame
+    bare = pl.all().str.strip_chars()
+    return frame.with_columns(pl.when(~bare.is_in(list(dialect.missing))).then(bare))
+
+
+def _check_blank(texts: pl.LazyFrame, blank: int, path: Path) -> None:
+    """Refuse blank lines that cannot be told from records in which everything is missing."""
+    empty = texts.select(pl.all_horizontal(pl.all().is_null()).sum()).collect(engine="streaming").item()
+    if empty != blank:
+        raise InputError(
+            f"The file '{path.name}' has {blank:,} blank lines beside records in which everything is "
+            "missing, and the two cannot be told apart. Remove the blank lines."
+        )
 
 
 def _strict_count(source: Path | bytes, dialect: Dialect, names: list[str], path: Path) -> int:

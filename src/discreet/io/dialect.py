@@ -45,6 +45,8 @@ class Dialect:
         Fields that count as missing.
     compressed
         Whether the file is gzipped.
+    padded
+        Whether fields stand after a blank (``39, Male``), which is not part of them.
     detected
         Which of these were detected rather than given.
     """
@@ -54,6 +56,7 @@ class Dialect:
     encoding: str
     missing: tuple[str, ...]
     compressed: bool
+    padded: bool
     detected: tuple[str, ...]
 
     @property
@@ -70,6 +73,7 @@ class Dialect:
             "encoding": self.encoding,
             "missing": list(self.missing),
             "compressed": self.compressed,
+            "padded": self.padded,
             "detected": list(self.detected),
         }
 
@@ -121,9 +125,10 @@ def detect(
         encoding=encoding,
         missing=tuple(dict.fromkeys(tokens)),
         compressed=compressed,
+        padded=_is_padded(text, separator),
         detected=tuple(name for name, value in given.items() if value is None),
     )
-    return dialect, _header(text, separator, path)
+    return dialect, _header(text, dialect, path)
 
 
 def opened(path: Path, *, compressed: bool) -> BinaryIO:
@@ -237,15 +242,21 @@ def _separator_of(text: str, path: Path) -> str:
 def _decimal_of(text: str, separator: str) -> str:
     if separator == ",":
         return "."
-    fields = [field for row in _rows(text, separator)[1:] for field in row]
+    fields = [field.strip() for row in _rows(text, separator)[1:] for field in row]
     commas = sum(bool(_COMMA.fullmatch(field)) for field in fields)
     points = sum(bool(_POINT.fullmatch(field)) for field in fields)
     return "," if commas > points else "."
 
 
-def _header(text: str, separator: str, path: Path) -> list[str]:
-    rows = _rows(text, separator, most=1)
+def _is_padded(text: str, separator: str) -> bool:
+    later = [field for row in _rows(text, separator)[1:] for field in row[1:] if field]
+    return bool(later) and all(field.startswith(" ") for field in later)
+
+
+def _header(text: str, dialect: Dialect, path: Path) -> list[str]:
+    rows = _rows(text, dialect.separator, most=1)
     names = [name.removeprefix("\ufeff") for name in rows[0]] if rows else []
+    names = [name.strip() for name in names] if dialect.padded else names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(
