@@ -7,8 +7,9 @@ classes are counted by that number.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,11 @@ from discreet.engine import Missing
 from discreet.engine.classes import check_missing, key_names
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.progress import track
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+KeySet = tuple[int, ...]
 MOST_SETS = 1_000_000
 _DENSE = 4  # cells of a counting array for each row, up to which counting beats sorting
 
@@ -119,3 +122,32 @@ def checked_size(max_size: int, keys: int) -> int:
             "through. Lower max_size, or leave out keys."
         )
     return max_size
+
+
+def sets_by_size(keys: int, max_size: int, description: str, *, progress: bool) -> Iterator[KeySet]:
+    """Hand over all sets of up to ``max_size`` keys, smaller ones first, with a progress bar."""
+    sets = (chosen for size in range(1, max_size + 1) for chosen in combinations(range(keys), size))
+    return track(sets, number_of_sets(keys, max_size), description, progress=progress)
+
+
+class Inherited:
+    """Flags on rows that every larger set of keys inherits from its parts, for one size and the one before.
+
+    They are kept as bits: with many keys there are many sets of a size.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._smaller: dict[KeySet, npt.NDArray[np.uint8]] = {(): np.packbits(np.zeros(rows, dtype=bool))}
+        self._current: dict[KeySet, npt.NDArray[np.uint8]] = {}
+
+    def from_parts(self, chosen: KeySet) -> Bools:
+        """Return the rows flagged on some part of the set."""
+        if self._current and len(chosen) > len(next(iter(self._current))):
+            self._smaller, self._current = self._current, {}
+        parts = [self._smaller[part] for part in combinations(chosen, len(chosen) - 1)]
+        return np.unpackbits(np.bitwise_or.reduce(parts), count=self._rows).astype(bool)
+
+    def keep(self, chosen: KeySet, flags: Bools) -> None:
+        """Note the rows flagged on the set."""
+        self._current[chosen] = np.packbits(flags)

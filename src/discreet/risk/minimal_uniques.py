@@ -10,46 +10,33 @@ Haglin and Keane 2008); here each set is one pass over arrays.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.progress import track
-from discreet.risk.key_sets import Bools, CodedKeys, Ints, class_sizes, number_of_sets
-
-Bits = npt.NDArray[np.uint8]
+from discreet.risk.key_sets import Bools, CodedKeys, Inherited, Ints, KeySet, class_sizes, sets_by_size
 
 
 def minimal_uniques(
     keys: CodedKeys, max_size: int, *, progress: bool = True
-) -> Iterator[tuple[tuple[int, ...], Ints]]:
+) -> Iterator[tuple[KeySet, Ints]]:
     """Find the minimal sample uniques of up to ``max_size`` keys, one set of keys at a time.
 
     Yields the positions of the keys of the set and the rows of the class table (each one record) for which that
     set is minimal; sets without any are left out.
     """
-    everyone, places, wild = len(keys.records), range(len(keys.codes)), keys.wild
-    nobody = np.packbits(np.zeros(everyone, dtype=bool))
-    smaller: dict[tuple[int, ...], Bits] = {(): nobody}
-    current: dict[tuple[int, ...], Bits] = {}
-    sets = (chosen for size in range(1, max_size + 1) for chosen in combinations(places, size))
-    total = number_of_sets(len(places), max_size)
-    for chosen in track(sets, total, "Special uniques", progress=progress):
-        if current and len(chosen) > len(next(iter(current))):
-            smaller, current = current, {}
-        on_a_part = np.bitwise_or.reduce([smaller[part] for part in combinations(chosen, len(chosen) - 1)])
-        alone = np.unpackbits(on_a_part, count=everyone).astype(bool)
+    wild = keys.wild
+    known = Inherited(len(keys.records))
+    for chosen in sets_by_size(len(keys.codes), max_size, "Special uniques", progress=progress):
+        alone = known.from_parts(chosen)
         rows = np.flatnonzero(~alone)
         found = rows[_alone(keys, chosen, rows, wild=wild)]
-        if len(chosen) < max_size:
-            alone[found] = True
-            current[chosen] = np.packbits(alone)
+        alone[found] = True
+        known.keep(chosen, alone)
         if len(found):
             yield chosen, found
 
 
-def _alone(keys: CodedKeys, chosen: tuple[int, ...], rows: Ints, *, wild: bool) -> Bools:
+def _alone(keys: CodedKeys, chosen: KeySet, rows: Ints, *, wild: bool) -> Bools:
     """Say which of the rows agree with no other of them on the chosen keys."""
     known = keys.codes[list(chosen)][:, rows] >= 0 if wild else np.ones((len(chosen), 1), dtype=bool)
     if known.all():
@@ -73,5 +60,5 @@ def _alone(keys: CodedKeys, chosen: tuple[int, ...], rows: Ints, *, wild: bool) 
     return found
 
 
-def _sizes(keys: CodedKeys, chosen: tuple[int, ...], rows: Ints) -> Ints:
+def _sizes(keys: CodedKeys, chosen: KeySet, rows: Ints) -> Ints:
     return class_sizes(keys.combined(chosen, rows), keys.records[rows], keys.span(chosen))

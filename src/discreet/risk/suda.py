@@ -19,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.identity import key_caveats
-from discreet.risk.key_sets import CodedKeys, Ints, checked_size, coded_keys, number_of_sets
+from discreet.risk.key_sets import CodedKeys, Ints, KeySet, checked_size, coded_keys, number_of_sets
 from discreet.risk.minimal_uniques import minimal_uniques
 
 Floats = npt.NDArray[np.float64]
@@ -177,7 +177,7 @@ class _Scores:
     by_key: Floats
     by_value: tuple[Floats, ...]
     msus_by_value: tuple[Ints, ...]
-    by_set: dict[tuple[int, ...], int]
+    by_set: dict[KeySet, int]
 
 
 def _scores(coded: CodedKeys, max_size: int, *, progress: bool) -> _Scores:
