@@ -1,0 +1,351 @@
+"""Counts of keys by target in two files, side by side: all that attribution and disclosure measures need.
+
+The classes of both files are numbered once, the values of a target once a target; what is left is a sparse list
+of cells (class, value) with two counts. Missing is a value. A frame in memory is counted on the class numbers of
+its rows; a query engine groups by the key values in place and only the counted cells are fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine.classes import Missing, class_table, key_names, keyed_rows
+from discreet.engine.comparable import as_text, comparable, distinct_values, must_be_released, plain_text
+from discreet.engine.frames import collect, has_row_order, scan
+from discreet.engine.records import _flagged, uploaded, carry_back
+from discreet.microdata import Microdata
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which group each class or value goes to, the labels of the groups, and whether a group is a real one."""
+
+    of: Ints
+    labels: pl.DataFrame
+    inside: Bools
+
+    @classmethod
+    def none(cls, labels: pl.DataFrame) -> Grouping:
+        """Leave everything where it is."""
+        return cls(np.arange(labels.height), labels, np.ones(labels.height, dtype=bool))
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two files: its distinct key combinations with their class number, and the rows' numbers."""
+
+    data: Microdata
+    members: pl.DataFrame
+    rows: pl.Series | None
+
+
+@dataclass(frozen=True)
+class SharedClasses:
+    """The key combinations of two files, numbered alike.
+
+    Attributes
+    ----------
+    keys
+        The key columns.
+    labels
+        The key values of each class, ``k0``…; row j is class j.
+    original, released
+        The two files.
+    missing
+        Whether records with a missing key are a class of their own or left out.
+    notes
+        What the reader must know about how the two files were made comparable.
+    """
+
+    keys: tuple[str, ...]
+    labels: pl.DataFrame
+    original: Side
+    released: Side
+    missing: Missing
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JointCounts:
+    """Sparse counts of the cells (class, target value) that occur in either file, ordered by class.
+
+    Attributes
+    ----------
+    owners, values
+        The class and the target value of each cell, as positions in the labels.
+    original, released
+        How many records of each file are in the cell.
+    mass
+        The survey weight of the original records of the cell; their number where there is no weight.
+    class_labels, value_labels
+        The key values ``k0``… of the classes and the target values ``s0``….
+    class_inside, value_inside
+        False for a class or value that falls outside the intervals it was put into: nothing matches it.
+    """
+
+    owners: Ints
+    values: Ints
+    original: Ints
+    released: Ints
+    mass: Floats
+    class_labels: pl.DataFrame
+    value_labels: pl.DataFrame
+    class_inside: Bools
+    value_inside: Bools
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def class_original(self) -> Ints:
+        """The number of original records of each class."""
+        return _summed(self.owners, self.original, self.class_labels.height)
+
+    @cached_property
+    def class_released(self) -> Ints:
+        """The number of released records of each class."""
+        return _summed(self.owners, self.released, self.class_labels.height)
+
+    @cached_property
+    def value_original(self) -> Ints:
+        """The number of original records with each target value."""
+        return _summed(self.values, self.original, self.value_labels.height)
+
+    def regrouped(self, classes: Grouping, values: Grouping) -> tuple[JointCounts, Ints]:
+        """Merge classes and values into coarser ones; also say in which new cell each old one is."""
+        width = max(values.labels.height, 1)
+        code = classes.of[self.owners] * width + values.of[self.values]
+        occupied, position = _numbered(code, classes.labels.height * width)
+        cells = len(occupied)
+        mass = np.bincount(position, weights=self.mass, minlength=cells).astype(np.float64)
+        coarse = JointCounts(
+            owners=occupied // width,
+            values=occupied % width,
+            original=_summed(position, self.original, cells),
+            released=_summed(position, self.released, cells),
+            mass=mass,
+            class_labels=classes.labels,
+            value_labels=values.labels,
+            class_inside=classes.inside,
+            value_inside=values.inside,
+            notes=self.notes,
+        )
+        return coarse, position
+
+
+def shared_classes(
+    original: Microdata, released: Microdata, keys: Sequence[str], missing: Missing = "category"
+) -> SharedClasses:
+    """Number the key combinations of two files alike.
+
+    Numbers are compared as numbers and text as text; where one file has numbers and the other text, they are
+    compared as numbers if all the text can be read so, else by their text, and a note says so.
+    """
+    must_be_released(released, keys, "key")
+    tables = [class_table(data, keys, missing) for data in (original, released)]
+    labels: dict[str, pl.Series] = {}
+    notes: list[str] = []
+    combined: Ints = np.zeros(tables[0].height + tables[1].height, dtype=np.int64)
+    for name, key in key_names(keys).items():
+        both, note = comparable(tables[0][name], tables[1][name], key)
+        notes += note
+        _, codes = distinct_values(both)
+        combined = np.unique(combined * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+        labels[name] = both
+    _, first = np.unique(combined, return_index=True)
+    members = [
+        table.select(*key_names(keys), pl.Series("q", part, dtype=pl.Int64))
+        for table, part in zip(tables, np.split(combined, [tables[0].height]), strict=True)
+    ]
+    return SharedClasses(
+        keys=tuple(keys),
+        labels=pl.DataFrame(labels)[first],
+        original=Side(original, members[0], _class_of_rows(original, keys, members[0])),
+        released=Side(released, members[1], _class_of_rows(released, keys, members[1])),
+        missing=missing,
+        notes=tuple(notes),
+    )
+
+
+def joint_counts(shared: SharedClasses, targets: Sequence[str], weight: str | None = None) -> JointCounts:
+    """Count the cells of keys by target (several targets: their combinations) in both files."""
+    must_be_released(shared.released.data, targets, "target")
+    ours = _side_counts(shared.original, shared, targets, weight)
+    theirs = _side_counts(shared.released, shared, targets, None)
+    value_labels, codes, notes = _coded_values(ours, theirs, targets)
+    owners = np.concatenate([ours["q"].to_numpy(), theirs["q"].to_numpy()])
+    here = np.arange(len(codes)) < ours.height
+    counts = np.concatenate([ours["count"].to_numpy(), theirs["count"].to_numpy()])
+    mass = np.zeros(len(codes))
+    mass[: ours.height] = ours["weighted" if weight else "count"].to_numpy()
+    entries = JointCounts(
+        owners=owners,
+        values=codes,
+        original=np.where(here, counts, 0),
+        released=np.where(here, 0, counts),
+        mass=mass,
+        class_labels=shared.labels,
+        value_labels=value_labels,
+        class_inside=np.ones(shared.labels.height, dtype=bool),
+        value_inside=np.ones(value_labels.height, dtype=bool),
+        notes=(*shared.notes, *notes),
+    )
+    # The two files' entries still stand one after the other; regrouping by themselves merges the common cells.
+    return entries.regrouped(Grouping.none(shared.labels), Grouping.none(value_labels))[0]
+
+
+def original_only(original: Microdata, keys: Sequence[str], targets: Sequence[str]) -> JointCounts:
+    """Count the cells of one file, beside an empty release."""
+    joint = joint_counts(shared_classes(original, original, keys), targets)
+    return replace(joint, released=np.zeros_like(joint.released))
+
+
+def carry_scores(
+    shared: SharedClasses, joint: JointCounts, targets: Sequence[str], scores: pl.DataFrame
+) -> Any:
+    """Give every original record the scores of its cell, in the kind of frame that came in.
+
+    ``scores`` has one row a cell of ``joint``; a record left out of the classes gets missing scores.
+    """
+    names = list(key_names(shared.keys))
+    values = [f"s{i}" for i in range(len(targets))]
+    exact = _exact_cells(shared.original, shared, targets)
+    code = _values_of(exact, joint.value_labels, targets)
+    width = max(joint.value_labels.height, 1)
+    at = np.searchsorted(joint.owners * width + joint.values, exact["q"].to_numpy() * width + code)
+    columns = (*shared.keys, *targets)
+    renamed = dict(zip([*names, *values], key_names(columns), strict=True))
+    table = pl.concat([exact.select(*names, *values).rename(renamed), scores[at]], how="horizontal")
+    return carry_back(shared.original.data, columns, "category", table)
+
+
+def without_classes(data: Microdata, keys: Sequence[str], classes: pl.DataFrame) -> Any:
+    """Drop the records of some classes (rows ``k0``…, as counted in this file), in the kind that came in."""
+    names = list(key_names(keys))
+    classes = classes.select(names)
+    wrapped = data.wrapped
+    if isinstance(wrapped, nw.DataFrame):
+        marked = classes.with_columns(gone=pl.lit(True))
+        rows = collect(keyed_rows(data, keys, "category"))
+        gone = rows.join(marked, on=names, how="left", nulls_equal=True, maintain_order="left")["gone"]
+        return wrapped.filter(gone.is_null().to_list()).to_native()
+    columns = {f"c{i}": column for i, column in enumerate(data.columns)}
+    rows_in_place = scan(data, {**key_names(keys), **columns})
+    table = classes.with_columns(gone=pl.lit(True))
+    if wrapped.implementation.is_polars():
+        native = rows_in_place.to_native().join(
+            table.lazy(), on=names, how="anti", nulls_equal=True, maintain_order="left"
+        )
+        kept = nw.from_native(native)
+    else:
+        flags = [f"{name}_{part}" for name in names for part in ("gone", "known")]
+        right = _flagged(uploaded(data, table), names).drop(*names)
+        joined = _flagged(rows_in_place, names).join(right, on=flags, how="left")
+        kept = joined.filter(nw.col("gone").is_null())
+    return kept.select(*(nw.col(name).alias(column) for name, column in columns.items())).to_native()
+
+
+def _side_counts(
+    side: Side, shared: SharedClasses, targets: Sequence[str], weight: str | None
+) -> pl.DataFrame:
+    """Count one file by class number and target values ``s0``…"""
+    if side.rows is None:
+        cells = _exact_cells(side, shared, targets, weight)
+        return cells.select("q", *(f"s{i}" for i in range(len(targets))), *_sums(weight))
+    columns = _extra(targets, weight)
+    rows = collect(scan(side.data, columns)).lazy().with_columns(q=side.rows).drop_nulls("q")
+    sums = [pl.len().cast(pl.Int64).alias("count")]
+    if weight:
+        sums.append(pl.col("w").cast(pl.Float64).sum().alias("weighted"))
+    return rows.group_by("q", *(f"s{i}" for i in range(len(targets)))).agg(*sums).collect()
+
+
+def _exact_cells(
+    side: Side, shared: SharedClasses, targets: Sequence[str], weight: str | None = None
+) -> pl.DataFrame:
+    """Count one file by key and target values, as they are in the file, with the class number ``q``."""
+    names = list(key_names(shared.keys))
+    sums = [nw.len().cast(nw.Int64).alias("count")]
+    if weight:
+        sums.append(nw.col("w").cast(nw.Float64).sum().alias("weighted"))
+    rows = keyed_rows(side.data, shared.keys, shared.missing, _extra(targets, weight))
+    cells = collect(rows.group_by(*names, *(f"s{i}" for i in range(len(targets)))).agg(*sums))
+    return cells.join(side.members, on=names, how="inner", nulls_equal=True)
+
+
+def _extra(targets: Sequence[str], weight: str | None) -> dict[str, str]:
+    return {f"s{i}": target for i, target in enumerate(targets)} | ({"w": weight} if weight else {})
+
+
+def _sums(weight: str | None) -> list[str]:
+    return ["count", "weighted"] if weight else ["count"]
+
+
+def _coded_values(
+    ours: pl.DataFrame, theirs: pl.DataFrame, targets: Sequence[str]
+) -> tuple[pl.DataFrame, Ints, list[str]]:
+    labels: dict[str, pl.Series] = {}
+    notes: list[str] = []
+    combined: Ints = np.zeros(ours.height + theirs.height, dtype=np.int64)
+    for i, target in enumerate(targets):
+        both, note = comparable(ours[f"s{i}"], theirs[f"s{i}"], target)
+        notes += note
+        labels[f"s{i}"] = both
+        values, codes = distinct_values(both)
+        combined = codes if i == 0 else combined * len(values) + codes
+    if len(targets) == 1:
+        return values.rename("s0").to_frame(), combined, notes
+    _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
+    return pl.DataFrame(labels)[first], codes, notes
+
+
+def _values_of(exact: pl.DataFrame, labels: pl.DataFrame, targets: Sequence[str]) -> Ints:
+    """Find the position of each cell's target values among the labels, which may be of a wider type."""
+    names = [f"s{i}" for i in range(len(targets))]
+    wide = {}
+    for name in names:
+        ours = plain_text(exact[name])
+        wide[name] = (
+            as_text(ours)
+            if labels.schema[name] == pl.String
+            else ours.cast(labels.schema[name], strict=False)
+        )
+    found = pl.DataFrame(wide).join(
+        labels.with_row_index("code"), on=names, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return found["code"].to_numpy().astype(np.int64)
+
+
+def _class_of_rows(data: Microdata, keys: Sequence[str], members: pl.DataFrame) -> pl.Series | None:
+    """Number the rows of a frame in memory by class; a query engine has none."""
+    if not isinstance(data.wrapped, nw.DataFrame) or not has_row_order(data):
+        return None
+    rows = collect(keyed_rows(data, keys, "category"))
+    names = list(key_names(keys))
+    return rows.join(members, on=names, how="left", nulls_equal=True, maintain_order="left")["q"]
+
+
+def _summed(position: Ints, counts: Ints, size: int) -> Ints:
+    # bincount adds in double precision, which is exact for any number of records a file can have
+    return np.bincount(position, weights=counts, minlength=size).astype(np.int64)
+
+
+def _numbered(code: Ints, span: int) -> tuple[Ints, Ints]:
+    """List the codes that occur in order, and the position of each; by counting where that beats sorting."""
+    if span > 4 * len(code) + 1024:
+        occupied, position = np.unique(code, return_inverse=True)
+        return occupied, position.astype(np.int64)
+    present = np.bincount(code, minlength=span) > 0
+    occupied = np.flatnonzero(present).astype(np.int64)
+    where = np.cumsum(present) - 1
+    return occupied, where[code].astype(np.int64)

@@ -1,0 +1,91 @@
+"""How the values of one column of two files become comparable: one type, missing as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ColumnError, unknown_name
+from discreet.microdata import Microdata
+
+Ints = npt.NDArray[np.int64]
+
+
+def must_be_released(released: Microdata, columns: Sequence[str], role: str) -> None:
+    """Refuse a column that the released file does not have."""
+    for column in columns:
+        if column not in released.schema:
+            raise ColumnError(
+                f"{unknown_name(column, released.columns)} The released file needs it: it is a {role} of the "
+                "original. Rename it there, or leave it out."
+            )
+
+
+def comparable(ours: pl.Series, theirs: pl.Series, column: str) -> tuple[pl.Series, list[str]]:
+    """Put the values of one column of two files one after the other, brought to one type."""
+    ours, theirs = plain_text(ours), plain_text(theirs)
+    left, right = ours.dtype, theirs.dtype
+    notes: list[str] = []
+    if left == right:
+        return pl.concat([ours, theirs.rename(ours.name)]), notes
+    if _is_number(left) and _is_number(right):
+        common: Any = pl.Float64
+    elif left.is_temporal() and right.is_temporal() and pl.Time not in (left, right):
+        common = pl.Datetime("us")
+    elif {left, right} <= {pl.Null, left} or {left, right} <= {pl.Null, right}:
+        common = right if left == pl.Null else left
+    elif pl.String in (left, right) and (_is_number(left) or _is_number(right)):
+        common, how = _number_or_text(ours if left == pl.String else theirs)
+        notes.append(
+            f"'{column}' is {left} in the original and {right} in the release; the two were compared as {how}."
+        )
+        if common == pl.String:
+            ours, theirs = as_text(ours), as_text(theirs)
+    else:
+        raise ColumnError(
+            f"Column '{column}' is {left} in the original and {right} in the release; the two cannot be compared. "
+            "Read both files with the same type."
+        )
+    return pl.concat([part.cast(common).rename(ours.name) for part in (ours, theirs)]), notes
+
+
+def as_text(series: pl.Series) -> pl.Series:
+    """Write values as text; a whole number looks the same whatever type held it (57.0 is ``57``)."""
+    text = series.cast(pl.String)
+    if not series.dtype.is_float():
+        return text
+    whole = series.is_finite() & (series == series.round(0)) & (series.abs() < 2**53)
+    return pl.select(
+        pl.when(whole)
+        .then(series.fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String))
+        .otherwise(text)
+    ).to_series()
+
+
+def distinct_values(series: pl.Series) -> tuple[pl.Series, Ints]:
+    """List the distinct values, and for each entry the position of its value; missing is a value."""
+    frame = series.to_frame("v")
+    values = frame.unique(maintain_order=True)
+    coded = frame.join(
+        values.with_row_index("code"), on="v", how="left", nulls_equal=True, maintain_order="left"
+    )
+    return values["v"], coded["code"].to_numpy().astype(np.int64)
+
+
+def plain_text(series: pl.Series) -> pl.Series:
+    """Take a category for its text."""
+    return series.cast(pl.String) if series.dtype in (pl.Categorical, pl.Enum) else series
+
+
+def _is_number(dtype: pl.DataType) -> bool:
+    return dtype.is_numeric() or dtype == pl.Boolean
+
+
+def _number_or_text(text: pl.Series) -> tuple[Any, str]:
+    """Decide how text and numbers meet: as numbers where all the text can be read so."""
+    readable = text.cast(pl.Float64, strict=False).is_null() == text.is_null()
+    return (pl.Float64, "numbers") if readable.all() else (pl.String, "text")

@@ -1,0 +1,198 @@
+"""What an intruder does with two files: look up a person's keys in the release and guess the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.engine import Missing
+from discreet.engine.attribution_counts import (
+    JointCounts,
+    SharedClasses,
+    carry_scores,
+    joint_counts,
+    shared_classes,
+)
+from discreet.engine.comparable import as_text, must_be_released
+from discreet.errors import ColumnError, ParameterError
+from discreet.microdata import Microdata
+from discreet.risk.cap_scores import (
+    CellScores,
+    Guess,
+    Unmatched,
+    cell_scores,
+    chances,
+    own_chances,
+    summary,
+)
+from discreet.risk.intervals import Classes, check_overlap, coarsened
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the intruder does and knows, and how the guesses are counted."""
+
+    unmatched: Unmatched = "exclude"
+    baseline: str = "matched"
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+    guess: Guess = "proportional"
+    knows: Mapping[Any, float] = field(default_factory=dict)
+    membership: float = 1.0
+    fallback: float | None = None
+    classes: Mapping[str, Classes] = field(default_factory=dict)
+
+    def chances(self, joint: JointCounts, scores: CellScores) -> Floats:
+        """Give the chance of a right guess in each cell, with what the intruder knows beside the release."""
+        chance = chances(joint, scores, self.guess)
+        if self.membership < 1:
+            values = int(joint.value_inside.sum())
+            other = 1 / values if self.fallback is None else self.fallback
+            chance = self.membership * chance + (1 - self.membership) * other
+        for values_known, sure in self.knows.items():
+            chance = np.where(_is_class(joint, values_known)[joint.owners] & scores.matched, sure, chance)
+        return chance
+
+
+@dataclass(frozen=True)
+class Link:
+    """An original and one release, their classes numbered alike."""
+
+    shared: SharedClasses
+    attack: Attack
+
+    @classmethod
+    def between(
+        cls,
+        original: Microdata,
+        released: Microdata,
+        keys: Sequence[str],
+        missing: Missing,
+        attack: Attack,
+    ) -> Link:
+        """Join the classes of two files."""
+        return cls(shared_classes(original, released, keys, missing), attack)
+
+    def aim(self, target: tuple[str, ...], weight: str | None = None) -> Aimed:
+        """Count keys by one target and put the cells into the classes of the user."""
+        exact = joint_counts(self.shared, target, weight)
+        joint, position = exact, np.arange(len(exact.owners))
+        if any(column in self.attack.classes for column in (*self.shared.keys, *target)):
+            joint, position = coarsened(exact, self.shared.keys, target, self.attack.classes)
+        check_overlap(joint, self.shared.keys)
+        tolerance = self.attack.tolerances.get(target[0])
+        scores = cell_scores(joint, tolerance=tolerance, nearest=self.attack.unmatched == "nearest")
+        return Aimed(self, target, exact, joint, position, scores, tolerance)
+
+
+@dataclass(frozen=True)
+class Aimed:
+    """A link and one target: the counted cells and what is guessed right in each."""
+
+    link: Link
+    target: tuple[str, ...]
+    exact: JointCounts
+    joint: JointCounts
+    position: npt.NDArray[np.int64]
+    scores: CellScores
+    tolerance: float | None
+
+    def figures(self) -> dict[str, Any]:
+        """Add up the figures of this target."""
+        attack = self.link.attack
+        return summary(
+            self.joint,
+            self.scores,
+            attack.chances(self.joint, self.scores),
+            unmatched=attack.unmatched,
+            baseline=attack.baseline,
+            tolerance=self.tolerance,
+        )
+
+    def bootstrap(self, replicates: int, random: np.random.Generator) -> dict[str, float | None]:
+        """Redraw the original records and say between which values ``cap_released`` stays 95 times in 100."""
+        chance = np.nan_to_num(self.link.attack.chances(self.joint, self.scores))
+        count = self.joint.original
+        each = np.divide(self.joint.mass, count, out=np.zeros(len(count)), where=count > 0)
+        people = each if self.link.attack.unmatched != "exclude" else each * self.scores.matched
+        drawn = [random.multinomial(count.sum(), count / count.sum()) for _ in range(replicates)]
+        means = [(draw * people * chance).sum() / total for draw in drawn if (total := (draw * people).sum())]
+        low, high = np.quantile(means, [0.025, 0.975]) if means else (np.nan, np.nan)
+        return {"cap_released_low": float(low), "cap_released_high": float(high)}
+
+    def cells(self) -> pl.DataFrame:
+        """List the cells of the original with their counts and chances, the worst for privacy first."""
+        joint, scores = self.joint, self.scores
+        table = pl.concat(
+            [
+                joint.class_labels[joint.owners],
+                joint.value_labels[joint.values],
+                pl.DataFrame(
+                    {
+                        "original": joint.original,
+                        "original_class": scores.size_original,
+                        "released": scores.hits_released,
+                        "released_class": scores.size_released,
+                        "cap_original": own_chances(scores),
+                        "cap_released": self.link.attack.chances(joint, scores),
+                    }
+                ),
+            ],
+            how="horizontal",
+        )
+        found = table.with_columns(pl.col("cap_original", "cap_released").fill_nan(None)).with_columns(
+            gain=pl.col("cap_original") - pl.col("cap_released")
+        )
+        return found.filter(pl.col("original") > 0).sort("gain", nulls_last=True, maintain_order=True)
+
+    def records(self) -> Any:
+        """Give every original record its chances, in the kind of frame that came in."""
+        table = pl.DataFrame(
+            {
+                "cap_original": own_chances(self.scores),
+                "cap_released": self.link.attack.chances(self.joint, self.scores),
+                "matched": self.scores.matched,
+            }
+        ).with_columns(pl.col("cap_original", "cap_released").fill_nan(None))
+        return carry_scores(self.link.shared, self.exact, self.target, table[self.position])
+
+
+def as_copies(
+    released: Microdata | Sequence[Microdata] | None, keys: Sequence[str], targets: Sequence[str]
+) -> list[Microdata]:
+    """Return the released files as a list, checked: not empty, with the columns that are needed."""
+    copies = [] if released is None else [released] if isinstance(released, Microdata) else list(released)
+    if released is not None and not copies:
+        raise ParameterError("released is an empty list. Give at least one released file.")
+    for copy in copies:
+        must_be_released(copy, keys, "key")
+        must_be_released(copy, targets, "target")
+        counted = engine.overview(copy, (*keys, *targets))
+        for column in (*keys, *targets):
+            if counted.missing[column] == counted.rows:
+                raise ColumnError(
+                    f"Column '{column}' has no values at all in the released file, so nothing can be looked up or "
+                    "guessed from it. Leave it out, or check how the file was read."
+                )
+    return copies
+
+
+def _is_class(joint: JointCounts, values: Any) -> npt.NDArray[np.bool_]:
+    """Find the classes with some key values, compared by their text."""
+    wanted = values if isinstance(values, tuple) else (values,)
+    if len(wanted) != joint.class_labels.width:
+        raise ParameterError(
+            f"knows names {len(wanted)} key values where there are {joint.class_labels.width} keys. "
+            "Give one value a key, in their order."
+        )
+    found = np.ones(joint.class_labels.height, dtype=bool)
+    for series, value in zip(joint.class_labels, wanted, strict=True):
+        found &= as_text(series).eq_missing(None if value is None else str(value)).to_numpy()
+    return found
