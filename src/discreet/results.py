@@ -374,12 +374,15 @@ def title_of(name: str) -> str:
     Examples
     --------
     >>> title_of("k_anonymity"), title_of("alpha_k"), title_of("reidentification")
-    ('k-anonymity', 'alpha-k', 'Reidentification')
+    ('k-anonymity', 'alpha-k', 'Re-identification')
     """
+    if name in _TITLES:
+        return _TITLES[name]
     words = name.replace("_", "-" if name.split("_", maxsplit=1)[0] in _SYMBOLS else " ")
     return words if "-" in words else words[:1].upper() + words[1:]
 
 
+_TITLES = {"reidentification": "Re-identification"}
 _SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
 
 

@@ -1,0 +1,161 @@
+"""``discreet risk NAME FILE``: one measure of risk, with all its options."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import options
+from discreet.errors import ParameterError, unknown_name
+
+if TYPE_CHECKING:
+    from discreet.results import Measure
+
+_SECOND_FILE = ("released", "next")
+
+
+def risk(
+    name: Annotated[
+        str, typer.Argument(help="A measure, as `discreet methods` lists them, e.g. k_anonymity.")
+    ],
+    file: options.File,
+    keys: options.Keys = None,
+    sensitive: options.Sensitive = None,
+    identifiers: options.Identifiers = None,
+    weight: options.Weight = None,
+    household: options.Household = None,
+    roles: options.RolesFile = None,
+    released: Annotated[
+        str | None, typer.Option("--released", help="The released (synthetic, protected, later) file.")
+    ] = None,
+    population: Annotated[str | None, typer.Option("--population", help="A file of the population.")] = None,
+    holdout: Annotated[
+        str | None, typer.Option("--holdout", help="A file of people the release knows nothing about.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Another parameter: name=value, e.g. threshold=5; repeat."),
+    ] = None,
+    detail: Annotated[
+        list[str] | None,
+        typer.Option("--detail", help="Write a detail table: name=FILE, e.g. classes=c.csv."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write the picture (SVG, PNG or PDF).")] = None,
+    json: options.AsJson = False,
+    query: options.Query = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing_token: options.MissingTokens = None,
+    sheet: options.Sheet = None,
+) -> None:
+    """Compute one measure of risk on a file, or between a file and its release."""
+    measure = _measure(name)
+    reading = {
+        "separator": separator,
+        "decimal": decimal,
+        "encoding": encoding,
+        "missing": missing_token,
+        "sheet": sheet,
+    }
+    data = options.read_file(
+        file,
+        roles=roles,
+        keys=options.columns(keys),
+        sensitive=options.columns(sensitive),
+        identifiers=options.columns(identifiers),
+        weight=weight,
+        household=household,
+        query=query,
+        **reading,
+    )
+    others = {"released": released, "population": population, "holdout": holdout}
+    files = {role: options.read_file(path, roles={}, **reading) for role, path in others.items() if path}
+    found = measure(data, **_arguments(name, measure, files, _settings(setting)))
+    for item in detail or ():
+        _write_detail(found, item)
+    if plot:
+        _write_plot(found, plot)
+    if json:
+        import json as json_module
+
+        typer.echo(json_module.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo(str(found))
+
+
+def _measure(name: str) -> Callable[..., Measure]:
+    from discreet import risk as room
+
+    plain = name.removeprefix("risk.").replace("-", "_")
+    measures = [known for known in room.__all__ if not known.startswith("remove")]
+    if plain not in measures:
+        raise ParameterError(unknown_name(plain, measures, what="measure"))
+    found: Callable[..., Measure] = getattr(room, plain)
+    return found
+
+
+def _arguments(
+    name: str, measure: Callable[..., Measure], files: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Put files and settings where the measure wants them, and refuse what it does not take."""
+    known = inspect.signature(measure).parameters
+    arguments = dict(settings)
+    for role, data in files.items():
+        slot = next(
+            (slot for slot in (_SECOND_FILE if role == "released" else (role,)) if slot in known), None
+        )
+        if slot is None:
+            raise ParameterError(f"{name} takes no --{role} file.")
+        arguments[slot] = data
+    for setting in settings:
+        if setting not in known:
+            raise ParameterError(f"In --set: {unknown_name(setting, list(known)[1:], what='parameter')}")
+    for slot, option in (("released", "--released"), ("next", "--released"), ("population", "--population")):
+        needed = slot in known and known[slot].default is inspect.Parameter.empty
+        if needed and slot not in arguments:
+            raise ParameterError(f"{name} compares two files; name the other one with {option} FILE.")
+    return arguments
+
+
+def _settings(given: Sequence[str] | None) -> dict[str, Any]:
+    """Read ``name=value`` settings; a value that is not a TOML literal is text.
+
+    Examples
+    --------
+    >>> _settings(["threshold=5", "kind=entropy", "keys=['a', 'b']"])
+    {'threshold': 5, 'kind': 'entropy', 'keys': ['a', 'b']}
+    """
+    found = {}
+    for item in given or ():
+        name, equals, text = item.partition("=")
+        if not (equals and name.strip()):
+            raise ParameterError(f"--set is written name=value; '{item}' is not.")
+        try:
+            found[name.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name.strip()] = text
+    return found
+
+
+def _write_detail(found: Measure, item: str) -> None:
+    from discreet.io import write
+
+    name, equals, path = item.partition("=")
+    if not (equals and path):
+        raise ParameterError(f"--detail is written name=FILE; '{item}' is not.")
+    write(found.detail[name], path)
+
+
+def _write_plot(found: Measure, path: Path) -> None:
+    from discreet.io import replacing
+
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise ParameterError("--plot writes .svg, .png or .pdf files.")
+    with replacing(path) as temporary:
+        found.plot().savefig(temporary, format=path.suffix.lstrip(".").lower())
