@@ -20,7 +20,7 @@ import polars as pl
 from discreet.engine.classes import Missing, class_table, key_names, keyed_rows
 from discreet.engine.comparable import as_text, comparable, distinct_values, must_be_released, plain_text
 from discreet.engine.frames import collect, has_row_order, scan
-from discreet.engine.records import _flagged, uploaded, carry_back
+from discreet.engine.records import _flagged, carry_back, uploaded
 from discreet.microdata import Microdata
 
 Ints = npt.NDArray[np.int64]
