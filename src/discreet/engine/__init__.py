@@ -10,7 +10,6 @@ from discreet.engine.attributes import (
     attribute_profile,
     class_counts,
     equal_breaks,
-    profile_query,
     value_shares,
 )
 from discreet.engine.classes import (
@@ -55,7 +54,6 @@ __all__ = [
     "matched_classes",
     "named_classes",
     "overview",
-    "profile_query",
     "rebuilt",
     "resolve_keys",
     "resolve_sensitive",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.engine.classes import Missing, key_names, keyed_rows, size_spectrum
-from discreet.engine.frames import Lazy, collect, remembered
+from discreet.engine.frames import Lazy, collect, in_memory, remembered
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 
@@ -63,7 +63,7 @@ class ClassCounts:
 def attribute_profile(
     data: Microdata, keys: Sequence[str], target: str, missing: Missing = "category", breaks: Breaks = ()
 ) -> pl.DataFrame:
-    """Describe the target within every class, one row a class, without the key values; kept for reuse.
+    """Describe the target within every class, one row a class in the order of `class_counts`; kept for reuse.
 
     Columns: ``class_size``; ``distinct`` values; ``entropy`` in nats; ``top_share``, the share of the most
     frequent value; ``tv`` and ``kl``, the distances of the class from the whole file; ``max_lift`` and
@@ -71,89 +71,105 @@ def attribute_profile(
     values that occur in the class.
     """
     at = (tuple(keys), target, missing, breaks)
-    query = profile_query(data, keys, target, missing, breaks)
-    return remembered(data, "profiles", at, lambda: collect(query.select(*PROFILE)))
+    counts = class_counts(data, keys, target, missing, breaks)
+    return remembered(data, "profiles", at, lambda: _profile(counts))
 
 
-PROFILE = ("class_size", "distinct", "entropy", "top_share", "tv", "kl", "max_lift", "min_lift")
-
-
-def profile_query(
-    data: Microdata, keys: Sequence[str], target: str, missing: Missing = "category", breaks: Breaks = ()
-) -> Lazy:
-    """Build the query behind `attribute_profile`, with the key columns ``k0``… beside it."""
-    _needs_classes(missing)
-    names = list(key_names(keys))
-    share, base = nw.col("share"), nw.col("base")
+def _profile(counts: ClassCounts) -> pl.DataFrame:
+    begin = counts.starts[:-1]
+    share = counts.counts / counts.sizes[counts.owners]
+    base = counts.overall[counts.codes]
     lift = share / base
-    return (
-        _cross(data, keys, target, missing, breaks)
-        .with_columns(
-            nw.col("count").sum().over(*names).cast(nw.Float64).alias("within"),
-            nw.col("count").sum().over("s").cast(nw.Float64).alias("everywhere"),
-            nw.col("count").cast(nw.Float64).alias("share"),
-        )
-        .with_columns(
-            (nw.col("share") / nw.col("within")).alias("share"),
-            (nw.col("everywhere") / nw.lit(float(_records(data, keys, missing)))).alias("base"),
-        )
-        .with_columns(
-            (share * share.log()).alias("information"),
-            (share * lift.log()).alias("divergence"),
-            nw.when(share > base).then(share - base).otherwise(nw.lit(0.0)).alias("excess"),
-            lift.alias("lift"),
-        )
-        .group_by(*names)
-        .agg(
-            nw.col("count").sum().cast(nw.Int64).alias("class_size"),
-            nw.len().cast(nw.Int64).alias("distinct"),
-            nw.col("information").sum().alias("information"),
-            nw.col("share").max().alias("top_share"),
-            nw.col("excess").sum().alias("tv"),
-            nw.col("divergence").sum().alias("kl"),
-            nw.col("lift").max().alias("max_lift"),
-            nw.col("lift").min().alias("min_lift"),
-        )
-        .with_columns((nw.lit(0.0) - nw.col("information")).alias("entropy"))
+    return pl.DataFrame(
+        {
+            "class_size": counts.sizes,
+            "distinct": np.diff(counts.starts),
+            # Adding zero turns the minus zero of a class with one value into zero.
+            "entropy": -np.add.reduceat(share * np.log(share), begin) + 0.0,
+            "top_share": np.maximum.reduceat(share, begin),
+            "tv": np.add.reduceat(np.maximum(share - base, 0.0), begin),
+            "kl": np.maximum(np.add.reduceat(share * np.log(lift), begin), 0.0),
+            "max_lift": np.maximum.reduceat(lift, begin),
+            "min_lift": np.minimum.reduceat(lift, begin),
+        }
     )
 
 
 def class_counts(
     data: Microdata, keys: Sequence[str], target: str, missing: Missing = "category", breaks: Breaks = ()
 ) -> ClassCounts:
-    """Collect the sparse counts of the target by class; kept for reuse.
-
-    For what needs the order of the values or all counts of a class at once.
-    """
+    """Collect the sparse counts of the target by class; kept for reuse."""
     _needs_classes(missing)
     at = (tuple(keys), target, missing, breaks)
-    query = _cross(data, keys, target, missing, breaks)
-    return remembered(data, "class counts", at, lambda: _sparse(collect(query), list(key_names(keys))))
+    return remembered(data, "class counts", at, lambda: _sparse(data, keys, target, missing, breaks))
 
 
-def _sparse(cross: pl.DataFrame, names: list[str]) -> ClassCounts:
-    values = cross["s"].unique().sort(nulls_last=True)
-    codes = pl.DataFrame({"s": values}).with_row_index("code")
-    grouped = (
-        cross.lazy()
-        .join(codes.lazy(), on="s", how="left", nulls_equal=True)
-        .group_by(names)
-        .agg(pl.col("code").sort(), pl.col("count").sort_by("code"))
-        .collect()
-    )
-    lengths = grouped["code"].list.len().to_numpy()
+def _sparse(
+    data: Microdata, keys: Sequence[str], target: str, missing: Missing, breaks: Breaks
+) -> ClassCounts:
+    names = list(key_names(keys))
+    spectrum = size_spectrum(data, keys, missing)
+    rows = _target_rows(data, keys, target, missing, breaks)
+    # Counting pairs first keeps few rows where classes are large; where nearly every record is a class of its
+    # own it is a second pass over as many rows as there are records.
+    small = spectrum["records"].sum() < MANY_RECORDS * spectrum["classes"].sum()
+    if small and rows.implementation.is_polars():
+        grouped = _streamed(rows.to_native().group_by(names).agg("s"))
+        weights = None
+    else:
+        pairs = collect(rows.group_by(*names, "s").agg(nw.len().cast(nw.Int64).alias("count")))
+        grouped = _streamed(pairs.lazy().group_by(names).agg("s", "count"))
+        weights = grouped["count"].explode().to_numpy().astype(np.int64)
+    flat = grouped["s"].explode()
+    values = flat.unique().sort(nulls_last=True)
+    owners = np.repeat(np.arange(grouped.height, dtype=np.int64), grouped["s"].list.len().to_numpy())
+    owners, codes, counts = _tallied(owners, _codes(flat, values), len(values), weights)
     return ClassCounts(
         classes=grouped.select(names),
         values=values,
-        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        codes=grouped["code"].explode().to_numpy().astype(np.int64),
-        counts=grouped["count"].explode().to_numpy().astype(np.int64),
+        starts=np.searchsorted(owners, np.arange(grouped.height + 1)).astype(np.int64),
+        codes=codes,
+        counts=counts,
     )
+
+
+MANY_RECORDS = 8  # a class
+
+
+def _streamed(query: pl.LazyFrame) -> pl.DataFrame:
+    return in_memory(nw.from_native(query))
+
+
+def _codes(flat: pl.Series, values: pl.Series) -> Ints:
+    """Number the values by their place in the order, missing last."""
+    places = pl.DataFrame({"s": values}).with_row_index("code")
+    joined = pl.DataFrame({"s": flat}).join(
+        places, on="s", how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined["code"].to_numpy().astype(np.int64)
+
+
+def _tallied(owners: Ints, codes: Ints, width: int, weights: Ints | None) -> tuple[Ints, Ints, Ints]:
+    """Bring the entries of each class into the order of the values, each value once, with its count."""
+    cell = owners * width + codes
+    if weights is None:
+        cell.sort(kind="stable")
+    else:
+        order = np.argsort(cell, kind="stable")
+        cell, weights = cell[order], weights[order]
+    fresh = np.flatnonzero(np.diff(cell, prepend=-1))
+    counts = np.diff(np.append(fresh, len(cell))) if weights is None else np.add.reduceat(weights, fresh)
+    cell = cell[fresh]
+    return cell // width, cell % width, counts.astype(np.int64)
 
 
 def value_shares(data: Microdata, target: str) -> pl.DataFrame:
     """Count the values of one column: columns ``s``, ``count``, ``share``; missing is a value."""
-    counted = collect(_cross(data, (), target, "category", ()))
+    counted = collect(
+        keyed_rows(data, (), "category", {"s": target})
+        .group_by("s")
+        .agg(nw.len().cast(nw.Int64).alias("count"))
+    )
     return counted.with_columns(share=pl.col("count") / pl.col("count").sum()).sort("s", nulls_last=True)
 
 
@@ -167,16 +183,12 @@ def equal_breaks(data: Microdata, target: str, bins: int) -> Breaks:
     return tuple(float(x) for x in np.linspace(lowest, highest, bins + 1)[1:-1])
 
 
-def _cross(data: Microdata, keys: Sequence[str], target: str, missing: Missing, breaks: Breaks) -> Lazy:
+def _target_rows(data: Microdata, keys: Sequence[str], target: str, missing: Missing, breaks: Breaks) -> Lazy:
     rows = keyed_rows(data, keys, missing, {"s": target})
     if breaks:
         above = nw.sum_horizontal(*((nw.col("s") >= nw.lit(x)).cast(nw.Int64) for x in breaks))
         rows = rows.with_columns(nw.when(~nw.col("s").is_null()).then(above).alias("s"))
-    return rows.group_by(*key_names(keys), "s").agg(nw.len().cast(nw.Int64).alias("count"))
-
-
-def _records(data: Microdata, keys: Sequence[str], missing: Missing) -> int:
-    return int(size_spectrum(data, keys, missing)["records"].sum())
+    return rows
 
 
 def _needs_classes(missing: Missing) -> None:

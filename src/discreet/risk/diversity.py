@@ -236,10 +236,12 @@ def class_profile(
     *,
     named: bool,
 ) -> pl.DataFrame:
-    """Fetch the profile of each class, kept in memory without key values, computed anew with them."""
-    if named:
-        return engine.collect(engine.profile_query(data, keys, column, missing, breaks))
-    return engine.attribute_profile(data, keys, column, missing, breaks)
+    """Fetch the profile of each class, with its key values where they are asked for."""
+    profile = engine.attribute_profile(data, keys, column, missing, breaks)
+    if not named:
+        return profile
+    classes = engine.class_counts(data, keys, column, missing, breaks).classes
+    return pl.concat([classes, profile], how="horizontal")
 
 
 def breaks_of(data: Microdata, column: str, bins: int | Sequence[float] | None) -> tuple[float, ...]:
