@@ -63,9 +63,12 @@ def kinds_of(
     columns = list(columns)
     head = texts.head(_SAMPLE_ROWS).collect().lazy()
     possible = _possible(head, dict.fromkeys(columns, KINDS), decimal, is_head=True)[0]
-    # What the head rules out need not be looked at again; what it allows must hold to the end.
-    possible, extra = _possible(texts, possible, decimal, also)
-    return {column: next(iter(possible[column]), "text") for column in columns}, extra
+    # What the head rules out need not be looked at again, and the likeliest kind nearly always holds to the
+    # end: only where it does not, the others are tried.
+    held, extra = _possible(texts, {column: kinds[:1] for column, kinds in possible.items()}, decimal, also)
+    others = {column: kinds[1:] for column, kinds in possible.items() if kinds[1:] and not held[column]}
+    held |= _possible(texts, others, decimal)[0] if others else {}
+    return {column: next(iter(held[column]), "text") for column in columns}, extra
 
 
 def typed(column: str, kind: str, *, decimal: str = ".") -> pl.Expr:
@@ -88,8 +91,9 @@ def _possible(
             tests[place, "values"] = text.count()
         for kind in kinds:
             tests[place, kind] = (text.is_not_null() & _refused(text, kind, decimal)).any()
-        if "number" in kinds:
+        if "whole" in kinds or "number" in kinds:
             tests[place, "code"] = text.str.contains(_CODE).any()
+        if "number" in kinds:
             tests[place, "long"] = text.str.contains(_TOO_LONG).any()
     questions = [test.alias(f"{place}/{what}") for (place, what), test in tests.items()]
     extra = {name: expression.alias(f"also/{name}") for name, expression in (also or {}).items()}
