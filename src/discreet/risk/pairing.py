@@ -1,0 +1,44 @@
+"""Two files that speak of the same keys: bring their class tables to one coding and one type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from discreet.errors import ColumnError
+
+_TEXTS = (pl.String, pl.Categorical, pl.Enum)
+
+
+def recoded(table: pl.DataFrame, name: str, codes: Mapping[Any, Any] | None) -> pl.DataFrame:
+    """Translate one column of a class table; a value without a translation becomes missing."""
+    if not codes:
+        return table
+    return table.with_columns(pl.col(name).replace_strict(codes, default=None).alias(name))
+
+
+def comparable(
+    ours: pl.DataFrame, theirs: pl.DataFrame, name: str, key: str, files: tuple[str, str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Bring one key column of two tables to one type, so that equal values are found equal; refuse two codings."""
+    left, right = ours.schema[name], theirs.schema[name]
+    if left.is_numeric() and right.is_numeric():
+        common: Any = left if left == right else pl.Float64
+    elif isinstance(left, _TEXTS) and isinstance(right, _TEXTS):
+        common = pl.String
+    elif left == right:
+        common = left
+    else:
+        raise ColumnError(
+            f"The key '{key}' is {left} in the {files[0]} and {right} in the {files[1]}; the two cannot be compared. "
+            "Read both with the same type, or say with recoding= which values belong together."
+        )
+    ours, theirs = (table.with_columns(pl.col(name).cast(common)) for table in (ours, theirs))
+    if ours.select(name).drop_nulls().join(theirs.select(name), on=name, how="semi").is_empty():
+        raise ColumnError(
+            f"The key '{key}' has no value in common between the {files[0]} and the {files[1]}: they are coded "
+            "differently. Say with recoding= which values belong together."
+        )
+    return ours, theirs
