@@ -1,0 +1,288 @@
+"""Compiled loops of the neighbour search: exact distances, and a tiled scan that skips what cannot be near.
+
+A raw distance is a sum over columns: of absolute or (``squared``) of squared differences of numbers, plus the
+cost of each category that differs. With ``ignore`` a column counts only where both records have a value, and the
+sum is scaled up to the weight of all columns; otherwise missing is one more value, equal to itself and at full
+cost from every other.
+"""
+
+from __future__ import annotations
+
+from math import isnan, sqrt
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Codes = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.uint8]
+
+SLACK = 1e-12  # relative: two sums of the same terms may differ in their last bits
+
+
+class Metric(NamedTuple):
+    """What a difference costs: a missing number by column, a differing category by column."""
+
+    gaps: Floats
+    costs: Floats
+    squared: bool
+    ignore: bool
+
+
+class Tiles(NamedTuple):
+    """Records in small groups of similar ones, twice: by column in single, by record in double precision."""
+
+    columns: Singles
+    lines: Codes
+    numbers: Floats
+    codes: Codes
+    order: Integers
+    copies: Integers
+    starts: Integers
+    lows: Floats
+    highs: Floats
+    holes: Flags
+    absent: Flags
+    offsets: Integers
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _raw(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> float:
+    """Sum the differences of one pair of records, in double precision and in column order."""
+    total, common, whole = 0.0, 0.0, 0.0
+    for j in range(len(x)):
+        gap = metric.gaps[j]
+        whole += gap
+        if isnan(x[j]) or isnan(y[j]):
+            if not metric.ignore and isnan(x[j]) != isnan(y[j]):
+                total += gap
+            continue
+        common += gap
+        apart = abs(x[j] - y[j])
+        total += apart * apart if metric.squared else apart
+    for j in range(len(a)):
+        cost = metric.costs[j]
+        whole += cost
+        if metric.ignore and (a[j] < 0 or b[j] < 0):
+            continue
+        common += cost
+        if a[j] != b[j]:
+            total += cost
+    if not metric.ignore:
+        return total
+    return total * (whole / common) if common > 0 else np.inf
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def paired(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> Floats:
+    """Give the raw distance of each record to the one in the same row of the other file."""
+    found = np.empty(len(x))
+    for i in range(len(x)):
+        found[i] = _raw(x[i], a[i], y[i], b[i], metric)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def crossed(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> Floats:
+    """Give the raw distance of each record to every record of the other file."""
+    found = np.empty((len(x), len(y)))
+    for i in range(len(x)):
+        for c in range(len(y)):
+            found[i, c] = _raw(x[i], a[i], y[c], b[c], metric)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _lower_bounds(x: Floats, a: Codes, tiles: Tiles, metric: Metric, bounds: Floats) -> None:
+    """Bound from below the raw distance of one record to all records of each tile."""
+    many, ignore, squared = len(bounds), metric.ignore, metric.squared
+    for t in range(many):
+        bounds[t] = 0.0
+    for j in range(len(x)):
+        value, gap = x[j], metric.gaps[j]
+        low, high, hole = tiles.lows[j], tiles.highs[j], tiles.holes[j]
+        if isnan(value):
+            if not ignore:
+                for t in range(many):
+                    bounds[t] += 0.0 if hole[t] else gap
+            continue
+        for t in range(many):
+            apart = max(low[t] - value, value - high[t], 0.0)
+            apart = apart * apart if squared else apart
+            if hole[t]:
+                apart = 0.0 if ignore else min(apart, gap)
+            bounds[t] += apart
+    for j in range(len(a)):
+        cost, last = metric.costs[j], tiles.offsets[j + 1] - 1
+        if a[j] < 0:
+            if not ignore:
+                for t in range(many):
+                    bounds[t] += cost * tiles.absent[last, t]
+            continue
+        line = tiles.offsets[j] + a[j]
+        for t in range(many):
+            away = tiles.absent[line, t]
+            # A missing value is at no distance when it is ignored, so a tile that has one promises nothing.
+            bounds[t] += cost * (away & tiles.absent[last, t] if ignore else away)
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _scan(  # noqa: PLR0917
+    x: Floats,
+    a: Codes,
+    tiles: Tiles,
+    metric: Metric,
+    tile: int,
+    sums: Singles,
+    commons: Singles,
+) -> None:
+    """Sum, in single precision and many records at a time, the distances to the records of one tile."""
+    start, stop = tiles.starts[tile], tiles.starts[tile + 1]
+    size, ignore, squared, nothing = stop - start, metric.ignore, metric.squared, np.float32(0.0)
+    for c in range(size):
+        sums[c] = nothing
+        commons[c] = nothing
+    for j in range(len(x)):
+        gap, value = np.float32(metric.gaps[j]), np.float32(x[j])
+        row = tiles.columns[j, start:stop]
+        if isnan(value):
+            if not ignore:
+                for c in range(size):
+                    sums[c] += nothing if isnan(row[c]) else gap
+            continue
+        if tiles.holes[j, tile]:
+            lost = nothing if ignore else gap
+            for c in range(size):
+                apart = abs(value - row[c])
+                apart = apart * apart if squared else apart
+                sums[c] += lost if isnan(apart) else apart
+                commons[c] += nothing if isnan(apart) else gap
+            continue
+        if squared:
+            for c in range(size):
+                sums[c] += (value - row[c]) * (value - row[c])
+        else:
+            for c in range(size):
+                sums[c] += abs(value - row[c])
+        if ignore:
+            for c in range(size):
+                commons[c] += gap
+    for j in range(len(a)):
+        cost, code = np.float32(metric.costs[j]), a[j]
+        line = tiles.lines[j, start:stop]
+        if not ignore:
+            for c in range(size):
+                sums[c] += cost if line[c] != code else nothing
+        elif code >= 0:
+            for c in range(size):
+                sums[c] += cost if line[c] != code and line[c] >= 0 else nothing
+                commons[c] += cost if line[c] >= 0 else nothing
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _reach(limit: float, rounding: float, columns: int, squared: bool) -> float:
+    """Bound the single-precision sum of a pair whose exact sum is at most ``limit``."""
+    if np.isinf(limit):
+        return limit
+    relative = 1.2e-7 * (columns + 4)
+    if squared:
+        return limit * (1 + relative) + 2 * rounding * sqrt(columns * limit) + columns * rounding * rounding
+    return limit * (1 + relative) + columns * rounding
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def nearest_of(  # noqa: PLR0917
+    queries: Floats,
+    labels: Codes,
+    tiles: Tiles,
+    metric: Metric,
+    rounding: float,
+    nearest: Integers,
+    distances: Floats,
+) -> int:
+    """Find the nearest records of each query, ties by position; return how many tiles had to be read.
+
+    A tile is read when its lower bound does not exceed the worst of the k found so far. Its records are sifted in
+    single precision with a margin for rounding; what passes is measured in double precision.
+    """
+    last = nearest.shape[1] - 1
+    starts, columns = tiles.starts, len(metric.gaps) + len(metric.costs)
+    whole = metric.gaps.sum() + metric.costs.sum()
+    bounds = np.empty(len(starts) - 1)
+    widest = np.max(np.diff(starts))
+    sums, commons = np.empty(widest, np.float32), np.empty(widest, np.float32)
+    read = 0
+    for i in range(len(queries)):
+        x, a, best, where = queries[i], labels[i], distances[i], nearest[i]
+        best[:] = np.inf
+        where[:] = -1
+        _lower_bounds(x, a, tiles, metric, bounds)
+        first = np.argmin(bounds)
+        for stage in range(2):
+            if stage == 0:
+                todo = np.full(1, first)
+            else:
+                todo = np.flatnonzero(bounds <= best[last] * (1 + SLACK))
+                todo = todo[np.argsort(bounds[todo])]
+            for t in todo:
+                if bounds[t] > best[last] * (1 + SLACK):
+                    break
+                if stage == 1 and t == first:
+                    continue
+                read += 1
+                _scan(x, a, tiles, metric, t, sums, commons)
+                size = starts[t + 1] - starts[t]
+                reach = np.float32(_reach(best[last], rounding, columns, metric.squared))
+                if not metric.ignore:
+                    hits = 0
+                    for c in range(size):
+                        hits += sums[c] <= reach
+                    if hits == 0:
+                        continue
+                for c in range(size):
+                    if metric.ignore:
+                        if commons[c] <= 0:
+                            continue
+                        limit = best[last] * (commons[c] / whole) * (1 + 1e-6)
+                        reach = np.float32(_reach(limit, rounding, columns, metric.squared))
+                    if sums[c] > reach:
+                        continue
+                    row = starts[t] + c
+                    d = _raw(x, a, tiles.numbers[row], tiles.codes[row], metric)
+                    label = tiles.order[row]
+                    if d > best[last] or (d == best[last] and (label > where[last] or np.isinf(d))):
+                        continue
+                    slot = last
+                    while slot > 0 and (
+                        best[slot - 1] > d or (best[slot - 1] == d and where[slot - 1] > label)
+                    ):
+                        best[slot] = best[slot - 1]
+                        where[slot] = where[slot - 1]
+                        slot -= 1
+                    best[slot] = d
+                    where[slot] = label
+                    if not metric.ignore:
+                        reach = np.float32(_reach(best[last], rounding, columns, metric.squared))
+    return read
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def count_within(  # noqa: PLR0917
+    queries: Floats, labels: Codes, radii: Floats, tiles: Tiles, metric: Metric, counts: Integers
+) -> None:
+    """Count, for each query, the records at a raw distance of at most its radius (rounding forgiven)."""
+    bounds = np.empty(len(tiles.starts) - 1)
+    for i in range(len(queries)):
+        x, a = queries[i], labels[i]
+        _lower_bounds(x, a, tiles, metric, bounds)
+        limit = radii[i] * (1 + SLACK) + 1e-300
+        for t in range(len(bounds)):
+            if bounds[t] > limit * (1 + SLACK):
+                continue
+            for row in range(tiles.starts[t], tiles.starts[t + 1]):
+                if _raw(x, a, tiles.numbers[row], tiles.codes[row], metric) <= limit:
+                    counts[i] += tiles.copies[row]
