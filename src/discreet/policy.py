@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError, unknown_name
-from discreet.results import Check, Scenario, Verdict, shown, title_of
+from discreet.results import Check, Scenario, Verdict
+from discreet.wording import title_of, worded
 
 _FIELDS = ("name", "description", "rules", "parameters")
 
@@ -48,14 +49,14 @@ class Rule:
 
         Examples
         --------
-        >>> Rule("k_anonymity", at_least=3).limit
-        'at least 3'
+        >>> Rule("k_anonymity", at_least=3).limit, Rule("uniqueness", at_most=0.05).limit
+        ('at least 3', 'at most 5 %')
         """
         parts = []
         if self.at_least is not None:
-            parts.append(f"at least {shown(self.at_least)}")
+            parts.append(f"at least {self._worded(self.at_least)}")
         if self.at_most is not None:
-            parts.append(f"at most {shown(self.at_most)}")
+            parts.append(f"at most {self._worded(self.at_most)}")
         return " and ".join(parts)
 
     def check(self, scenario: Scenario) -> Check:
@@ -69,8 +70,11 @@ class Rule:
             passed, reason = None, f"{what} could not be checked{where}: {gap}"
         else:
             passed = self._holds(actual)
-            reason = f"{what} is {shown(actual)}{where} (policy: {self.limit})"
+            reason = f"{what} is {self._worded(actual)}{where} (policy: {self.limit})"
         return Check(self.measure, self.figure, scenario.name, self.limit, actual, passed, reason)
+
+    def _worded(self, number: float) -> str:
+        return worded(self.figure, number, measure=self.measure)
 
     def _found(self, scenario: Scenario) -> tuple[Any, str]:
         measure = scenario.measures.get(self.measure)
@@ -159,7 +163,8 @@ class Policy:
         for name, limits in dict(document.get("rules", {})).items():
             if not isinstance(limits, Mapping):
                 raise ParameterError(
-                    f"In {origin}: the rule '{name}' must be written as {name} = {{ at_least = … }} or {{ at_most = … }}."
+                    f"In {origin}: the rule '{name}' must be written as {name} = {{ at_least = … }} "
+                    "or { at_most = … }."
                 )
             measure, _, figure = name.partition(".")
             rules.append(_rule(measure, figure or "value", limits, origin))

@@ -18,12 +18,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import ParameterError, unknown_name
+from discreet.wording import percent, shown, title_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
     from discreet.microdata import Microdata
     from discreet.policy import Policy
+
+__all__ = [
+    "Assessment",
+    "Check",
+    "Detail",
+    "Measure",
+    "Release",
+    "Scenario",
+    "Step",
+    "Verdict",
+    "jsonable",
+    "percent",
+    "plain",
+    "shown",
+    "title_of",
+]
 
 Figure = float | int | bool | str | None
 
@@ -366,66 +383,6 @@ class Release:
             "steps": [step.to_dict(internal=internal) for step in self.log],
             "guarantee": self.guarantee,
         }
-
-
-def title_of(name: str) -> str:
-    """Turn a function name into the words of its title.
-
-    Examples
-    --------
-    >>> title_of("k_anonymity"), title_of("alpha_k"), title_of("reidentification")
-    ('k-anonymity', 'alpha-k', 'Re-identification')
-    """
-    if name in _TITLES:
-        return _TITLES[name]
-    words = name.replace("_", "-" if name.split("_", maxsplit=1)[0] in _SYMBOLS else " ")
-    return words if "-" in words else words[:1].upper() + words[1:]
-
-
-_TITLES = {"reidentification": "Re-identification"}
-_SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
-
-
-def shown(figure: Any) -> str:
-    """Write a number as a person reads it: thousands marked, four significant digits.
-
-    Examples
-    --------
-    >>> shown(48842), shown(0.123456), shown(None), shown(float("inf")), shown(2.0)
-    ('48,842', '0.1235', 'undefined', 'unbounded', '2')
-    """
-    if figure is None or (isinstance(figure, float) and math.isnan(figure)):
-        return "undefined"
-    if isinstance(figure, bool):
-        return "yes" if figure else "no"
-    if isinstance(figure, int):
-        return f"{figure:,}"
-    if isinstance(figure, float):
-        if math.isinf(figure):
-            return "unbounded"
-        if figure.is_integer() and abs(figure) < 1e15:
-            return f"{int(figure):,}"
-        return f"{figure:,.1f}" if abs(figure) >= 1000 else f"{figure:.4g}"
-    return str(figure)
-
-
-def percent(share: float | None) -> str:
-    """Write a share as a percentage a person reads, never rounding something to nothing.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(0.00001), percent(0.2), percent(0.99999), percent(1)
-    ('12.3 %', 'under 0.01 %', '20 %', 'over 99.99 %', '100 %')
-    """
-    if share is None or math.isnan(share):
-        return "an undefined share"
-    if 0 < share < 1e-4:
-        return "under 0.01 %"
-    if 0.9999 < share < 1:
-        return "over 99.99 %"
-    digits = 2 if share < 0.01 or 0.99 < share < 1 else 1
-    text = f"{share * 100:,.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.')} %"
 
 
 def plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InputError
+from discreet.policy import Rule
 from discreet.report import render_assessment, write_assessment
 from discreet.results import Assessment, Check, Measure, Scenario, Verdict
 
@@ -209,7 +210,10 @@ def test_masked_groups_that_look_the_same_are_told_in_one_sentence():
 
 
 def test_the_limit_of_a_share_is_written_as_the_share_beside_it():
-    check = Check("uniqueness", "unique_share", "any", "at most 0.053", 0.071, False, "too many")
+    scenario = Scenario(
+        "any", ("sex",), {"uniqueness": Measure("uniqueness", 0.071, {"unique_share": 0.071}, "")}
+    )
+    check = Rule("uniqueness", "unique_share", at_most=0.053).check(scenario)
     cells = [
         cell.words for cell in read_page(render_assessment(tiny(verdict=Verdict("p", (check,))))).every("td")
     ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from discreet.report.words import SHORT_LABELS, counted, is_share, label_of, worded
-from discreet.results import Assessment, Check, percent, title_of
+from discreet.report.words import SHORT_LABELS, counted, label_of
+from discreet.results import Assessment, Check
+from discreet.wording import title_of, worded
 
 _MOST_REASONS = 5
 _RESULTS = {True: ("pass", "✓", "Met"), False: ("fail", "✗", "Not met"), None: ("open", "?", "Not decided")}
@@ -84,16 +84,7 @@ def _row(check: Check) -> Row:
     rule = title_of(check.measure)
     if check.figure != "value" and figure.lower() != rule.lower():
         rule = f"{rule}: {figure[:1].lower()}{figure[1:]}"
-    return Row(rule, check.scenario, _limit(check), found, check.reason, state, mark, result)
-
-
-def _limit(check: Check) -> str:
-    """Write the limit of a share in percent, as the share itself is written beside it."""
-    if not is_share(check.figure, measure=check.measure) or "%" in check.limit:
-        return check.limit
-    return re.sub(
-        r"(?<![\d.])(?:0|1|0\.\d+|1\.0+)(?![\d.])", lambda share: percent(float(share[0])), check.limit
-    )
+    return Row(rule, check.scenario, check.limit, found, check.reason, state, mark, result)
 
 
 def _is(count: int) -> str:

@@ -16,8 +16,9 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.report.excerpts import Frame, columns_of, gathered
-from discreet.report.words import SHORT_LABELS, is_share, label_of
+from discreet.report.words import SHORT_LABELS, label_of
 from discreet.results import Measure, percent, shown
+from discreet.wording import is_share
 
 SIZE_GROUPS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 99), (100, math.inf))
 

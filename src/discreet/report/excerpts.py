@@ -13,8 +13,9 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.report.words import label_of, worded
+from discreet.report.words import label_of
 from discreet.results import plain
+from discreet.wording import worded
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 

@@ -14,8 +14,9 @@ from discreet.errors import ParameterError
 from discreet.report.charts import Chart, chart_of
 from discreet.report.excerpts import Excerpt, class_excerpt, variable_excerpt
 from discreet.report.settings import known_columns
-from discreet.report.words import HEADLINES, QUESTIONS, counted, flat, label_of, worded
-from discreet.results import Assessment, Measure, Scenario, percent, shown, title_of
+from discreet.report.words import HEADLINES, QUESTIONS, counted, flat, label_of
+from discreet.results import Assessment, Measure, Scenario
+from discreet.wording import percent, shown, title_of, worded
 
 _FOLDED = (
     ("variables", "By column"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.results import percent, shown
+from discreet.wording import shown
 
 LABELS: dict[str, str] = {
     "alpha": "Commonest sensitive value in a group, at most",
@@ -86,33 +86,6 @@ SHORT_LABELS: dict[str, str] = {
     "t": "Distance (t)",
 }
 
-_SHARES = frozenset(
-    {
-        "alpha",
-        "delta_max",
-        "delta_min",
-        "presence",
-        "sampling_fraction",
-        "best_guess",
-        "distinction",
-        "highest_risk",
-        "journalist_max",
-        "journalist_mean",
-        "marketer",
-        "missing",
-        "prosecutor_max",
-        "prosecutor_mean",
-        "pue",
-        "rfue",
-        "risk",
-        "separation",
-        "unique_share",
-    }
-)
-
-_SHARE_OF_MEASURE = frozenset(
-    {"uniqueness", "reidentification", "key_contributions", "alpha_k", "delta_presence"}
-)
 
 ROLE_LABELS: dict[str, str] = {
     "keys": "Key",
@@ -196,35 +169,6 @@ def label_of(name: str) -> str:
         return f"Records in groups smaller than {end}"
     words = name.replace("_", " ").strip()
     return words[:1].upper() + words[1:]
-
-
-def is_share(name: str, *, measure: str | None = None) -> bool:
-    """Say whether a figure is a share and reads best as a percentage.
-
-    Examples
-    --------
-    >>> is_share("unique_share"), is_share("k"), is_share("value", measure="uniqueness")
-    (True, False, True)
-    """
-    if name == "value":
-        return measure in _SHARE_OF_MEASURE
-    if name == "threshold":
-        return measure == "reidentification"
-    return name in _SHARES or "share" in name.split("_") or name.endswith("_risk")
-
-
-def worded(name: str, figure: Any, *, measure: str | None = None) -> str:
-    """Write a figure as a person reads it: shares in percent, other numbers as they are.
-
-    Examples
-    --------
-    >>> worded("unique_share", 0.253), worded("k", 3), worded("t", 0.123456), worded("pue", None)
-    ('25.3 %', '3', '0.1235', 'undefined')
-    """
-    is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
-    if is_number and is_share(name, measure=measure) and 0 <= figure <= 1:
-        return percent(figure)
-    return shown(figure)
 
 
 def flat(value: Any) -> str:

@@ -1,0 +1,123 @@
+"""How numbers and names are written for people who are no statisticians."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+_SHARES = frozenset(
+    {
+        "alpha",
+        "delta_max",
+        "delta_min",
+        "presence",
+        "sampling_fraction",
+        "best_guess",
+        "distinction",
+        "highest_risk",
+        "journalist_max",
+        "journalist_mean",
+        "marketer",
+        "missing",
+        "prosecutor_max",
+        "prosecutor_mean",
+        "pue",
+        "rfue",
+        "risk",
+        "separation",
+        "unique_share",
+    }
+)
+
+_SHARE_OF_MEASURE = frozenset(
+    {"uniqueness", "reidentification", "key_contributions", "alpha_k", "delta_presence"}
+)
+
+
+def title_of(name: str) -> str:
+    """Turn a function name into the words of its title.
+
+    Examples
+    --------
+    >>> title_of("k_anonymity"), title_of("alpha_k"), title_of("reidentification")
+    ('k-anonymity', 'alpha-k', 'Re-identification')
+    """
+    if name in _TITLES:
+        return _TITLES[name]
+    words = name.replace("_", "-" if name.split("_", maxsplit=1)[0] in _SYMBOLS else " ")
+    return words if "-" in words else words[:1].upper() + words[1:]
+
+
+_TITLES = {"reidentification": "Re-identification"}
+_SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
+
+
+def shown(figure: Any) -> str:
+    """Write a number as a person reads it: thousands marked, four significant digits.
+
+    Examples
+    --------
+    >>> shown(48842), shown(0.123456), shown(None), shown(float("inf")), shown(2.0)
+    ('48,842', '0.1235', 'undefined', 'unbounded', '2')
+    """
+    if figure is None or (isinstance(figure, float) and math.isnan(figure)):
+        return "undefined"
+    if isinstance(figure, bool):
+        return "yes" if figure else "no"
+    if isinstance(figure, int):
+        return f"{figure:,}"
+    if isinstance(figure, float):
+        if math.isinf(figure):
+            return "unbounded"
+        if figure.is_integer() and abs(figure) < 1e15:
+            return f"{int(figure):,}"
+        return f"{figure:,.1f}" if abs(figure) >= 1000 else f"{figure:.4g}"
+    return str(figure)
+
+
+def percent(share: float | None) -> str:
+    """Write a share as a percentage a person reads, never rounding something to nothing.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(0.00001), percent(0.2), percent(0.99999), percent(1)
+    ('12.3 %', 'under 0.01 %', '20 %', 'over 99.99 %', '100 %')
+    """
+    if share is None or math.isnan(share):
+        return "an undefined share"
+    if 0 < share < 1e-4:
+        return "under 0.01 %"
+    if 0.9999 < share < 1:
+        return "over 99.99 %"
+    digits = 2 if share < 0.01 or 0.99 < share < 1 else 1
+    text = f"{share * 100:,.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.')} %"
+
+
+def is_share(name: str, *, measure: str | None = None) -> bool:
+    """Say whether a figure is a share and reads best as a percentage.
+
+    Examples
+    --------
+    >>> is_share("unique_share"), is_share("k"), is_share("value", measure="uniqueness")
+    (True, False, True)
+    """
+    if name == "value":
+        return measure in _SHARE_OF_MEASURE
+    if name == "threshold":
+        return measure == "reidentification"
+    return name in _SHARES or "share" in name.split("_") or name.endswith("_risk")
+
+
+def worded(name: str, figure: Any, *, measure: str | None = None) -> str:
+    """Write a figure as a person reads it: shares in percent, other numbers as they are.
+
+    Examples
+    --------
+    >>> worded("unique_share", 0.253), worded("k", 3), worded("t", 0.123456), worded("pue", None)
+    ('25.3 %', '3', '0.1235', 'undefined')
+    """
+    is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
+    if is_number and is_share(name, measure=measure) and 0 <= figure <= 1:
+        return percent(figure)
+    return shown(figure)
