@@ -346,7 +346,8 @@ def _caveats(data: Microdata, keys: Sequence[str], classes: pl.DataFrame, househ
         )
     caveats.append(
         "Each weight is taken to tell how many people share that combination. For a combination met once that is a "
-        "guess from one record: single risks are rough, their sum is better. It also assumes an intruder with error-"
+        "guess from one record: single risks are rough, and in samples of a few percent even their sum can be off by "
+        "half, up or down. It also assumes an intruder with error-"
         "free knowledge of the keys for the whole population, who does not know who is in the sample."
     )
     return caveats
