@@ -44,7 +44,10 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two files: its distinct key combinations with their class number, and the rows' numbers."""
+    """One of the two files: its distinct key combinations ``k0``… with their ``records`` and class number ``q``.
+
+    ``rows`` holds the class number of every row of a frame in memory; a query engine has none.
+    """
 
     data: Microdata
     members: pl.DataFrame
@@ -164,7 +167,7 @@ def shared_classes(
         labels[name] = both
     _, first = np.unique(combined, return_index=True)
     members = [
-        table.select(*key_names(keys), pl.Series("q", part, dtype=pl.Int64))
+        table.select(*key_names(keys), "records", pl.Series("q", part, dtype=pl.Int64))
         for table, part in zip(tables, np.split(combined, [tables[0].height]), strict=True)
     ]
     return SharedClasses(
@@ -202,6 +205,25 @@ def joint_counts(shared: SharedClasses, targets: Sequence[str], weight: str | No
     )
     # The two files' entries still stand one after the other; regrouping by themselves merges the common cells.
     return entries.regrouped(Grouping.none(shared.labels), Grouping.none(value_labels))[0]
+
+
+def key_counts(shared: SharedClasses) -> JointCounts:
+    """Count the classes of both files without any target: one cell a class."""
+    ours, theirs = shared.original.members, shared.released.members
+    size = shared.labels.height
+    original = _summed(ours["q"].to_numpy(), ours["records"].to_numpy(), size)
+    return JointCounts(
+        owners=np.arange(size),
+        values=np.zeros(size, dtype=np.int64),
+        original=original,
+        released=_summed(theirs["q"].to_numpy(), theirs["records"].to_numpy(), size),
+        mass=original.astype(np.float64),
+        class_labels=shared.labels,
+        value_labels=pl.DataFrame({"s0": [True]}),
+        class_inside=np.ones(size, dtype=bool),
+        value_inside=np.ones(1, dtype=bool),
+        notes=shared.notes,
+    )
 
 
 def original_only(original: Microdata, keys: Sequence[str], targets: Sequence[str]) -> JointCounts:
