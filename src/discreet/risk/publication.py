@@ -1,0 +1,310 @@
+"""Series averaged over groups: what is published, and which of its cells are sensitive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.dominance import Contributions, Negative, contributions, dominated, p_percent
+from discreet.errors import InputError, ParameterError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The limits of the dominance rules and of the p% rule."""
+
+    share: float
+    p: float
+
+    @classmethod
+    def of(cls, share: float, p: float | None) -> Rules:
+        """Derive p from the dominance share where it is not given."""
+        if not 0 < share < 1:
+            raise ParameterError("share must lie between 0 and 1: 0.6 for 60 percent.")
+        p = (1 - share) / share if p is None else p
+        if not 0 < p <= 1:
+            raise ParameterError(
+                "p must be a share above 0 and at most 1 (0.1 for 10 percent); with a share below 0.5 name it."
+            )
+        return cls(share, p)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Readings as a table: one row a contributor, one column a time, NaN where there is no reading.
+
+    Attributes
+    ----------
+    values
+        The readings.
+    who, when
+        The contributors and times, in order.
+    labels, groups
+        The number of each contributor's group and the names of the groups, where the file gives them.
+    names
+        The columns the readings came from: contributor, time, reading.
+    """
+
+    values: Floats
+    who: pl.Series
+    when: pl.Series
+    labels: Ints | None
+    groups: pl.Series | None
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, columns: Sequence[str], negative: Negative) -> tuple[Curves, list[str]]:
+        """Spread a long file (contributor, time, reading and perhaps group), and say what was done to it."""
+        long = frame.rename(dict(zip(columns, ("who", "when", "reading", "label"), strict=False)))
+        caveats = []
+        gone = long.height - long.drop_nulls(["who", "when"]).height
+        if gone:
+            raise InputError(
+                f"{gone:,} readings have no {columns[0]} or no {columns[1]}. Leave them out or mend them first."
+            )
+        labels = None if "label" not in long.columns else _one_label(long, columns)
+        long = long.with_columns(pl.col("reading").cast(pl.Float64)).drop_nulls("reading")
+        if long.is_empty():
+            raise InputError(f"There is no reading at all in '{columns[2]}'.")
+        below = int((long["reading"] < 0).sum())
+        if below and negative == "refuse":
+            raise ParameterError(
+                f"{below:,} readings in '{columns[2]}' are negative, and shares of a total have no meaning then. "
+                "Use negative='absolute' to take them by size (net metering)."
+            )
+        if below:
+            long = long.with_columns(pl.col("reading").abs())
+            caveats.append(f"{below:,} negative readings were taken by their size.")
+        added = long.group_by("who", "when").agg(pl.col("reading").sum())
+        if added.height < long.height:
+            caveats.append(
+                f"{long.height - added.height:,} readings share contributor and time with another; they were added."
+            )
+        who, when = (added[name].unique().sort() for name in ("who", "when"))
+        rows, slots = (_positions(added[name], levels) for name, levels in (("who", who), ("when", when)))
+        values = np.full((len(who), len(when)), np.nan)
+        values[rows, slots] = added["reading"].to_numpy()
+        numbers = groups = None
+        if labels is not None:
+            known = pl.DataFrame({"who": who}).join(labels, on="who", how="left", maintain_order="left")[
+                "label"
+            ]
+            groups = known.unique().sort()
+            numbers = _positions(known, groups)
+        return cls(values, who, when, numbers, groups, tuple(columns[:3])), caveats
+
+    @property
+    def contributors(self) -> int:
+        """The number of series."""
+        return len(self.values)
+
+    @property
+    def times(self) -> int:
+        """The number of time slots."""
+        return len(self.when)
+
+    def for_distance(self, standardize: bool) -> Floats:
+        """Fill missing readings with the mean of their time, and standardize where asked: for distances only."""
+        filled = np.where(np.isnan(self.values), np.nanmean(self.values, axis=0), self.values)
+        return filled / self.scales(standardize)
+
+    def scales(self, standardize: bool) -> Floats:
+        """What a distance divides each time slot by."""
+        if not standardize:
+            return np.ones(self.times)
+        spread = np.nanstd(self.values, axis=0)
+        return np.where(spread > 0, spread, 1.0)
+
+    def slots(self, peak: Any) -> Ints:
+        """Find the positions of the times of a peak: those named, or the quietest one."""
+        if peak is None:
+            readings = (~np.isnan(self.values)).sum(axis=0)
+            means = np.where(readings == readings.max(), np.nanmean(self.values, axis=0), np.inf)
+            return np.array([int(means.argmin())])
+        several = isinstance(peak, Sequence | pl.Series | np.ndarray) and not isinstance(peak, str)
+        wanted = list(peak) if several else [peak]
+        found = [i for i, when in enumerate(self.when.to_list()) if when in set(wanted)]
+        if len(found) < len(set(wanted)) or not found:
+            raise ParameterError(
+                f"{len(set(wanted)) - len(found)} of the times named under 'peak' do not occur in '{self.names[1]}'."
+            )
+        return np.array(found)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Group means of series, with the group of every contributor."""
+
+    curves: Curves
+    labels: Ints
+    k: int
+    rules: Rules
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of members of each group."""
+        return np.bincount(self.labels)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(self.sizes)
+
+    @cached_property
+    def present(self) -> Ints:
+        """How many members of each group have a reading at each time."""
+        return self._summed((~np.isnan(self.curves.values)).astype(np.int64))
+
+    @cached_property
+    def totals(self) -> Floats:
+        """The sum of the readings of each group at each time."""
+        return self._summed(np.nan_to_num(self.curves.values))
+
+    @cached_property
+    def means(self) -> Floats:
+        """What is published; NaN where nobody in the group has a reading."""
+        with np.errstate(invalid="ignore"):
+            return np.where(self.present > 0, self.totals / np.maximum(self.present, 1), np.nan)
+
+    @cached_property
+    def contributions(self) -> Contributions:
+        """The readings of each cell, largest first; a cell's id is group × times + time."""
+        rows, slots = np.nonzero(~np.isnan(self.curves.values))
+        return contributions(self.labels[rows] * self.curves.times + slots, self.curves.values[rows, slots])
+
+    @cached_property
+    def flags(self) -> dict[str, npt.NDArray[np.bool_]]:
+        """Which cells each rule flags."""
+        cells, rules = self.contributions, self.rules
+        return {
+            "dominance_1": dominated(cells, 1, rules.share),
+            "dominance_2": dominated(cells, 2, rules.share),
+            "p": p_percent(cells, rules.p),
+        }
+
+    @property
+    def cells(self) -> int:
+        """The number of published cells."""
+        return len(self.contributions.cells)
+
+    def flagged(self, rule: str) -> int:
+        """How many cells a rule flags."""
+        return int(self.flags[rule].sum())
+
+    def flagged_share(self, rule: str) -> float:
+        """The share of cells that a rule flags."""
+        return self.flagged(rule) / self.cells
+
+    @property
+    def enough(self) -> int:
+        """How many readings a cell should rest on: k where groups were formed, else 3."""
+        return self.k if self.curves.labels is None else 3
+
+    @property
+    def small_cells(self) -> int:
+        """How many cells rest on too few readings."""
+        return int((self.contributions.size < self.enough).sum())
+
+    @cached_property
+    def information_loss(self) -> float | None:
+        """The share of the variation (within times) that the means lose: SSE/SST."""
+        values = self.curves.values
+        lost = np.nansum((values - self.means[self.labels]) ** 2)
+        total = np.nansum((values - np.nanmean(values, axis=0)) ** 2)
+        return float(lost / total) if total > 0 else None
+
+    def largest(self, rank: int) -> Floats:
+        """The largest (1) or second largest (2) reading of each group at each time, 0 where there is none."""
+        cells = self.contributions
+        table = np.zeros(self.groups * self.curves.times)
+        table[cells.cells.astype(np.int64)] = cells.top(rank) - (cells.top(rank - 1) if rank > 1 else 0.0)
+        return table.reshape(self.groups, self.curves.times)
+
+    def cell_table(self) -> pl.DataFrame:
+        """One row a cell: its group, time, size, total, mean, top shares and flags."""
+        cells = self.contributions
+        group, slot = np.divmod(cells.cells.astype(np.int64), self.curves.times)
+        return pl.DataFrame(
+            {
+                "group": self.group_names.gather(group),
+                "time": self.curves.when.gather(slot),
+                "size": cells.size,
+                "total": cells.total,
+                "mean": cells.total / cells.size,
+                "top_1_share": cells.share(1),
+                "top_2_share": cells.share(2),
+                **self.flags,
+                "small": cells.size < self.enough,
+            },
+            nan_to_null=True,
+        )
+
+    def group_table(self) -> pl.DataFrame:
+        """One row a group: its members and the share of its cells that each rule flags; the worst first."""
+        members = pl.DataFrame({"group": self.group_names, "members": self.sizes})
+        return members.join(self._shares("group"), on="group", how="left").sort(
+            "p", "dominance_1", "group", descending=[True, True, False], nulls_last=True
+        )
+
+    def time_table(self) -> pl.DataFrame:
+        """One row a time: how many groups were published and the share that each rule flags."""
+        return self._shares("time").sort("time")
+
+    def protected(self) -> pl.DataFrame:
+        """The long file as published: every reading replaced by the mean of its cell."""
+        rows, slots = np.nonzero(~np.isnan(self.curves.values))
+        who, when, reading = self.curves.names
+        group = "group" if "group" not in self.curves.names else "group (published)"
+        return pl.DataFrame(
+            {
+                who: self.curves.who.gather(rows),
+                when: self.curves.when.gather(slots),
+                group: self.group_names.gather(self.labels[rows]),
+                reading: self.means[self.labels[rows], slots],
+            }
+        )
+
+    def _shares(self, by: str) -> pl.DataFrame:
+        rules = [pl.col(rule).mean() for rule in self.flags]
+        return self.cell_table().group_by(by).agg(pl.len().cast(pl.Int64).alias("cells"), *rules)
+
+    @property
+    def group_names(self) -> pl.Series:
+        """The names of the groups, or their numbers where they were formed."""
+        names = self.curves.groups
+        return pl.Series("group", np.arange(self.groups)) if names is None else names.rename("group")
+
+    def _summed(self, parts: Any) -> npt.NDArray[Any]:
+        order = np.argsort(self.labels, kind="stable")
+        starts = np.searchsorted(self.labels[order], np.arange(self.groups))
+        sums: npt.NDArray[Any] = np.add.reduceat(parts[order], starts, axis=0)
+        return sums
+
+
+def _one_label(long: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    labels = long.select("who", "label").unique()
+    if labels["label"].null_count():
+        raise InputError(
+            f"The group '{columns[3]}' is missing for some contributors. Every one needs a group."
+        )
+    if labels["who"].n_unique() < labels.height:
+        raise InputError(
+            f"Some contributors are in more than one group of '{columns[3]}'. Give every one a single group, or "
+            "measure the periods one by one."
+        )
+    return labels
+
+
+def _positions(values: pl.Series, levels: pl.Series) -> Ints:
+    at = pl.DataFrame({"level": levels, "at": np.arange(len(levels))})
+    joined = pl.DataFrame({"level": values}).join(at, on="level", how="left", maintain_order="left")
+    return joined["at"].to_numpy().astype(np.int64)
