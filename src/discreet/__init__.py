@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 
 if TYPE_CHECKING:
-    from discreet import datasets, engine, io, report, risk
+    from discreet import datasets, engine, io, protect, report, risk
     from discreet.errors import DiscreetError, DiscreetWarning
     from discreet.hierarchy import Hierarchy
     from discreet.io import read, write
     from discreet.microdata import Microdata
     from discreet.policy import Policy
+    from discreet.protect import Plan
     from discreet.workflow import assess, inspect
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "DiscreetWarning",
     "Hierarchy",
     "Microdata",
+    "Plan",
     "Policy",
     "__version__",
     "assess",
@@ -39,6 +41,7 @@ __all__ = [
     "engine",
     "inspect",
     "io",
+    "protect",
     "read",
     "report",
     "risk",
@@ -48,6 +51,7 @@ __all__ = [
 _HOME = {
     "Microdata": "discreet.microdata",
     "Hierarchy": "discreet.hierarchy",
+    "Plan": "discreet.protect",
     "Policy": "discreet.policy",
     "DiscreetError": "discreet.errors",
     "DiscreetWarning": "discreet.errors",
@@ -56,7 +60,7 @@ _HOME = {
     "assess": "discreet.workflow",
     "inspect": "discreet.workflow",
 }
-_ROOMS = ("datasets", "engine", "io", "report", "risk")
+_ROOMS = ("datasets", "engine", "io", "protect", "report", "risk")
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ from discreet._version import __version__
 from discreet.cli.assess import assess
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
+from discreet.cli.protect import protect
 from discreet.cli.risk import risk
 from discreet.errors import DiscreetError, DiscreetWarning
 
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command()(assess)
 app.command()(inspect)
 app.command()(risk)
+app.command()(protect)
 app.command()(methods)
 
 

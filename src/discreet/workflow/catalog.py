@@ -6,7 +6,9 @@ import importlib
 import inspect as python_inspect
 from dataclasses import asdict, dataclass
 
-_ROOMS = ("risk",)
+_ROOMS = ("risk", "protect")
+
+_MACHINERY = ("Change", "Draft", "Treatment")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ def catalog() -> list[Entry]:
         entries += [
             Entry(room, about, f"{room}.{name}", _first_line(getattr(module, name)))
             for name in sorted(module.__all__)
+            if name not in _MACHINERY
         ]
     return entries
 

@@ -1,0 +1,49 @@
+"""Which columns a treatment works on, and whether they are of the kind it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+
+
+def existing(data: Microdata, columns: str | Iterable[str], *, treatment: str) -> tuple[str, ...]:
+    """Return the named columns, each of which must be there."""
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names:
+        raise ParameterError(f"{treatment} needs at least one column. Name it in its parameters.")
+    for name in names:
+        if name not in data.schema:
+            raise ColumnError(f"{unknown_name(name, data.columns)} It was named for {treatment}.")
+    return names
+
+
+def numeric(data: Microdata, columns: str | Iterable[str] | None, *, treatment: str) -> tuple[str, ...]:
+    """Return the named columns, which must hold numbers; without a name, every numeric sensitive column."""
+    if columns is None:
+        columns = [name for name in data.roles.sensitive if data.schema[name].is_numeric()]
+        if not columns:
+            raise ParameterError(
+                f"{treatment} was given no columns, and the file has no numeric sensitive column. "
+                "Name the columns: columns=['income', …]."
+            )
+    names = existing(data, columns, treatment=treatment)
+    for name in names:
+        if not data.schema[name].is_numeric():
+            raise ColumnError(
+                f"{treatment} is for numbers, and column '{name}' is {data.schema[name]}. "
+                "Leave it out, or convert it first."
+            )
+    return names
+
+
+def group_column(data: Microdata, named: str | None, roles: Sequence[str], *, treatment: str) -> str | None:
+    """Return the column that groups records (a person, a household): the named one, else the first such role."""
+    if named is not None:
+        return existing(data, named, treatment=treatment)[0]
+    for role in roles:
+        column: str | None = getattr(data.roles, role)
+        if column:
+            return column
+    return None

@@ -1,0 +1,185 @@
+"""A plan: treatments in order, itself a treatment, kept in a TOML file and applied again next year.
+
+A plan file holds the steps with their parameters, never a seed or a secret key::
+
+    name = "Public use file 2026"
+
+    [[step]]
+    treatment = "drop-identifiers"
+
+    [[step]]
+    treatment = "band"
+    breaks = { age = [18, 30, 45, 65] }
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.io.sidecar import save_text
+from discreet.microdata import Microdata
+from discreet.progress import track
+from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.randomness import Seed, fresh_seed, generator
+from discreet.results import Release
+
+
+@dataclass(frozen=True)
+class Plan(Treatment):
+    """Treatments applied one after the other.
+
+    Parameters
+    ----------
+    steps
+        The treatments, in order.
+    title
+        What the plan is for.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.protect import Band, DropIdentifiers
+    >>> plan = Plan([DropIdentifiers(), Band(widths={"age": 10})], title="Ours")
+    >>> people = Microdata(pl.DataFrame({"name": ["A"], "age": [34]}), identifiers="name")
+    >>> release = plan.apply(people, seed=1)
+    >>> release.data.columns, [step.treatment for step in release.log]
+    (('age',), ['drop-identifiers', 'band'])
+    >>> Plan.from_dict(plan.to_dict()) == plan
+    True
+    """
+
+    steps: Sequence[Treatment] = ()
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        for step in self.steps:
+            if not isinstance(step, Treatment):
+                raise ParameterError(f"A plan is made of treatments; {type(step).__name__} is none.")
+
+    def apply(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> Release:
+        """Apply the steps in order; each has a random stream of its own."""
+        root = generator(fresh_seed() if seed is None else seed).integers(2**62)
+        release = Release(data)
+        for number, step in enumerate(
+            track(self.steps, description="Protecting", progress=progress), start=1
+        ):
+            own = int(generator(int(root), str(number), step.name).integers(2**62))
+            try:
+                done = step.apply(release.data, seed=own)
+            except DiscreetError as error:
+                raise type(error)(f"In step {number} of the plan ({step.name}): {error}") from error
+            only_step = done.guarantee if len(self.steps) == 1 else None
+            release = Release(done.data, (*release.log, *done.log), only_step)
+        return release
+
+    def dry_run(self, data: Microdata, *, seed: Seed = None) -> Release:
+        """Try the plan on the file in memory and return what it would do; nothing is written.
+
+        The log of the result has every step with the cells it would change. Its data is the file as it was.
+        """
+        return replace(self.apply(data, seed=seed), data=data)
+
+    def then(self, step: Treatment) -> Plan:
+        """Return the plan with one more step."""
+        return replace(self, steps=(*self.steps, step))
+
+    def without_last(self) -> Plan:
+        """Return the plan without its last step."""
+        return replace(self, steps=tuple(self.steps)[:-1])
+
+    def change(self, data: Microdata, stream: Stream) -> Change:
+        """Not used: a plan applies its steps."""
+        raise ParameterError("A plan is applied as a whole with apply().")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as it stands in TOML."""
+        steps = [{"treatment": step.name, **step.to_dict()} for step in self.steps]
+        return {"name": self.title, "step": steps} if self.title else {"step": steps}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Plan:
+        """Make a plan from the content of a TOML file."""
+        for name in parameters:
+            if name not in ("name", "step"):
+                raise ParameterError(f"In the plan: {unknown_name(name, ('name', 'step'), what='entry')}")
+        steps = []
+        for number, entry in enumerate(parameters.get("step", ()), start=1):
+            given = dict(entry)
+            name = given.pop("treatment", None)
+            if not isinstance(name, str):
+                raise ParameterError(
+                    f'Step {number} of the plan does not say which treatment it is: treatment = "…".'
+                )
+            steps.append(Treatment.named(name, given))
+        if not steps:
+            raise ParameterError('The plan has no steps. Write them as [[step]] with treatment = "…".')
+        return cls(steps, str(parameters.get("name", "")))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan from a TOML file."""
+        place = Path(path)
+        try:
+            document = tomllib.loads(place.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise InputError(f"There is no plan file '{place.name}' there.") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The plan file '{place.name}' cannot be read as UTF-8 text.") from error
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"The plan file '{place.name}' is not valid TOML: {error}.") from error
+        return cls.from_dict(document)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the plan to a TOML file."""
+        import tomli_w
+
+        return save_text(tomli_w.dumps(self.to_dict()), path, overwrite=overwrite)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan in the making, tried on a file step by step and stepped back at will.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.protect import Round
+    >>> draft = Draft.of(Microdata(pl.DataFrame({"pay": [12, 17]})), seed=1)
+    >>> rounded = draft.then(Round({"pay": 10}))
+    >>> rounded.data.frame["pay"].to_list(), rounded.back().data.frame["pay"].to_list()
+    ([10, 20], [12, 17])
+    """
+
+    release: Release
+    plan: Plan
+    seed: int
+    previous: Draft | None = None
+
+    @classmethod
+    def of(cls, data: Microdata, *, seed: int | None = None) -> Draft:
+        """Start from a file as it is."""
+        return cls(Release(data), Plan(), fresh_seed() if seed is None else seed)
+
+    @property
+    def data(self) -> Microdata:
+        """The file as it stands now."""
+        return self.release.data
+
+    def then(self, step: Treatment) -> Draft:
+        """Try one more step."""
+        number = len(self.plan.steps) + 1
+        done = step.apply(self.data, seed=int(generator(self.seed, str(number), step.name).integers(2**62)))
+        release = Release(done.data, (*self.release.log, *done.log))
+        return Draft(release, self.plan.then(step), self.seed, self)
+
+    def back(self) -> Draft:
+        """Undo the last step."""
+        if self.previous is None:
+            raise ParameterError("There is no step to take back.")
+        return self.previous
