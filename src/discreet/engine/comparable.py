@@ -67,9 +67,9 @@ def as_text(series: pl.Series) -> pl.Series:
 
 
 def distinct_values(series: pl.Series) -> tuple[pl.Series, Ints]:
-    """List the distinct values, and for each entry the position of its value; missing is a value."""
+    """List the distinct values in order, missing last, and for each entry the position of its value."""
     frame = series.to_frame("v")
-    values = frame.unique(maintain_order=True)
+    values = frame.unique().sort("v", nulls_last=True)
     coded = frame.join(
         values.with_row_index("code"), on="v", how="left", nulls_equal=True, maintain_order="left"
     )

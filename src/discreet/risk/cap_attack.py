@@ -31,7 +31,7 @@ from discreet.risk.cap_scores import (
     own_chances,
     summary,
 )
-from discreet.risk.intervals import Classes, check_overlap, coarsened
+from discreet.risk.intervals import Classes, coarsened, overlapping
 
 Floats = npt.NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class Link:
         joint, position = exact, np.arange(len(exact.owners))
         if any(column in self.attack.classes for column in (*self.shared.keys, *target)):
             joint, position = coarsened(exact, self.shared.keys, target, self.attack.classes)
-        check_overlap(joint, self.shared.keys)
+        joint = overlapping(joint, self.shared.keys)
         tolerance = self.attack.tolerances.get(target[0])
         scores = cell_scores(joint, tolerance=tolerance, nearest=self.attack.unmatched == "nearest")
         return Aimed(self, target, exact, joint, position, scores, tolerance)

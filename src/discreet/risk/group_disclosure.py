@@ -15,7 +15,7 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent
 from discreet.risk.cap_attack import as_copies
-from discreet.risk.intervals import check_overlap
+from discreet.risk.intervals import overlapping
 
 
 def group_disclosure(
@@ -71,8 +71,7 @@ def group_disclosure(
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for column in columns:
-        joint = joint_counts(shared, (column,))
-        check_overlap(joint, keys)
+        joint = overlapping(joint_counts(shared, (column,)), keys)
         notes += [note for note in joint.notes if note not in notes]
         sizes = range(1, len(keys) + 1) if subsets else [len(keys)]
         for size in sizes:

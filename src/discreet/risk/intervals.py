@@ -7,7 +7,7 @@ files use the same classes, and the figures depend on how fine they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -213,20 +213,32 @@ def coarsened(
     )
 
 
-def check_overlap(joint: JointCounts, keys: Sequence[str]) -> None:
-    """Refuse keys that are coded differently in the two files: they would wrongly give "no match"."""
+def overlapping(joint: JointCounts, keys: Sequence[str]) -> JointCounts:
+    """Refuse keys that are coded differently in the two files: they would wrongly give "no match".
+
+    Decimal numbers may well differ everywhere without being coded differently; they get a note.
+    """
     here, there = joint.class_original > 0, joint.class_released > 0
+    notes = []
     for i, key in enumerate(keys):
         values, codes = distinct_values(joint.class_labels[f"k{i}"])
         known = values.is_not_null().to_numpy()
         ours = np.bincount(codes[here], minlength=len(values)) > 0
         theirs = np.bincount(codes[there & joint.class_inside], minlength=len(values)) > 0
-        if not (ours & theirs & known).any():
-            raise ColumnError(
-                f"The key '{key}' has no value in common between the original and the released file, so nothing "
-                "could match. If the release is coarser, say how values were recoded with "
-                f"intervals={{'{key}': {{value: label}}}}, or band both files with intervals={{'{key}': 10}}."
+        if (ours & theirs & known).any():
+            continue
+        if values.dtype.is_float():
+            notes.append(
+                f"The key '{key}' holds decimal numbers and has no value in common between the two files, so nobody "
+                "matches. Band it in both if an intruder would not know it that exactly."
             )
+            continue
+        raise ColumnError(
+            f"The key '{key}' has no value in common between the original and the released file, so nothing "
+            "could match. If the release is coarser, recode the original in the same way (attribution takes "
+            f"intervals={{'{key}': {{value: label}}}}); if it is numeric, band both files."
+        )
+    return replace(joint, notes=(*joint.notes, *notes)) if notes else joint
 
 
 def _put(

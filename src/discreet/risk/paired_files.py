@@ -21,7 +21,7 @@ from discreet.engine.attribution_counts import (
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.risk.cap_attack import as_copies
-from discreet.risk.intervals import Classes, check_overlap, coarsened, grouped
+from discreet.risk.intervals import Classes, coarsened, grouped, overlapping
 
 Groups = int | Mapping[str, int] | None
 
@@ -81,8 +81,7 @@ class PairedFiles:
     def key_cells(self, copy: int = 0) -> JointCounts:
         """Count the (grouped) key combinations of the original and one copy."""
         joint, _ = coarsened(key_counts(self.links[copy]), self.keys, (), self.classes)
-        check_overlap(joint, self.keys)
-        return joint
+        return overlapping(joint, self.keys)
 
     def exact(self, target: str, copy: int = 0) -> JointCounts:
         """Count keys by one target as the values stand in the files."""

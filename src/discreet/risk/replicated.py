@@ -17,7 +17,7 @@ from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, Release, Step, percent
 from discreet.risk.disclosure_table import identity_shares, missing_key
 from discreet.risk.disclosure_words import and_, key_caveats
-from discreet.risk.intervals import check_overlap, coarsened
+from discreet.risk.intervals import coarsened, overlapping
 from discreet.risk.paired_files import Groups, PairedFiles, mean_of
 
 Which = Literal["original", "released"]
@@ -86,7 +86,7 @@ def replicated_uniques(
             f"{'them all' if denominator == 'original' else 'the released records'} are alone with it in the release "
             "too, so that a single released record seems to be them."
         ),
-        caveats=[*key_caveats(files), *files.notes, *files.links[0].notes],
+        caveats=[*key_caveats(files), *files.notes, *files.key_cells().notes],
         parameters={
             "keys": list(files.keys),
             "copies": len(rows),
@@ -136,8 +136,7 @@ def remove_replicated_uniques(
     must_be_released(released, keys, "key")
     engine.overview(released, keys)
     shared = shared_classes(original, released, keys)
-    joint = key_counts(shared)
-    check_overlap(joint, keys)
+    joint = overlapping(key_counts(shared), keys)
     known = joint.original == 1 if rule == "replicated" else joint.original > 0
     gone = np.flatnonzero((joint.released == 1) & known)
     doomed = shared.released.members.filter(pl.col("q").is_in(pl.Series(gone, dtype=pl.Int64).implode()))
@@ -146,7 +145,7 @@ def remove_replicated_uniques(
         treatment="remove-replicated-uniques",
         parameters={"keys": list(keys), "rule": rule},
         removed_records=len(gone),
-        notes=shared.notes,
+        notes=joint.notes,
         seconds=time.perf_counter() - started,
     )
     return Release(released.with_frame(frame), (step,))
