@@ -1,7 +1,7 @@
 """Distances between records of mixed columns, and who is near whom. Shared by several rooms."""
 
 from discreet.distance.search import Neighbours, nearest, ties_within
-from discreet.distance.space import Distance, MissingRule, MixedSpace, Points, Scale
+from discreet.distance.space import Distance, MissingRule, MixedSpace, Points, Scale, as_float
 
 __all__ = [
     "Distance",
@@ -10,6 +10,7 @@ __all__ = [
     "Neighbours",
     "Points",
     "Scale",
+    "as_float",
     "nearest",
     "ties_within",
 ]

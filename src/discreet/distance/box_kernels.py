@@ -28,6 +28,7 @@ def matches_in_boxes(  # noqa: PLR0917
     back: Integers,
     only: Integers,
     pairs: Integers,
+    first_only: bool,
 ) -> int:
     """Count the records in each box; note the last one found and, if there is room, every pair.
 
@@ -62,6 +63,8 @@ def matches_in_boxes(  # noqa: PLR0917
                     pairs[found, 0] = i
                     pairs[found, 1] = c
                 found += 1
+                if first_only:
+                    break
     return found
 
 

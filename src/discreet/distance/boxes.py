@@ -53,6 +53,7 @@ def in_boxes(
     equal: Sequence[tuple[pl.Series, pl.Series]] = (),
     words: Sequence[Words] = (),
     pairs: bool = False,
+    first_only: bool = False,
 ) -> Boxes:
     """Find the candidates in the box around each record.
 
@@ -68,6 +69,8 @@ def in_boxes(
         Columns that must be alike.
     pairs
         Whether to list the pairs, as positions (record, candidate).
+    first_only
+        Stop at the first match of a record, where only its existence matters.
 
     Examples
     --------
@@ -106,7 +109,7 @@ def in_boxes(
     def search(room: int) -> tuple[int, Integers, Integers, Integers, Integers]:
         counts, back = np.zeros(len(numbers), np.int64), np.zeros(len(others), np.int64)
         only, listed = np.full(len(numbers), -1, np.int64), np.empty((room, 2), np.int64)
-        total = matches_in_boxes(*arguments, counts, back, only, listed)
+        total = matches_in_boxes(*arguments, counts, back, only, listed, first_only)
         return total, counts, back, only, listed
 
     total, counts, back, only, listed = search(0)

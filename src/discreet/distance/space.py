@@ -131,7 +131,7 @@ class MixedSpace:
         unit_rule = scale or ("range" if distance == "gower" else "sd")
         numeric, constant, origins, units = [], [], [], []
         for name in (name for name in names if kinds[name] == "number" and given[name] > 0):
-            origin, unit = _origin_and_unit(_as_float(reference[name]), unit_rule)
+            origin, unit = _origin_and_unit(as_float(reference[name]), unit_rule)
             if unit > 0:
                 numeric.append(name)
                 origins.append(origin)
@@ -175,7 +175,7 @@ class MixedSpace:
         numbers = np.empty((table.height, len(self.numeric)))
         factor = self.number_weights if self.distance == "gower" else np.sqrt(self.number_weights)
         for j, name in enumerate(self.numeric):
-            numbers[:, j] = (_as_float(table[name]) - self.origins[j]) / self.units[j] * factor[j]
+            numbers[:, j] = (as_float(table[name]) - self.origins[j]) / self.units[j] * factor[j]
         codes = np.empty((table.height, len(self.categorical)), dtype=np.int32)
         for j, name in enumerate(self.categorical):
             codes[:, j] = _codes_of(table[name], self.levels[j])
@@ -199,11 +199,6 @@ class MixedSpace:
         from discreet.distance.kernels import crossed
 
         return self.finished(crossed(points.numbers, points.codes, others.numbers, others.codes, self.metric))
-
-
-def is_number(dtype: pl.DataType) -> bool:
-    """Whether values of this type have a difference: numbers, dates, times and durations."""
-    return dtype.is_numeric() or dtype.is_temporal()
 
 
 def _check_options(distance: str, scale: str | None, missing: str) -> None:
@@ -233,7 +228,8 @@ def _kind_of(name: str, tables: Sequence[pl.DataFrame], categorical: Sequence[st
     return "number"
 
 
-def _as_float(column: pl.Series) -> Floats:
+def as_float(column: pl.Series) -> Floats:
+    """Write numbers, dates (in days) and times as floats; missing is NaN."""
     if column.dtype.is_temporal():
         # A day is the natural step of a date; a clock time or a duration is measured in days, too.
         if column.dtype in (pl.Date, pl.Time):

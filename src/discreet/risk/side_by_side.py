@@ -1,0 +1,104 @@
+"""An original and the files held against it, brought to the same columns in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from discreet import engine
+from discreet.distance import Distance, MissingRule, MixedSpace, Points
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+
+
+def shared_columns(
+    original: Microdata, others: Sequence[Microdata], columns: str | Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the columns to compare: those named, or all of the original but identifiers and technical ones."""
+    if columns is None:
+        roles = original.roles
+        technical = {roles.weight, roles.household, roles.person, roles.psu, *roles.identifiers}
+        names = tuple(name for name in original.columns if name not in technical)
+    else:
+        names = (columns,) if isinstance(columns, str) else tuple(dict.fromkeys(columns))
+    if not names:
+        raise ParameterError("There is no column to compare. Name some with columns=[…].")
+    for data in (original, *others):
+        for name in names:
+            if name not in data.schema:
+                which = "original" if data is original else "other"
+                raise ColumnError(
+                    f"{unknown_name(name, data.columns)} It is to be compared, but the {which} file does not have "
+                    "it; name the columns that all files share with columns=[…]."
+                )
+    for name in names:
+        if name in original.roles.identifiers:
+            raise ColumnError(
+                f"Column '{name}' is a direct identifier; comparing it would say nothing about the rest. Leave it out."
+            )
+    return names
+
+
+def tables_of(files: Sequence[Microdata], names: Sequence[str]) -> list[pl.DataFrame]:
+    """Bring the columns into memory; refuse a file without records."""
+    for data in files:
+        engine.overview(data, names)
+    return [engine.collect(data, names) for data in files]
+
+
+def placed(
+    tables: Sequence[pl.DataFrame],
+    *,
+    distance: Distance,
+    categorical: Sequence[str],
+    missing: MissingRule = "category",
+) -> tuple[MixedSpace, list[Points]]:
+    """Fit the space on the first table (the original) and place all of them in it."""
+    space = MixedSpace.fit(
+        tables[0], *tables[1:], distance=distance, categorical=categorical, missing=missing
+    )
+    if not space.columns:
+        raise ColumnError(
+            f"No column of the original varies ({', '.join(repr(name) for name in space.constant)}), so no two "
+            "records can be told apart. Name other columns with columns=[…]."
+        )
+    return space, [space.place(table) for table in tables]
+
+
+def check_categorical(names: Sequence[str], categorical: Sequence[str]) -> tuple[str, ...]:
+    """Refuse a categorical column that is not compared."""
+    for name in categorical:
+        if name not in names:
+            raise ColumnError(f"{unknown_name(name, names)} It was named under 'categorical'.")
+    return tuple(categorical)
+
+
+def column_caveats(space: MixedSpace, tables: Sequence[pl.DataFrame], names: Sequence[str]) -> list[str]:
+    """Say which columns could not count and how missing values did."""
+    caveats = []
+    if space.constant:
+        caveats.append(
+            f"Without spread in the original and left out of the distance: {', '.join(space.constant)}."
+        )
+    gone = sum(table.select(names).null_count().sum_horizontal().item() for table in tables)
+    if gone:
+        rule = (
+            "counted as a value of their own"
+            if space.missing == "category"
+            else "left out, pair by pair, and the other columns counted for more"
+        )
+        caveats.append(f"{gone:,} missing values were {rule}.")
+    return caveats
+
+
+def plain_rows(table: pl.DataFrame) -> pl.DataFrame:
+    """Write a table so that equal values are equal whatever types two files gave them."""
+    return table.select(
+        pl.col(name).cast(pl.Float64)
+        if dtype.is_numeric()
+        else pl.col(name)
+        if dtype.is_temporal()
+        else pl.col(name).cast(pl.String)
+        for name, dtype in table.schema.items()
+    )
