@@ -120,7 +120,7 @@ def _sparse(
         pairs = collect(rows.group_by(*names, "s").agg(nw.len().cast(nw.Int64).alias("count")))
         grouped = _streamed(pairs.lazy().group_by(names).agg("s", "count"))
         weights = grouped["count"].explode().to_numpy().astype(np.int64)
-    flat = grouped["s"].explode()
+    flat = _in_declared_order(grouped["s"].explode(), data.schema[target])
     values = flat.unique().sort(nulls_last=True)
     owners = np.repeat(np.arange(grouped.height, dtype=np.int64), grouped["s"].list.len().to_numpy())
     owners, codes, counts = _tallied(owners, _codes(flat, values), len(values), weights)
@@ -138,6 +138,13 @@ MANY_RECORDS = 8  # a class
 
 def _streamed(query: pl.LazyFrame) -> pl.DataFrame:
     return in_memory(nw.from_native(query))
+
+
+def _in_declared_order(values: pl.Series, dtype: nw.dtypes.DType) -> pl.Series:
+    """Give ordered categories their order back, which pandas and DuckDB lose on the way through Arrow."""
+    if not isinstance(dtype, nw.Enum) or values.dtype not in (pl.Categorical, pl.String):
+        return values
+    return values.cast(pl.String).cast(pl.Enum(dtype.categories))
 
 
 def _codes(flat: pl.Series, values: pl.Series) -> Ints:

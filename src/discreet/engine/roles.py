@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-from discreet.engine.frames import collect, scan
+from discreet.engine.frames import collect, remembered, scan
 from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 
@@ -69,11 +69,20 @@ def resolve_keys(data: Microdata, keys: str | Sequence[str] | None = None) -> tu
 
 
 def float_keys(data: Microdata, keys: Sequence[str]) -> list[str]:
-    """Name the keys that hold decimal numbers, and warn: nearly every record is unique on them."""
-    found = [key for key in keys if data.schema[key].is_float()]
+    """Name the keys that hold decimal numbers, and warn: nearly every record is unique on them.
+
+    Whole numbers in a float column do not count: pandas keeps integers with missing values that way.
+    """
+    found = [key for key in keys if data.schema[key].is_float() and _has_fractions(data, key)]
     if found:
         warnings.warn(float_key_caveat(found), DiscreetWarning, stacklevel=4)
     return found
+
+
+def _has_fractions(data: Microdata, column: str) -> bool:
+    broken = (nw.col("x") % 1 != 0).cast(nw.Int64).sum().alias("broken")
+    query = scan(data, {"x": column}).select(broken)
+    return remembered(data, "fractions", column, lambda: bool(collect(query).item()))
 
 
 def float_key_caveat(keys: Sequence[str]) -> str:
