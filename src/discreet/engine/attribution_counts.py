@@ -8,7 +8,7 @@ its rows; a query engine groups by the key values in place and only the counted 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from discreet.microdata import Microdata
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Levels = dict[int, tuple[pl.Series, Ints]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class SharedClasses:
         Whether records with a missing key are a class of their own or left out.
     notes
         What the reader must know about how the two files were made comparable.
+    levels
+        Where the values of each key and their positions are kept once they were looked up.
     """
 
     keys: tuple[str, ...]
@@ -78,6 +81,7 @@ class SharedClasses:
     released: Side
     missing: Missing
     notes: tuple[str, ...]
+    levels: Levels = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,13 @@ class JointCounts:
     class_inside: Bools
     value_inside: Bools
     notes: tuple[str, ...] = ()
+    levels: Levels = field(default_factory=dict, repr=False)
+
+    def key_levels(self, key: int) -> tuple[pl.Series, Ints]:
+        """List the values of one key, and the position of each class's value among them; found once."""
+        if key not in self.levels:
+            self.levels[key] = distinct_values(self.class_labels[f"k{key}"])
+        return self.levels[key]
 
     @cached_property
     def class_original(self) -> Ints:
@@ -204,7 +215,8 @@ def joint_counts(shared: SharedClasses, targets: Sequence[str], weight: str | No
         notes=(*shared.notes, *notes),
     )
     # The two files' entries still stand one after the other; regrouping by themselves merges the common cells.
-    return entries.regrouped(Grouping.none(shared.labels), Grouping.none(value_labels))[0]
+    joint, _ = entries.regrouped(Grouping.none(shared.labels), Grouping.none(value_labels))
+    return replace(joint, levels=shared.levels)
 
 
 def key_counts(shared: SharedClasses) -> JointCounts:
@@ -223,6 +235,7 @@ def key_counts(shared: SharedClasses) -> JointCounts:
         class_inside=np.ones(size, dtype=bool),
         value_inside=np.ones(1, dtype=bool),
         notes=shared.notes,
+        levels=shared.levels,
     )
 
 

@@ -13,7 +13,6 @@ from discreet import engine
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.risk.disclosure_table import REASONS, DisclosureCells, Exclusions, identity_shares
-from discreet.risk.intervals import overlapping
 from discreet.risk.paired_files import PairedFiles
 from discreet.risk.replicated import Which
 
@@ -42,7 +41,6 @@ class Checked:
     ) -> Checked:
         """Count, decide and check one target in the original and one copy."""
         joint, _ = files.cells(target, copy)
-        joint = overlapping(joint, files.keys)
         cells = DisclosureCells.of(joint, files.keys, exclusions)
         one, two = cells.one_way(thresh_1way), cells.two_way(thresh_2way)
         over = cells.correct & (cells.sizes > exclusions.denom_lim)

@@ -15,11 +15,12 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.engine.attribution_counts import JointCounts
-from discreet.engine.comparable import as_text, distinct_values
+from discreet.engine.comparable import as_text
 from discreet.errors import ParameterError
 from discreet.risk.cap_scores import cell_scores, chances, own_chances, target_baseline
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 REASONS = ("excluded value", "missing target", "missing key", "excluded pair", "denominator over the limit")
@@ -55,23 +56,29 @@ class Exclusions:
     denominator: Literal["released", "original"] = "released"
     strict: bool = True
 
-    def reasons(self, joint: JointCounts, keys: Sequence[str], sizes: npt.NDArray[np.int64]) -> Any:
-        """Number the first reason that takes out each cell, 1 to 5; 0 where it stays in."""
+    def reasons(self, joint: JointCounts, keys: Sequence[str]) -> Ints:
+        """Number the first reason that takes out each cell whatever its size, 1 to 4; 0 where it stays in."""
         value = joint.value_labels["s0"]
         texts = as_text(value)
+        masks: list[tuple[int, Bools]] = []
+        if self.values:
+            masks.append((1, self._is_excluded(texts)[joint.values]))
+        if not self.missing_target:
+            masks.append((2, value.is_null().to_numpy()[joint.values]))
+        if self.missing_keys:
+            masks.append((3, missing_key(joint, keys, self.missing_keys)[joint.owners]))
+        if self.pairs:
+            masks.append((4, self._is_paired(joint, keys, texts)))
         reason = np.zeros(len(joint.owners), dtype=np.int64)
-        masks = [
-            self._is_excluded(texts)[joint.values],
-            value.is_null().to_numpy()[joint.values]
-            if not self.missing_target
-            else np.zeros_like(reason, dtype=bool),
-            missing_key(joint, keys, self.missing_keys)[joint.owners],
-            self._is_paired(joint, keys, texts),
-            (sizes > self.denom_lim) if self.exclude_over else np.zeros_like(reason, dtype=bool),
-        ]
-        for number, mask in enumerate(masks, start=1):
+        for number, mask in masks:
             reason = np.where((reason == 0) & mask, number, reason)
         return reason
+
+    def over_limit(self, reason: Ints, sizes: Ints) -> Ints:
+        """Add the last reason: a denominator over the limit."""
+        if not self.exclude_over:
+            return reason
+        return np.where((reason == 0) & (sizes > self.denom_lim), len(REASONS), reason)
 
     def _is_excluded(self, texts: pl.Series) -> Bools:
         found = np.zeros(len(texts), dtype=bool)
@@ -125,10 +132,10 @@ class DisclosureCells:
     in_released: Bools
     present: Bools
     apparent: Bools
-    reason_original: npt.NDArray[np.int64]
-    reason_released: npt.NDArray[np.int64]
-    reason_both: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.int64]
+    reason_original: Ints
+    reason_released: Ints
+    reason_both: Ints
+    sizes: Ints
 
     @classmethod
     def of(cls, joint: JointCounts, keys: tuple[str, ...], exclusions: Exclusions) -> DisclosureCells:
@@ -140,6 +147,7 @@ class DisclosureCells:
         in_released = (joint.released == size_released) & (joint.released > 0)
         alone = np.zeros(joint.class_labels.height, dtype=bool)
         alone[joint.owners[in_released]] = True
+        reason = exclusions.reasons(joint, keys)
         sizes = joint.released if exclusions.denominator == "released" else joint.original
         return cls(
             joint=joint,
@@ -148,9 +156,9 @@ class DisclosureCells:
             in_released=in_released,
             present=size_released > 0,
             apparent=alone[joint.owners],
-            reason_original=exclusions.reasons(joint, keys, joint.original),
-            reason_released=exclusions.reasons(joint, keys, joint.released),
-            reason_both=exclusions.reasons(joint, keys, sizes),
+            reason_original=exclusions.over_limit(reason, joint.original),
+            reason_released=exclusions.over_limit(reason, joint.released),
+            reason_both=exclusions.over_limit(reason, sizes),
             sizes=sizes,
         )
 
@@ -270,7 +278,7 @@ class DisclosureCells:
             return found[0]
         values, width = as_text(joint.value_labels["s0"]), joint.value_labels.height
         for i, key in enumerate(self.keys):
-            levels, codes = distinct_values(joint.class_labels[f"k{i}"])
+            levels, codes = joint.key_levels(i)
             level = codes[joint.owners]
             code = level * width + joint.values
             wanted, of_large = np.unique(code[large], return_inverse=True)
@@ -308,8 +316,8 @@ class DisclosureCells:
 
 
 def identity_shares(
-    size_original: npt.NDArray[np.int64],
-    size_released: npt.NDArray[np.int64],
+    size_original: Ints,
+    size_released: Ints,
     records: tuple[int, int],
     *,
     left_out: Bools | None = None,

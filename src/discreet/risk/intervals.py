@@ -221,7 +221,7 @@ def overlapping(joint: JointCounts, keys: Sequence[str]) -> JointCounts:
     here, there = joint.class_original > 0, joint.class_released > 0
     notes = []
     for i, key in enumerate(keys):
-        values, codes = distinct_values(joint.class_labels[f"k{i}"])
+        values, codes = joint.key_levels(i)
         known = values.is_not_null().to_numpy()
         ours = np.bincount(codes[here], minlength=len(values)) > 0
         theirs = np.bincount(codes[there & joint.class_inside], minlength=len(values)) > 0

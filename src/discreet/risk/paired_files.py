@@ -78,10 +78,11 @@ class PairedFiles:
         """The classes of the original and of each copy, numbered alike."""
         return [shared_classes(self.original, copy, self.keys) for copy in self.copies]
 
-    def key_cells(self, copy: int = 0) -> JointCounts:
-        """Count the (grouped) key combinations of the original and one copy."""
-        joint, _ = coarsened(key_counts(self.links[copy]), self.keys, (), self.classes)
-        return overlapping(joint, self.keys)
+    @cached_property
+    def key_cells(self) -> list[JointCounts]:
+        """The counts of the (grouped) key combinations of the original and each copy."""
+        counted = [coarsened(key_counts(link), self.keys, (), self.classes)[0] for link in self.links]
+        return [overlapping(joint, self.keys) for joint in counted]
 
     def exact(self, target: str, copy: int = 0) -> JointCounts:
         """Count keys by one target as the values stand in the files."""

@@ -86,7 +86,7 @@ def replicated_uniques(
             f"{'them all' if denominator == 'original' else 'the released records'} are alone with it in the release "
             "too, so that a single released record seems to be them."
         ),
-        caveats=[*key_caveats(files), *files.notes, *files.key_cells().notes],
+        caveats=[*key_caveats(files), *files.notes, *files.key_cells[0].notes],
         parameters={
             "keys": list(files.keys),
             "copies": len(rows),
@@ -153,7 +153,7 @@ def remove_replicated_uniques(
 
 def identity_of(files: PairedFiles, copy: int, left_out: Sequence[str], denominator: Which) -> dict[str, Any]:
     """Count the uniques of the original and one copy; classes in which a key of ``left_out`` is missing do not."""
-    joint = files.key_cells(copy)
+    joint = files.key_cells[copy]
     if denominator not in ("original", "released"):
         raise ParameterError("denominator must be 'original' or 'released'.")
     return identity_shares(

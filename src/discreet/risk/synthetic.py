@@ -154,7 +154,7 @@ def attribute_disclosure(
             ),
             *key_caveats(files),
             *files.notes,
-            *first.cells.joint.notes,
+            *dict.fromkeys((*files.key_cells[0].notes, *first.cells.joint.notes)),
         ],
         parameters=parameters_of(
             files,
@@ -340,7 +340,7 @@ def disclosure(
             *(text for target in flagged for text in warnings[target]),
             *key_caveats(files),
             *files.notes,
-            *notes,
+            *dict.fromkeys((*files.key_cells[0].notes, *notes)),
         ],
         parameters=parameters_of(
             files,
