@@ -60,8 +60,11 @@ def find_groups(found: Publication, who: Ints, slots: Ints, *, standardize: bool
         own = (found.curves.values[block] - middle) / scales
         squared = _squared_distances(own, centers)
         guess, chances = _guesses(squared, own, centers, found.labels[block])
-        peaks = _peaks(squared, own[:, slots], centers[:, slots], _Rise.of(found, block, slots, scales))
-        parts.append((guess, chances, np.where(chances == 1, 0.0 * peaks, peaks)))
+        peaks = np.where(np.isnan(own[:, slots]).any(axis=1), np.nan, 0.0)
+        lost = np.flatnonzero(chances < 1)
+        rise = _Rise.of(found, block[lost], slots, scales)
+        peaks[lost] = _peaks(squared[lost], own[np.ix_(lost, slots)], centers[:, slots], rise)
+        parts.append((guess, chances, peaks))
     guess, chances, peaks = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Insiders(who, guess, chances, peaks)
 
