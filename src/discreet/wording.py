@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+_HUGE = 1e12
 _SHARES = frozenset(
     {
         "alpha",
@@ -57,8 +58,8 @@ def shown(figure: Any) -> str:
 
     Examples
     --------
-    >>> shown(48842), shown(0.123456), shown(None), shown(float("inf")), shown(2.0)
-    ('48,842', '0.1235', 'undefined', 'unbounded', '2')
+    >>> shown(48842), shown(0.123456), shown(None), shown(float("inf")), shown(2.0), shown(1e20)
+    ('48,842', '0.1235', 'undefined', 'unbounded', '2', '1e+20')
     """
     if figure is None or (isinstance(figure, float) and math.isnan(figure)):
         return "undefined"
@@ -69,7 +70,9 @@ def shown(figure: Any) -> str:
     if isinstance(figure, float):
         if math.isinf(figure):
             return "unbounded"
-        if figure.is_integer() and abs(figure) < 1e15:
+        if abs(figure) >= _HUGE:
+            return f"{figure:.3g}"
+        if figure.is_integer():
             return f"{int(figure):,}"
         return f"{figure:,.1f}" if abs(figure) >= 1000 else f"{figure:.4g}"
     return str(figure)

@@ -37,7 +37,11 @@ def assess(
     population: Annotated[
         str | None, typer.Option("--population", help="A file of the population the data come from.")
     ] = None,
+    population_size: Annotated[
+        int | None, typer.Option("--population-size", help="Number of people the data were drawn from.")
+    ] = None,
     missing: options.MissingKeys = "category",
+    seed: Annotated[int | None, typer.Option("--seed", help="For the estimators that simulate.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
     json: options.AsJson = False,
     show_values: options.ShowValues = False,
@@ -75,10 +79,12 @@ def assess(
         data,
         policy or ("public-use-file" if check else None),
         population=options.read_file(population) if population else None,
+        population_size=population_size,
         scenarios=options.named_columns(scenario, "--scenario"),
         missing=missing,  # type: ignore[arg-type]
         show_values=show_values,
         progress=not json,
+        seed=seed,
     )
     written = found.to_html(html) if html else None
     if json:

@@ -9,7 +9,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from discreet.results import Assessment, Scenario, shown, title_of
+from discreet.results import Assessment, Scenario
+from discreet.wording import shown, title_of, worded
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,7 +54,8 @@ def _findings(scenario: Scenario) -> Table:
     table.add_column("Value", justify="right", no_wrap=True)
     table.add_column("What it means", ratio=1)
     for measure in scenario.measures.values():
-        table.add_row(measure.title, shown(measure.value), Text(measure.meaning))
+        value = worded("value", measure.value, measure=measure.name)
+        table.add_row(measure.title, value, Text(measure.meaning))
     return table
 
 

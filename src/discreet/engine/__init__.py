@@ -32,6 +32,7 @@ from discreet.engine.roles import (
     resolve_keys,
     resolve_sensitive,
     resolve_weight,
+    total,
 )
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "resolve_weight",
     "scan",
     "size_spectrum",
+    "total",
     "value_shares",
     "whole_frame",
 ]

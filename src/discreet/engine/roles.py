@@ -158,6 +158,12 @@ def resolve_weight(data: Microdata, weight: str | None = None, *, required: bool
     return name
 
 
+def total(data: Microdata, column: str) -> float:
+    """Sum a numeric column over all records."""
+    summed = collect(scan(data, {"w": column}).select(nw.col("w").cast(nw.Float64).sum()))
+    return float(summed.item() or 0.0)
+
+
 def _must_exist(data: Microdata, names: Sequence[str], role: str) -> None:
     for name in names:
         if name not in data.schema:

@@ -16,6 +16,7 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
 from discreet.progress import track
+from discreet.randomness import Seed
 from discreet.results import Assessment, Measure, Scenario
 from discreet.workflow.advice import next_steps
 from discreet.workflow.questions import QUESTIONS, Case, Question
@@ -28,10 +29,12 @@ def assess(
     policy: Policy | str | Path | None = None,
     *,
     population: Microdata | None = None,
+    population_size: int | None = None,
     scenarios: Mapping[str, Sequence[str]] | None = None,
     missing: Missing = "category",
     show_values: bool = False,
     progress: bool = False,
+    seed: Seed = None,
 ) -> Assessment:
     """How risky is this file, and does it meet the policy?
 
@@ -47,6 +50,9 @@ def assess(
         ``"scientific-use-file"``, ``"safe-setting"``); without one there is no verdict.
     population
         A file of the population, for the journalist's risk, k-map and presence.
+    population_size
+        The number of people the file was drawn from, where there is no population file; the sum of the survey
+        weights unless named.
     scenarios
         What different intruders know: ``{"neighbor": ["age", "sex"], "employer": [...]}``. The keys of the data
         are the main scenario, called ``"all keys"``; without them the first one named is.
@@ -56,6 +62,8 @@ def assess(
         Show the key values of the riskiest classes in the result and the report.
     progress
         Show a progress bar on a terminal.
+    seed
+        For the estimators that simulate; 0 unless given, so that the same file gives the same report.
 
     Returns
     -------
@@ -72,7 +80,11 @@ def assess(
     """
     rules = None if policy is None else Policy.load(policy)
     intruders = _intruders(data, scenarios)
-    cases = {name: Case(_for_scenario(data, keys), population, missing) for name, keys in intruders.items()}
+    size = population_size or _weighted_size(data)
+    cases = {
+        name: Case(_for_scenario(data, keys), population, size, missing, 0 if seed is None else seed)
+        for name, keys in intruders.items()
+    }
     work = [(name, question) for name in cases for question in QUESTIONS]
     measures: dict[str, dict[str, Measure]] = {name: {} for name in cases}
     skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
@@ -120,10 +132,15 @@ def _intruders(data: Microdata, scenarios: Mapping[str, Sequence[str]] | None) -
     return named
 
 
+def _weighted_size(data: Microdata) -> int | None:
+    """Estimate the size of the population by the sum of the survey weights."""
+    weight = engine.resolve_weight(data)
+    return None if weight is None else round(engine.total(data, weight))
+
+
 def _for_scenario(data: Microdata, keys: tuple[str, ...]) -> Microdata:
     """Give the file the keys of a scenario; what an intruder knows already is no longer sensitive to them."""
     engine.resolve_keys(data, keys)
-    engine.resolve_weight(data)
     sensitive = tuple(column for column in data.roles.sensitive if column not in keys)
     if sensitive:
         engine.resolve_sensitive(data, sensitive, keys)

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet import risk
+from discreet import engine, risk
 from discreet.engine import Missing
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.randomness import Seed
 from discreet.results import Measure
+
+_MANY_CLASSES = 200_000
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,9 @@ class Case:
 
     data: Microdata
     population: Microdata | None
+    population_size: int | None
     missing: Missing
+    seed: Seed = None
 
 
 @dataclass(frozen=True)
@@ -29,9 +34,12 @@ class Question:
 
     name: str
     sensitive: bool = False
+    weight: bool = False
     population: bool = False
-    takes_population: bool = False
+    population_size: bool = False
     partition: bool = True
+    slow: bool = False
+    roles: tuple[str, ...] = ()
 
     @property
     def ask(self) -> Callable[..., Measure]:
@@ -47,6 +55,19 @@ class Question:
             return "no population file was given"
         if self.partition and case.missing == "wildcard":
             return "missing values as wildcards give no classes, which this measure needs"
+        if self.weight and case.data.roles.weight is None:
+            return "no survey weight was named"
+        if self.population_size and case.population_size is None:
+            return "neither the size of the population nor survey weights are known"
+        for role in self.roles:
+            if not getattr(case.data.roles, role):
+                return f"no column has the role '{role}'"
+        if self.slow:
+            classes = int(
+                engine.size_spectrum(case.data, case.data.roles.keys, case.missing)["classes"].sum()
+            )
+            if classes > _MANY_CLASSES:
+                return f"it takes long on {classes:,} key combinations; run 'discreet risk {self.name}' by itself"
         return None
 
     def answer(self, case: Case, parameters: Mapping[str, Any]) -> Measure:
@@ -54,29 +75,49 @@ class Question:
         known = python_inspect.signature(self.ask).parameters
         for name in parameters:
             if name not in known:
-                options = [option for option in known if option not in ("data", "population")]
+                options = [option for option in known if option not in _FILES]
                 raise ParameterError(
                     f"The policy sets a parameter of {self.name} that it does not have. "
                     f"{unknown_name(name, options, what='parameter')}"
                 )
-        given = {"missing": case.missing, **parameters}
-        if self.population:
-            return self.ask(case.data, case.population, **given)
-        if self.takes_population and case.population is not None:
-            given["population"] = case.population
-        return self.ask(case.data, **given)
+        offered = {
+            "missing": case.missing,
+            "population": case.population,
+            "population_size": case.population_size,
+            "seed": case.seed,
+        }
+        given = {name: value for name, value in offered.items() if name in known and value is not None}
+        if "population" in given:
+            given.pop("population_size", None)
+        return self.ask(case.data, **{**given, **self.usual(), **parameters})
 
+    def usual(self) -> Mapping[str, Any]:
+        """Parameters that differ from the defaults of the measure, because here it is one of many."""
+        return {"population": {"estimator": "dankar"}, "special_uniques": {"progress": False}}.get(
+            self.name, {}
+        )
+
+
+_FILES = ("data", "original", "released", "population")
 
 QUESTIONS = (
     Question("k_anonymity", partition=False),
-    Question("uniqueness", takes_population=True),
-    Question("reidentification", takes_population=True, partition=False),
+    Question("uniqueness"),
+    Question("reidentification", partition=False),
     Question("key_contributions"),
+    Question("unsafe_combinations", partition=False, slow=True),
+    Question("special_uniques", partition=False, slow=True),
+    Question("individual", weight=True, partition=False),
+    Question("population", population_size=True, slow=True),
+    Question("log_linear", population_size=True, slow=True),
+    Question("isolation", population_size=True),
+    Question("k_map", population=True),
+    Question("delta_presence", population=True),
     Question("l_diversity", sensitive=True),
     Question("t_closeness", sensitive=True),
     Question("alpha_k", sensitive=True),
     Question("beta_likeness", sensitive=True),
     Question("delta_disclosure", sensitive=True),
-    Question("k_map", population=True),
-    Question("delta_presence", population=True),
+    Question("attribution", sensitive=True),
+    Question("series", partition=False, roles=("contributor", "time")),
 )
