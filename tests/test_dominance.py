@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.dominance import contributions, dominated, p_percent, prior_posterior
@@ -112,6 +112,7 @@ def test_no_cells_give_no_flags():
 amounts = st.lists(st.integers(0, 50), min_size=1, max_size=8)
 
 
+@settings(deadline=None)
 @given(st.lists(amounts, min_size=1, max_size=6), st.integers(1, 4), st.integers(1, 99), st.integers(1, 99))
 def test_the_flags_are_those_of_a_loop_in_whole_numbers(cells, n, k, p):
     ids = np.repeat(np.arange(len(cells)), [len(cell) for cell in cells])
@@ -121,6 +122,7 @@ def test_the_flags_are_those_of_a_loop_in_whole_numbers(cells, n, k, p):
     assert p_percent(found, p / 100).tolist() == [100 * sum(c[2:]) < p * c[0] for c in ordered]
 
 
+@settings(deadline=None)
 @given(amounts, st.floats(0.5, 0.99))
 def test_one_dominant_or_a_close_estimate_implies_two_dominant(values, r):
     cell = one_cell(*values)

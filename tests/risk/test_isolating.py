@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, dlaplace, norm
 
@@ -30,17 +30,20 @@ def file(**roles):
     return Microdata(FILE, keys=["age", "sex"], **roles)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 200), st.floats(0, 1))
 def test_the_chance_to_isolate_is_the_binomial_chance_of_exactly_one(n, p):
     assert isolation_chance(p, n).item() == pytest.approx(n * p * (1 - p) ** (n - 1), abs=1e-12)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 200))
 def test_no_even_guess_beats_the_best_one(n, k):
     weights = np.linspace(0, 1 / k, 50)
     assert blind_isolations(n, k) >= (k * isolation_chance(weights, n)).max() - 1e-12
 
 
+@settings(deadline=None)
 @given(st.integers(2, 1000), st.floats(0.01, 0.99))
 def test_the_guesses_needed_isolate_the_share_asked_for(n, share):
     k = guesses_needed(n, share)
@@ -48,6 +51,7 @@ def test_the_guesses_needed_isolate_the_share_asked_for(n, share):
     assert k * isolation_chance(p, n).item() / n == pytest.approx(share, rel=1e-9)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.5, 1.5), min_size=2, max_size=30), st.integers(1, 40))
 def test_the_bound_lies_below_the_exact_partition(parts, n):
     p = np.array(parts) / sum(parts)
@@ -124,6 +128,7 @@ def test_an_empty_cell_has_nothing_to_isolate():
     assert found["gain"].to_list()[0] == 0
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.floats(1e-6, 0.99))
 def test_noise_that_is_always_zero_gives_the_exact_gain(m, p):
     exact = isolation_of_counts([m], [p], records=100).detail["cells"]
@@ -187,6 +192,7 @@ def test_files_coded_differently_are_refused_until_a_recoding_is_given():
 records = st.lists(st.tuples(*[st.integers(0, 2)] * 4), min_size=1, max_size=25)
 
 
+@settings(deadline=None)
 @given(records, st.integers(1, 4))
 def test_the_records_rebuilt_are_those_unique_on_fewer_attributes_than_a_table_has(rows, order):
     table = pl.DataFrame(rows, schema=list("abcd"), orient="row")

@@ -20,7 +20,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.results import Detail, Figure, Measure, percent, plain, shown
+from discreet.results import Detail, Figure, Measure, percent, shown
 from discreet.risk.blind_guess import (
     best_guess,
     best_noisy_guess,
@@ -186,10 +186,8 @@ def isolation(
             "or 'drop'."
         )
     keys = engine.resolve_keys(data, keys)
-    caveats = [
-        *key_caveats(data.with_roles(weight=None) if data.roles.weight else data, keys),
-        "The chance to isolate within a class is approximate: the classes were formed from the data.",
-    ]
+    # Weights are used here, so what the others say of them does not hold.
+    caveats = key_caveats(data.with_roles(weight=None) if data.roles.weight else data, keys)
     classes = engine.class_table(data, keys, missing).select(pl.exclude("class_size"))
     if probability is not None:
         classes = given_probabilities(classes, keys, missing, data, probability)
@@ -295,6 +293,7 @@ def isolation_of_counts(
     cells, half, double = (_gains(release, limits, noise, scale) for scale in (1.0, 0.5, 2.0))
     isolated = float(cells["pr_isolate_given_release"].sum())
     flagged = cells["flag"] == IDENTIFYING
+    hit = float(m[flagged.to_numpy()].sum())
     guesses = int((m > 0).sum())
     blind = blind_isolations(records, guesses) if guesses else 0.0
     figures: dict[str, Figure] = {
@@ -303,7 +302,7 @@ def isolation_of_counts(
         "records": records,
         "cells_of_one": int((m == 1).sum()),
         "flagged_cells": int(flagged.sum()),
-        "flagged_records": plain(m[flagged.to_numpy()].sum()),
+        "flagged_records": hit if noise is not None else round(hit),
         "isolation_only_cells": int(cells["flag"].is_in([ISOLATING, UNDECIDED]).sum()),
         "expected_isolations": isolated,
         "expected_isolations_blind": blind,
@@ -319,6 +318,8 @@ def isolation_of_counts(
         f"The gain hangs on the probabilities: with half of each the largest is {shown(figures['max_gain_at_half'])}, "
         f"with twice each {shown(figures['max_gain_at_double'])}.",
     ]
+    if data_dependent:
+        caveats.append("The chances to isolate are approximate: the cells were formed from the data.")
     if population_size is None and not membership_known:
         caveats.append(
             "Without a population size it cannot be said whether a description is unique in the population. "

@@ -156,16 +156,13 @@ class _Attack:
         self.cells.append((columns, len(alone) if len(told) > len(columns) else 0))
 
     def rebuilt(self, keys: Sequence[str]) -> pl.DataFrame:
-        sets = [", ".join(keys[i] for i in columns) for columns, _ in self.cells]
-        found = self.classes.drop("row", "records", "class_size").with_columns(
-            order=self.order,
-            isolated_by=pl.Series([sets[i] if i >= 0 else None for i in range(-1, len(sets))]).gather(
-                self.by + 1
-            ),
+        sets = pl.Series(
+            [None, *(", ".join(keys[i] for i in columns) for columns, _ in self.cells)], dtype=pl.String
         )
-        return engine.named_classes(
-            keys, found.filter(pl.Series(self.recovered)).sort("order", *found.columns)
-        )
+        found = self.classes.drop("row", "records", "class_size")
+        found = found.with_columns(order=self.order, isolated_by=sets.gather(self.by + 1))
+        found = found.filter(pl.Series(self.recovered)).sort("order", *found.columns)
+        return engine.named_classes(keys, found)
 
     def by_table(self, keys: Sequence[str]) -> pl.DataFrame:
         return pl.DataFrame(
