@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
+from discreet.errors import ColumnError
 from discreet.randomness import generator
 from discreet.risk.cap import attribution
 
@@ -54,6 +55,8 @@ def test_example_2_generalized_ages_need_a_map_of_labels_and_give_one_quarter():
     release = Microdata(pl.DataFrame({"age": ["18-21"] * 8, "sex": sexes, "ill": list("ABCDEFGH")}))
     # Read by record, the original has no twins; on the classes of the release four people share one.
     assert attribution(original).value == 1
+    with pytest.raises(ColumnError, match="If the release is coarser"):
+        attribution(original, release)
     measure = attribution(original, release, intervals={"age": dict.fromkeys([18, 19, 20, 21], "18-21")})
     assert measure.detail["records"]["cap_released"].to_list() == [0.25] * 8
     assert measure.value == 0.25

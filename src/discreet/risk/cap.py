@@ -14,11 +14,11 @@ import polars as pl
 from discreet import engine
 from discreet.engine import Missing
 from discreet.engine.attribution_counts import joint_counts, original_only
-from discreet.errors import ColumnError, ParameterError
+from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
-from discreet.risk.cap_attack import Attack, Link, as_copies
+from discreet.risk.cap_attack import Attack, Link, as_copies, check_options, checked_tolerances
 from discreet.risk.cap_scores import Guess, Unmatched, cell_scores, chances, summary
 from discreet.risk.cap_surface import attribution_surface
 from discreet.risk.intervals import Classes, Source, Spec, Strategy, classes_for, coarsened
@@ -122,7 +122,7 @@ def attribution(
     >>> risk.value, round(risk.figures["worst_gain"], 4)
     (0.75, -0.1667)
     """
-    _check(
+    check_options(
         unmatched=unmatched,
         baseline=baseline,
         guess=guess,
@@ -143,7 +143,7 @@ def attribution(
     attack = Attack(
         unmatched=unmatched,
         baseline=baseline or ("matched" if unmatched == "exclude" and copies else "all"),
-        tolerances=_tolerances(
+        tolerances=checked_tolerances(
             original, columns, tolerance, together=together, guess=guess, unmatched=unmatched
         ),
         guess=guess,
@@ -269,75 +269,6 @@ def _classes(
         classes[column] = found[0]
         notes += found[1]
     return classes, notes
-
-
-def _tolerances(
-    original: Microdata,
-    columns: Sequence[str],
-    tolerance: float | Mapping[str, float] | None,
-    *,
-    together: bool,
-    guess: Guess,
-    unmatched: Unmatched,
-) -> dict[str, float]:
-    if guess == "majority" and (tolerance is not None or unmatched == "nearest"):
-        raise ParameterError(
-            "guess='majority' needs whole classes: it goes with neither a tolerance nor unmatched='nearest'. "
-            "Use guess='proportional', or intervals."
-        )
-    if tolerance is None:
-        return {}
-    by_column = (
-        dict(tolerance) if isinstance(tolerance, Mapping) else dict.fromkeys(columns, float(tolerance))
-    )
-    if together and len(columns) > 1:
-        raise ParameterError(
-            "tolerance is for one target at a time; leave together=True out, or use intervals."
-        )
-    for column, allowed in by_column.items():
-        if column not in columns:
-            raise ParameterError(f"tolerance names '{column}', which is not sensitive here.")
-        if not original.schema[column].is_numeric():
-            raise ColumnError(
-                f"tolerance is for numbers, and '{column}' is {original.schema[column]}. Give it by column: "
-                "tolerance={'income': 100}."
-            )
-        if allowed < 0:
-            raise ParameterError(
-                "tolerance must not be negative; it is in the units of the sensitive column."
-            )
-    return by_column
-
-
-def _check(
-    *,
-    unmatched: str,
-    baseline: str | None,
-    guess: str,
-    missing: str,
-    membership: float,
-    fallback: float | None,
-    surface: int,
-    replicates: int,
-) -> None:
-    if unmatched not in ("exclude", "zero", "nearest"):
-        raise ParameterError("unmatched must be 'exclude', 'zero' or 'nearest'.")
-    if baseline not in (None, "matched", "all"):
-        raise ParameterError("baseline must be 'matched' or 'all'.")
-    if guess not in ("proportional", "majority"):
-        raise ParameterError("guess must be 'proportional' or 'majority'.")
-    if missing == "wildcard":
-        raise ParameterError(
-            "Two files cannot be matched class by class with missing='wildcard', which has no classes. "
-            "Use missing='category' or 'drop'."
-        )
-    for name, share in (("membership", membership), ("fallback", fallback)):
-        if share is not None and not 0 <= share <= 1:
-            raise ParameterError(f"{name} must be a chance between 0 and 1.")
-    if surface < 1:
-        raise ParameterError("surface must be 1 or more: it is a number of intervals.")
-    if replicates < 0:
-        raise ParameterError("replicates must not be negative.")
 
 
 def _detail(

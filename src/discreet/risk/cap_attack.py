@@ -184,6 +184,77 @@ def as_copies(
     return copies
 
 
+def checked_tolerances(
+    original: Microdata,
+    columns: Sequence[str],
+    tolerance: float | Mapping[str, float] | None,
+    *,
+    together: bool,
+    guess: Guess,
+    unmatched: Unmatched,
+) -> dict[str, float]:
+    """Return the tolerance of each target, refused where it makes no sense."""
+    if guess == "majority" and (tolerance is not None or unmatched == "nearest"):
+        raise ParameterError(
+            "guess='majority' needs whole classes: it goes with neither a tolerance nor unmatched='nearest'. "
+            "Use guess='proportional', or intervals."
+        )
+    if tolerance is None:
+        return {}
+    by_column = (
+        dict(tolerance) if isinstance(tolerance, Mapping) else dict.fromkeys(columns, float(tolerance))
+    )
+    if together and len(columns) > 1:
+        raise ParameterError(
+            "tolerance is for one target at a time; leave together=True out, or use intervals."
+        )
+    for column, allowed in by_column.items():
+        if column not in columns:
+            raise ParameterError(f"tolerance names '{column}', which is not sensitive here.")
+        if not original.schema[column].is_numeric():
+            raise ColumnError(
+                f"tolerance is for numbers, and '{column}' is {original.schema[column]}. Give it by column: "
+                "tolerance={'income': 100}."
+            )
+        if allowed < 0:
+            raise ParameterError(
+                "tolerance must not be negative; it is in the units of the sensitive column."
+            )
+    return by_column
+
+
+def check_options(
+    *,
+    unmatched: str,
+    baseline: str | None,
+    guess: str,
+    missing: str,
+    membership: float,
+    fallback: float | None,
+    surface: int,
+    replicates: int,
+) -> None:
+    """Refuse options that make no sense."""
+    if unmatched not in ("exclude", "zero", "nearest"):
+        raise ParameterError("unmatched must be 'exclude', 'zero' or 'nearest'.")
+    if baseline not in (None, "matched", "all"):
+        raise ParameterError("baseline must be 'matched' or 'all'.")
+    if guess not in ("proportional", "majority"):
+        raise ParameterError("guess must be 'proportional' or 'majority'.")
+    if missing == "wildcard":
+        raise ParameterError(
+            "Two files cannot be matched class by class with missing='wildcard', which has no classes. "
+            "Use missing='category' or 'drop'."
+        )
+    for name, share in (("membership", membership), ("fallback", fallback)):
+        if share is not None and not 0 <= share <= 1:
+            raise ParameterError(f"{name} must be a chance between 0 and 1.")
+    if surface < 1:
+        raise ParameterError("surface must be 1 or more: it is a number of intervals.")
+    if replicates < 0:
+        raise ParameterError("replicates must not be negative.")
+
+
 def _is_class(joint: JointCounts, values: Any) -> npt.NDArray[np.bool_]:
     """Find the classes with some key values, compared by their text."""
     wanted = values if isinstance(values, tuple) else (values,)

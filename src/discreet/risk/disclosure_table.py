@@ -276,7 +276,7 @@ class DisclosureCells:
         found = [pl.DataFrame(schema=_TWO_WAY)]
         if not large.any():
             return found[0]
-        values, width = as_text(joint.value_labels["s0"]), joint.value_labels.height
+        values, width = joint.value_labels["s0"], joint.value_labels.height
         for i, key in enumerate(self.keys):
             levels, codes = joint.key_levels(i)
             level = codes[joint.owners]
@@ -284,17 +284,24 @@ class DisclosureCells:
             wanted, of_large = np.unique(code[large], return_inverse=True)
             at = np.minimum(np.searchsorted(wanted, code), len(wanted) - 1)
             hit = wanted[at] == code
+            with_level = np.bincount(level, weights=joint.original)[wanted // width]
+            with_both = np.bincount(at[hit], weights=joint.original[hit])
+            shares = 100 * with_both / with_level
+            kept = np.flatnonzero(shares > threshold[1])
+            if not len(kept):
+                continue
             pairs = pl.DataFrame(
                 {
-                    "key": [key] * len(wanted),
-                    "level": as_text(levels)[wanted // width],
-                    "value": values[wanted % width],
-                    "npairs": np.bincount(of_large, weights=joint.original[large]),
-                    "key_total": np.bincount(level, weights=joint.original)[wanted // width],
-                    "key_target_total": np.bincount(at[hit], weights=joint.original[hit]),
+                    "key": [key] * len(kept),
+                    "level": as_text(levels[wanted[kept] // width]),
+                    "value": as_text(values[wanted[kept] % width]),
+                    "npairs": np.bincount(of_large, weights=joint.original[large])[kept],
+                    "key_total": with_level[kept],
+                    "key_target_total": with_both[kept],
+                    "pct": shares[kept],
                 }
-            ).with_columns(pct=100 * pl.col("key_target_total") / pl.col("key_total"))
-            found.append(pairs.filter(pl.col("pct") > threshold[1]).cast(_TWO_WAY))  # type: ignore[arg-type]
+            )
+            found.append(pairs.cast(_TWO_WAY))  # type: ignore[arg-type]
         order = ["npairs", "key", "level", "value"]
         return pl.concat(found).sort(order, descending=[True, False, False, False])
 
