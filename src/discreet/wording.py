@@ -31,7 +31,18 @@ _SHARES = frozenset(
 )
 
 _SHARE_OF_MEASURE = frozenset(
-    {"uniqueness", "reidentification", "key_contributions", "alpha_k", "delta_presence"}
+    {
+        "alpha_k",
+        "attribution",
+        "delta_presence",
+        "individual",
+        "key_contributions",
+        "population",
+        "reidentification",
+        "special_uniques",
+        "uniqueness",
+        "unsafe_combinations",
+    }
 )
 
 
@@ -49,7 +60,12 @@ def title_of(name: str) -> str:
     return words if "-" in words else words[:1].upper() + words[1:]
 
 
-_TITLES = {"reidentification": "Re-identification"}
+_TITLES = {
+    "individual": "Individual risk",
+    "population": "Population risk",
+    "reidentification": "Re-identification",
+    "log_linear": "Log-linear risk",
+}
 _SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
 
 

@@ -93,11 +93,14 @@ class Question:
 
     def usual(self) -> Mapping[str, Any]:
         """Parameters that differ from the defaults of the measure, because here it is one of many."""
-        return {"population": {"estimator": "dankar"}, "special_uniques": {"progress": False}}.get(
-            self.name, {}
-        )
+        return _USUAL.get(self.name, {})
 
 
+_USUAL: dict[str, dict[str, Any]] = {
+    "population": {"estimator": "dankar"},
+    "special_uniques": {"progress": False},
+    "unsafe_combinations": {"progress": False},
+}
 _FILES = ("data", "original", "released", "population")
 
 QUESTIONS = (
