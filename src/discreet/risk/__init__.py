@@ -10,10 +10,12 @@ from discreet.risk.isolating import isolation
 from discreet.risk.likeness import beta_likeness, delta_disclosure
 from discreet.risk.load_curves import series
 from discreet.risk.nearest import neighbours
+from discreet.risk.overlapping import overlapping_tables
 from discreet.risk.poisson_models import log_linear
 from discreet.risk.presence import delta_presence, k_map
 from discreet.risk.replicated import remove_replicated_uniques, replicated_uniques
 from discreet.risk.sampled import individual
+from discreet.risk.successive import differencing
 from discreet.risk.suda import special_uniques
 from discreet.risk.superpopulation import population
 from discreet.risk.synthetic import attribute_disclosure, disclosure
@@ -26,6 +28,7 @@ __all__ = [
     "beta_likeness",
     "delta_disclosure",
     "delta_presence",
+    "differencing",
     "disclosure",
     "individual",
     "isolation",
@@ -35,6 +38,7 @@ __all__ = [
     "l_diversity",
     "log_linear",
     "neighbours",
+    "overlapping_tables",
     "population",
     "reidentification",
     "remove_replicated_uniques",
