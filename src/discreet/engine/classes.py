@@ -12,6 +12,7 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
+from discreet.engine.alignment import comparable, recoded
 from discreet.engine.frames import Lazy, collect, remembered, scan
 from discreet.engine.roles import overview
 from discreet.engine.wildcard import neighborhood_sizes
@@ -158,43 +159,8 @@ def matched_classes(
     names = list(key_names(keys))
     ours, theirs = class_table(data, keys, missing), class_table(population, keys, missing)
     for name, key in key_names(keys).items():
-        theirs = _recoded(theirs, name, (recoding or {}).get(key))
-        ours, theirs = _aligned(ours, theirs, name, key)
+        theirs = recoded(theirs, name, (recoding or {}).get(key))
+        ours, theirs = comparable(ours, theirs, name, key, ("file", "population"))
     theirs = theirs.group_by(names).agg(population=pl.col("records").sum())
     both = ours.select(*names, "records").join(theirs, on=names, how="full", nulls_equal=True, coalesce=True)
     return both.with_columns(pl.col("records", "population").fill_null(0))
-
-
-def _recoded(table: pl.DataFrame, name: str, codes: Mapping[Any, Any] | None) -> pl.DataFrame:
-    if not codes:
-        return table
-    return table.with_columns(pl.col(name).replace_strict(codes, default=None).alias(name))
-
-
-def _aligned(
-    ours: pl.DataFrame, theirs: pl.DataFrame, name: str, key: str
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Bring one key of two files to one type, and make sure that they speak of the same values."""
-    left, right = ours.schema[name], theirs.schema[name]
-    texts = (pl.String, pl.Categorical, pl.Enum)
-    if left != right:
-        if left.is_numeric() and right.is_numeric():
-            common: Any = pl.Float64
-        elif isinstance(left, texts) and isinstance(right, texts):
-            common = pl.String
-        else:
-            raise ColumnError(
-                f"The key '{key}' is {left} in the file and {right} in the population; the two cannot be compared. "
-                "Read both with the same type, or give recoding={'"
-                + key
-                + "': {population value: file value}}."
-            )
-        ours, theirs = (table.with_columns(pl.col(name).cast(common)) for table in (ours, theirs))
-    shared = ours.select(name).drop_nulls().join(theirs.select(name), on=name, how="semi")
-    if shared.is_empty():
-        raise ColumnError(
-            f"The key '{key}' has no value in common between the file and the population: they are coded "
-            "differently. Apply the same recoding to both, or give "
-            "recoding={'" + key + "': {population value: file value}}."
-        )
-    return ours, theirs

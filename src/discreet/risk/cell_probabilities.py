@@ -13,10 +13,10 @@ import polars as pl
 
 from discreet import engine
 from discreet.engine import Missing
+from discreet.engine.alignment import comparable, recoded
 from discreet.engine.classes import Recoding
 from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
-from discreet.risk.pairing import comparable, recoded
 
 
 def given_probabilities(

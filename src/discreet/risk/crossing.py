@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.engine.alignment import comparable
 from discreet.errors import ColumnError, DiscreetError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.risk.pairing import comparable
 
 Ints = npt.NDArray[np.int64]
 Coding = Mapping[Any, Any] | Hierarchy
