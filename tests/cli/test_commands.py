@@ -1,20 +1,44 @@
 import json
 import subprocess
 import sys
+import warnings
 
 import polars as pl
 import pytest
 
 from discreet import datasets
+from discreet.cli import main
 
 ADULT = str(datasets.adult_path())
 KEYS = "age,sex,race,marital-status,native-country"
 
 
-def discreet(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "discreet", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
+class Done:
+    """What a command printed and how it ended."""
+
+    def __init__(self, returncode, stdout, stderr):
+        self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
+
+
+@pytest.fixture
+def discreet(monkeypatch, capsys):
+    """Run the command line in this process; starting Python anew for each case would take a second."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        capsys.readouterr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            try:
+                main()
+                code = 0
+            except SystemExit as end:
+                code = end.code or 0
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
+
+    return run
 
 
 @pytest.fixture
@@ -26,7 +50,7 @@ def people(tmp_path):
     return path
 
 
-def test_json_is_one_document_and_nothing_else():
+def test_json_is_one_document_and_nothing_else(discreet):
     done = discreet("assess", ADULT, "--keys", KEYS, "--sensitive", "income", "--json")
     assert done.returncode == 0
     document = json.loads(done.stdout)
@@ -35,13 +59,13 @@ def test_json_is_one_document_and_nothing_else():
     assert done.stderr == ""
 
 
-def test_a_file_that_meets_its_policy_exits_with_0(people):
+def test_a_file_that_meets_its_policy_exits_with_0(discreet, people):
     done = discreet("assess", people, "--keys", "sex", "--sensitive", "ill", "--policy", "safe-setting")
     assert done.returncode == 0
     assert "Meets policy 'Safe setting'" in done.stdout
 
 
-def test_a_file_that_does_not_exits_with_3(people):
+def test_a_file_that_does_not_exits_with_3(discreet, people):
     done = discreet("assess", people, "--keys", "sex", "--sensitive", "ill", "--check")
     assert done.returncode == 3
     assert done.stdout.startswith("Does not meet policy 'Public use file', because k-anonymity is 2")
@@ -63,7 +87,7 @@ def test_a_file_that_does_not_exits_with_3(people):
         (["--keys", "sex", "--json", "--check"], "exclude each other"),
     ],
 )
-def test_bad_input_is_one_paragraph_and_exit_code_2(people, arguments, says):
+def test_bad_input_is_one_paragraph_and_exit_code_2(discreet, people, arguments, says):
     done = discreet("assess", people, *arguments)
     assert done.returncode == 2
     assert says in done.stderr
@@ -71,7 +95,7 @@ def test_bad_input_is_one_paragraph_and_exit_code_2(people, arguments, says):
     assert done.stdout == ""
 
 
-def test_an_empty_file_and_a_missing_file_are_refused(tmp_path):
+def test_an_empty_file_and_a_missing_file_are_refused(discreet, tmp_path):
     (tmp_path / "empty.csv").touch()
     for name in ("empty.csv", "missing.csv"):
         done = discreet("assess", tmp_path / name, "--keys", "sex")
@@ -80,40 +104,40 @@ def test_an_empty_file_and_a_missing_file_are_refused(tmp_path):
         assert "Traceback" not in done.stderr
 
 
-def test_the_report_option_writes_a_report(people, tmp_path):
+def test_the_report_option_writes_a_report(discreet, people, tmp_path):
     done = discreet("assess", people, "--keys", "sex", "--html", tmp_path / "r.html")
     assert done.returncode == 0
     assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
 
 
-def test_key_values_are_shown_only_when_asked_for(people):
+def test_key_values_are_shown_only_when_asked_for(discreet, people):
     hidden = discreet("assess", people, "--keys", "sex", "--json").stdout
     asked = discreet("assess", people, "--keys", "sex", "--json", "--show-values").stdout
     assert '"f"' not in hidden
     assert '"f"' in asked
 
 
-def test_inspect_writes_a_roles_file_that_assess_then_uses(people):
+def test_inspect_writes_a_roles_file_that_assess_then_uses(discreet, people):
     done = discreet("inspect", people)
     assert done.returncode == 0
     assert people.with_name("people.roles.toml").exists()
     assert discreet("assess", people).returncode in (0, 2)
 
 
-def test_inspect_leaves_a_roles_file_alone_that_is_there(people):
+def test_inspect_leaves_a_roles_file_alone_that_is_there(discreet, people):
     sidecar = people.with_name("people.roles.toml")
     sidecar.write_text("[roles]\nkeys = ['sex']\n")
     assert "left as it is" in discreet("inspect", people).stdout
     assert sidecar.read_text() == "[roles]\nkeys = ['sex']\n"
 
 
-def test_methods_lists_every_measure_with_its_question():
+def test_methods_lists_every_measure_with_its_question(discreet):
     done = discreet("methods")
     assert "risk.k_anonymity" in done.stdout
     assert "rarest combination" in done.stdout
 
 
-def test_a_float_key_is_a_note_on_stderr(tmp_path):
+def test_a_float_key_is_a_note_on_stderr(discreet, tmp_path):
     path = tmp_path / "people.csv"
     pl.DataFrame({"height": [1.71, 1.82, 1.71]}).write_csv(path)
     done = discreet("assess", path, "--keys", "height", "--json")
@@ -128,3 +152,83 @@ def test_help_and_import_stay_quick():
     heavy = ["pandas", "matplotlib", "sklearn", "scipy", "numba", "pyarrow", "duckdb", "pyspark", "polars"]
     done = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_module_can_be_run_as_a_program():
+    command = [sys.executable, "-m", "discreet", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("discreet ")
+
+
+def test_a_single_measure_takes_settings_and_writes_its_detail(discreet, people, tmp_path):
+    detail, plot = tmp_path / "classes.csv", tmp_path / "k.svg"
+    done = discreet(
+        "risk", "k-anonymity", people, "-k", "sex", "--set", "threshold=5", "--json",
+        "--detail", f"classes={detail}", "--plot", plot,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["figures"]["records_below_threshold"] == 4
+    assert pl.read_csv(detail)["class_size"].to_list() == [2, 2]
+    assert "<svg" in plot.read_text()
+
+
+def test_a_measure_of_two_files_reads_both(discreet, people):
+    done = discreet("risk", "replicated_uniques", people, "-k", "sex,w", "--released", people, "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["figures"]["repU"] == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["k_anonimity", "-k", "sex"], "'k_anonymity'"),
+        (["k_anonymity", "-k", "sex", "--set", "treshold=5"], "'threshold'"),
+        (["k_anonymity", "-k", "sex", "--set", "threshold"], "name=value"),
+        (["k_map", "-k", "sex"], "--population"),
+        (["replicated_uniques", "-k", "sex"], "--released"),
+        (["k_anonymity", "-k", "sex", "--released", "x.csv"], "x.csv"),
+        (["k_anonymity", "-k", "sex", "--detail", "clases=x.csv"], "'classes'"),
+        (["k_anonymity", "-k", "sex", "--plot", "x.txt"], "--plot"),
+    ],
+)
+def test_a_wrong_measure_or_setting_is_refused(discreet, people, arguments, says):
+    done = discreet("risk", arguments[0], people, *arguments[1:])
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+@pytest.fixture
+def plan(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text("[[step]]\ntreatment = 'round'\nbase = { w = 10 }\n")
+    return path
+
+
+def test_protect_writes_the_release_and_its_logs(discreet, people, plan, tmp_path):
+    out, log, inside = tmp_path / "safe.parquet", tmp_path / "log.json", tmp_path / "internal.json"
+    done = discreet(
+        "protect", people, "--plan", plan, "--out", out, "--seed", 1, "--log", log, "--internal-log", inside
+    )
+    assert done.returncode == 0
+    assert pl.read_parquet(out)["w"].to_list() == [0, 0, 0, 0]
+    assert json.loads(log.read_text())["steps"][0]["changed_cells"] == {"w": 3}
+    assert "seed" not in log.read_text()
+    assert "seed" in inside.read_text()
+
+
+def test_protect_overwrites_only_when_told_to(discreet, people, plan, tmp_path):
+    out = tmp_path / "safe.csv"
+    out.write_text("precious")
+    assert discreet("protect", people, "--plan", plan, "--out", out).returncode == 2
+    assert out.read_text() == "precious"
+    assert discreet("protect", people, "--plan", plan, "--out", out, "--overwrite").returncode == 0
+
+
+def test_a_dry_run_writes_nothing(discreet, people, plan, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    done = discreet("protect", people, "--plan", plan, "--dry-run")
+    assert "changed cells: w 3" in done.stdout
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_protect_without_a_place_to_write_is_refused(discreet, people, plan):
+    assert "--out" in discreet("protect", people, "--plan", plan).stderr

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.group_disclosure import group_disclosure
+from discreet.risk.disclosure_of_groups import group_disclosure
 from discreet.risk.synthetic import (
     attribute_disclosure,
     disclosure,

@@ -4,6 +4,7 @@ from discreet.risk.cap import attribution
 from discreet.risk.closeness import t_closeness
 from discreet.risk.combinations import unsafe_combinations
 from discreet.risk.contributions import key_contributions
+from discreet.risk.disclosure_of_groups import group_disclosure
 from discreet.risk.diversity import alpha_k, l_diversity
 from discreet.risk.identity import k_anonymity, reidentification
 from discreet.risk.isolating import isolation
@@ -30,6 +31,7 @@ __all__ = [
     "delta_presence",
     "differencing",
     "disclosure",
+    "group_disclosure",
     "individual",
     "isolation",
     "k_anonymity",
