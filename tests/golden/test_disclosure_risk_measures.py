@@ -82,7 +82,7 @@ def test_rfue_against_the_town_counts_sample_uniques_that_are_unique_there():
     unique_in_sample = {("F", y) for y in (1942, 1955, 1964, 1966, 1987)} | {
         ("M", y) for y in (1962, 1967, 1975, 1978)
     }
-    counts = {row: 0 for row in TOWN.iter_rows()}
+    counts = dict.fromkeys(TOWN.iter_rows(), 0)
     for row in TOWN.iter_rows():
         counts[row] += 1
     expected = sum(counts[row] == 1 for row in unique_in_sample) / 9
