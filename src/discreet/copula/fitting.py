@@ -172,7 +172,8 @@ def fit_d_vine(
         Trees above this number have no edges; all have, unless ``cell_size`` ends them.
     cell_size
         An edge is left out where the columns between it leave fewer records than this in a mean cell: there the
-        conditional information is mostly noise, which a correlation can only answer upward.
+        conditional information is mostly noise, which a correlation can only answer upward. With 20 the classes of
+        small samples of the Adult data were estimated better than with 5, those of EU-SILC no worse.
 
     Returns
     -------

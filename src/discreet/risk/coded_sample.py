@@ -184,7 +184,7 @@ def _population(
         )
     if weights is not None:
         notes.append(
-            "The weights shape the copula's margins; the formulas themselves assume that everybody was equally "
-            "likely to be drawn."
+            "The formulas assume that everybody was equally likely to be drawn; survey weights shape no more than the "
+            "margins of the copulas."
         )
     return people, notes

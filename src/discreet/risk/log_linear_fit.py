@@ -104,13 +104,14 @@ def search(counts: Floats, fraction: float) -> Iterator[Model]:
 
     At each step the interactions whose margins the model misses most are fitted, and the one with the smallest
     standardized error is kept. Triples are tried only when all pairs leave a significant positive error. The
-    search ends when the error is near zero or negative, or has stopped falling. Every model is handed over.
+    search ends when the error is near zero or negative, or has stopped falling. Every model is handed over. The
+    model of all keys together is never tried: it repeats the table and says nothing of the population.
     """
     axes = range(counts.ndim)
     means = independence(counts)
     model = _model(counts, means, tuple((axis,) for axis in axes), fraction)
     yield model
-    for order in (2, 3):
+    for order in (order for order in (2, 3) if order < counts.ndim):
         left = list(combinations(axes, order))
         stalled = 0
         while left and stalled < 2 and model.standardized[1] > _CLOSE:

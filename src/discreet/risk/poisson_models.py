@@ -64,7 +64,8 @@ def log_linear(
     ``(1 - exp(-m)) / m``. ``tau1`` and ``tau2`` are the sums of the two over the sample uniques.
 
     The model is grown from independence, interaction by interaction, and chosen by the minimum-error criterion of
-    that paper: the smallest estimated error of tau2 in standard errors, not the best fit.
+    that paper: the smallest estimated error of tau2 in standard errors, not the best fit. The intervals (95 %) cover
+    the sampling and the estimated error of the chosen model.
 
     Parameters
     ----------
@@ -126,8 +127,8 @@ def log_linear(
     errors = _errors(sample, fitted, repeats, progress, seed)
     tau1, tau2 = float(fitted.estimate.stays_unique or 0.0), float(fitted.tau2 or 0.0)
     ends = {
-        name: interval(value, error, 0.0, uniques)
-        for name, value, error in (("tau1", tau1, errors[0]), ("tau2", tau2, errors[1]))
+        name: _ends(value, errors[i], fitted.model.errors[i], uniques)
+        for i, (name, value) in enumerate((("tau1", tau1), ("tau2", tau2)))
     }
     return Measure(
         name="log_linear",
@@ -170,6 +171,9 @@ def fit_sample(sample: CodedSample) -> Fitted:
             f"the keys span {cells:,.0f} combinations, more than the {LARGEST_TABLE:,} that a log-linear "
             "model is fitted to; use fewer or coarser keys, or a copula estimator"
         )
+        return Fitted(Estimate("log-linear", reason=reason))
+    if len(sample.keys) == 1:
+        reason = "with one key the model repeats the counts and says nothing of the population; use another estimator"
         return Fitted(Estimate("log-linear", reason=reason))
     counts = _table(sample)
     fraction = sample.records / sample.population
@@ -230,6 +234,16 @@ def model_caveats(fitted: Fitted) -> list[str]:
             f"risk is probably {too}."
         )
     return caveats
+
+
+def _ends(value: float, error: float | None, bias: float, uniques: int) -> tuple[float | None, float | None]:
+    """Return the interval, stretched to hold the value without the estimated error of the model as well."""
+    around = [interval(float(np.clip(v, 0.0, uniques)), error, 0.0, uniques) for v in (value, value - bias)]
+    lows, highs = (
+        [low for low, _ in around if low is not None],
+        [high for _, high in around if high is not None],
+    )
+    return min(lows, default=None), max(highs, default=None)
 
 
 def _errors(

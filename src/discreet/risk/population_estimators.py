@@ -19,7 +19,7 @@ from discreet.risk.coded_sample import CodedSample
 from discreet.risk.jackknife import interval, jackknife_error
 from discreet.risk.poisson_models import fit_sample, model_caveats, model_terms, refitted
 from discreet.risk.size_models import SIZE_MODELS, Estimate
-from discreet.risk.synthetic_population import Kind, Simulated, simulated
+from discreet.risk.synthetic_population import Kind, Simulated, refuse_continuous, simulated
 
 Estimator = Literal[
     "average",
@@ -66,6 +66,8 @@ def answer(
     quick: bool = False,
 ) -> Answer:
     """Ask an estimator; ``quick`` leaves the interval out."""
+    if sample.records == sample.population:
+        return _everybody(sample, estimator)
     if estimator == "average":
         return _average(sample, repeats, seed, progress=progress, quick=quick)
     if estimator in ("gaussian", "d-vine"):
@@ -73,6 +75,14 @@ def answer(
     if estimator == "log-linear":
         return _by_log_linear(sample, repeats, seed, progress=progress, quick=quick)
     return _by_sizes(sample, estimator, repeats, seed, progress=progress, quick=quick)
+
+
+def _everybody(sample: CodedSample, estimator: str) -> Answer:
+    """The sample is the population: both risks are known."""
+    unique, risk = float(sample.sizes().uniques), sample.classes / sample.population
+    known = Estimate(estimator, risk, float(sample.classes), unique, unique)
+    note = "The file is its whole population, so nothing had to be estimated."
+    return Answer(known, risk, risk, (note,))
 
 
 def _average(sample: CodedSample, repeats: int, seed: int, *, progress: bool, quick: bool) -> Answer:
@@ -106,6 +116,7 @@ def _average(sample: CodedSample, repeats: int, seed: int, *, progress: bool, qu
 def _by_copula(
     sample: CodedSample, kind: Kind, repeats: int, seed: int, *, progress: bool, quick: bool
 ) -> Answer:
+    refuse_continuous(sample)
     populations = min(repeats, max(2, _PEOPLE // sample.population))
     full = simulated(sample, kind, populations, seed)
     risk = float(full.estimate.risk or 0.0)
@@ -128,8 +139,6 @@ def _by_copula(
         if relative is None
         else float(np.sqrt((relative * risk) ** 2 + full.spread**2 / populations + full.drawing))
     )
-    if sample.records == sample.population:
-        total = 0.0
     low, high = interval(risk, total, *_limits(sample, risk))
     return Answer(full.estimate, low, high, full.notes, full.sizes)
 
@@ -183,7 +192,7 @@ def _jackknifed(
 ) -> Answer:
     groups = sample.leave_out(repeats, rng)
     runs = [estimate(group) for group in track(groups, len(groups), "Refitting", progress=progress)]
-    error = 0.0 if sample.records == sample.population else jackknife_error([run.risk for run in runs])
+    error = jackknife_error([run.risk for run in runs])
     if error is None:
         notes = (*notes, "No interval: the model could not be fitted to parts of the sample.")
     risk = float(found.risk or 0.0)

@@ -57,7 +57,6 @@ def simulated(sample: CodedSample, kind: Kind, populations: int, seed: int) -> S
         alone = Estimate(kind, 1 / sample.population, 1.0, float(sample.population == 1))
         return Simulated(alone, 0.0, 0.0, sizes, tuple(notes))
     columns = [np.repeat(sample.codes[i], sample.counts) for i in varying]
-    _refuse_continuous(columns, [sample.keys[i] for i in varying])
     ordered, weights = [sample.ordered[i] for i in varying], sample.record_weights()
     fit = fit_gaussian if kind == "gaussian" else fit_d_vine
     copula = fit(columns, ordered=ordered, weights=weights, seed=seed)
@@ -67,6 +66,18 @@ def simulated(sample: CodedSample, kind: Kind, populations: int, seed: int) -> S
         for i in range(populations)
     ]
     return _read_off(sample, kind, drawn, notes)
+
+
+def refuse_continuous(sample: CodedSample) -> None:
+    """Refuse keys with nearly as many values as records, on which mutual information says nothing."""
+    for codes, key in zip(sample.codes, sample.keys, strict=True):
+        levels, n = len(np.unique(codes)), sample.records
+        if levels > n / 2 and n > 1:
+            raise ColumnError(
+                f"The key '{key}' has {levels:,} different values in {n:,} records: it is continuous or an identifier, "
+                "and a copula cannot tell how records would share its values. Round or band it to what an intruder "
+                "would know, or leave it out."
+            )
 
 
 def class_sizes(copula: Copula, people: int, rng: np.random.Generator) -> pl.DataFrame:
@@ -132,17 +143,6 @@ def _read_off(sample: CodedSample, kind: str, drawn: Sequence[pl.DataFrame], not
         sizes=table,
         notes=tuple(notes),
     )
-
-
-def _refuse_continuous(columns: Sequence[npt.NDArray[np.int64]], keys: Sequence[str]) -> None:
-    for column, key in zip(columns, keys, strict=True):
-        levels, n = len(np.unique(column)), len(column)
-        if levels > n / 2:
-            raise ColumnError(
-                f"The key '{key}' has {levels:,} different values in {n:,} records: it is continuous or an identifier, "
-                "and a copula cannot tell how records would share its values. Round or band it to what an intruder "
-                "would know, or leave it out."
-            )
 
 
 def _fit_notes(copula: Copula, keys: Sequence[str]) -> list[str]:
