@@ -54,6 +54,7 @@ def coverage(shares: npt.ArrayLike, weights: Sequence[float] | None = None) -> f
 def normalized_entropy(
     original: Sequence[npt.ArrayLike],
     released: Sequence[npt.ArrayLike],
+    suppressed: npt.ArrayLike | None = None,
     weights: Sequence[float] | None = None,
 ) -> float:
     """How many bits about the original values are lost, as a share of all there are?
@@ -67,8 +68,10 @@ def normalized_entropy(
     original
         For each key the code of every record's value.
     released
-        For each key the code of every record's released label; negative is suppressed. A label stands for the
-        same original values wherever it is used.
+        For each key the code of every record's label; a label stands for all values that have it. Negative is a
+        suppressed cell whose label is not known.
+    suppressed
+        True for the records that lost all keys although their label is given.
     weights
         Importance of the keys; equal unless given.
 
@@ -86,7 +89,8 @@ def normalized_entropy(
         kept = label >= 0
         pairs = np.unique(np.stack([label[kept], leaf[kept]]), axis=1)
         np.add.at(members, pairs[0], leaf_counts[pairs[1]])
-        stands_for = np.where(kept, members[label], n)
+        shown = kept if suppressed is None else kept & ~np.asarray(suppressed, dtype=np.bool_)
+        stands_for = np.where(shown, members[label], n)
         lost = np.log2(stands_for / leaf_counts[leaf]).sum()
         all_bits = np.log2(n / leaf_counts[leaf]).sum()
         losses.append(lost / all_bits if all_bits > 0 else 0.0)
