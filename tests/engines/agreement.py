@@ -67,7 +67,10 @@ def in_kind(table: pl.DataFrame, kind: str, session: Any = None) -> Any:
         arrow = table.to_arrow()
         return duckdb.connect().from_arrow(arrow)
     texts = [name for name, dtype in table.schema.items() if isinstance(dtype, pl.Categorical | pl.Enum)]
-    return session.createDataFrame(table.with_columns(pl.col(texts).cast(pl.String)).to_arrow())
+    # Spark has neither categories nor unsigned numbers.
+    unsigned = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
+    known = table.with_columns(pl.col(texts).cast(pl.String), pl.col(unsigned).cast(pl.Int64))
+    return session.createDataFrame(known.to_arrow())
 
 
 def in_polars(table: Any) -> pl.DataFrame:
@@ -78,7 +81,7 @@ def in_polars(table: Any) -> pl.DataFrame:
         return pl.DataFrame(pl.from_arrow(table.toArrow()))
     if type(table).__module__.startswith("pandas"):
         return pl.from_pandas(table.reset_index(drop=True), nan_to_null=True)
-    if hasattr(table, "fetch_arrow_table"):
+    if hasattr(table, "to_arrow_table"):
         return table.pl()
     return table if isinstance(table, pl.DataFrame) else pl.DataFrame(pl.from_arrow(table))
 

@@ -141,6 +141,11 @@ def _cleaned(data: Microdata, column: str) -> nw.Expr:
 
 def _engine_error(error: Exception) -> InputError:
     kind = type(error).__name__
+    if isinstance(error, MemoryError) or "memory" in kind.lower():
+        return InputError(
+            f"The engine ran out of memory ({kind}): the keys have too many combinations for what it may use. Raise "
+            "its memory limit, or name fewer or coarser keys."
+        )
     return InputError(
         f"The data could not be read to the end ({kind}). The file may be truncated, changed while it was read, "
         "or of another type further down than at its start; read it again, or convert the column first."
