@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hmac
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 
 from discreet import engine
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
+from discreet.protect.secret_key import DEFAULT_VARIABLE, secret_key
 from discreet.protect.treatment import Change, Stream, Treatment
-
-_SHORTEST_KEY = 16
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class Pseudonymize(Treatment):
     """
 
     columns: Sequence[str] | None = None
-    key_variable: str = "DISCREET_KEY"
+    key_variable: str = DEFAULT_VARIABLE
     key_file: str | None = None
     domain: str = ""
     length: int = 16
@@ -87,7 +84,7 @@ class Pseudonymize(Treatment):
     def change(self, data: Microdata, stream: Stream) -> Change:
         """Replace the values by their pseudonyms."""
         names = existing(data, _identifiers(self.columns, data), treatment=self.name)
-        key = self._key()
+        key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
         table = engine.collect(data, names)
         return Change(
             columns={name: self._pseudonyms(table[name], key) for name in names},
@@ -108,21 +105,6 @@ class Pseudonymize(Treatment):
                 f"length={self.length} is too short for {len(made):,} different values: two share a pseudonym."
             )
         return texts.replace_strict(distinct, pl.Series(made, dtype=pl.String), default=None)
-
-    def _key(self) -> bytes:
-        if self.key_file is not None:
-            try:
-                key = Path(self.key_file).read_bytes().strip()
-            except OSError as error:
-                raise InputError(f"The key file '{Path(self.key_file).name}' cannot be read.") from error
-        else:
-            key = os.environ.get(self.key_variable, "").encode()
-        if len(key) < _SHORTEST_KEY:
-            raise ParameterError(
-                f"pseudonymize needs a secret key of at least {_SHORTEST_KEY} bytes. Put it into the environment "
-                f"variable {self.key_variable}, or into a file named by key_file; never into a plan file."
-            )
-        return key
 
 
 def _identifiers(columns: Sequence[str] | None, data: Microdata) -> Sequence[str]:
