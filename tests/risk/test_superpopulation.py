@@ -174,6 +174,15 @@ def test_bad_input_is_refused(sample, bad):
         population(sample, **bad)
 
 
+def test_copulas_warn_below_the_fractions_that_were_studied(sample):
+    def warned(size):
+        caveats = population(sample, estimator="gaussian", population_size=size, repeats=3, seed=1).caveats
+        return any("less than 5" in caveat for caveat in caveats)
+
+    assert warned(100_000)
+    assert not warned(20_000)
+
+
 def test_a_population_file_smaller_than_the_sample_is_refused(sample):
     with pytest.raises(ParameterError, match="fewer records"):
         known_population(sample, Microdata(sample.frame.head(100)))

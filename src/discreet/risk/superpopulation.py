@@ -20,6 +20,8 @@ from discreet.risk.population_estimators import ESTIMATORS, Answer, Estimator, a
 from discreet.risk.presence import population_classes
 
 _MULTIPLES = (0.5, 0.75, 1.0, 1.5, 2.0)
+#: The smallest sampling fraction of the published study of the copula estimators.
+_STUDIED = 0.05
 
 
 def population(
@@ -123,7 +125,12 @@ def population(
             "sampling_fraction": n / people,
         },
         meaning=_meaning(a, answered, people),
-        caveats=[*caveats, *sample.notes, *answered.notes, *_general_caveats(estimator, answered)],
+        caveats=[
+            *caveats,
+            *sample.notes,
+            *answered.notes,
+            *_general_caveats(estimator, answered, n / people),
+        ],
         parameters={
             "keys": list(keys),
             "estimator": estimator,
@@ -231,12 +238,17 @@ def _meaning(a: float, answered: Answer, people: int) -> str:
     return _attacks(a, people, f"about {percent(risk)}{around}")
 
 
-def _general_caveats(estimator: str, answered: Answer) -> list[str]:
+def _general_caveats(estimator: str, answered: Answer, fraction: float) -> list[str]:
     caveats = []
     if answered.estimate.reason is not None:
         caveats.append(
             f"Not estimable by '{estimator}': {answered.estimate.reason}. Try another estimator; this is not a "
             "risk of 0."
+        )
+    if estimator in ("average", "gaussian", "d-vine") and fraction < _STUDIED:
+        caveats.append(
+            f"The file holds less than {percent(_STUDIED)} of the population, for which the copulas have not been "
+            "studied: key values that the sample does not show cannot appear, and B is probably too low."
         )
     if estimator == "chao":
         caveats.append("This is a lower bound: the true B is expected to be higher.")
