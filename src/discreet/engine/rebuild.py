@@ -135,7 +135,8 @@ def _pandas_column(series: pl.Series, old: Any) -> Any:
         fresh = pd.Series(series.to_arrow().to_pandas(), dtype="boolean")
     else:
         fresh = series.to_pandas()
-    if old is None or old == fresh.dtype:
+    # Categories are equal to pandas in whatever order they stand; here the order must survive too.
+    if old is None or (old == fresh.dtype and not isinstance(old, pd.CategoricalDtype)):
         return fresh
     if isinstance(old, pd.CategoricalDtype):
         known = set(old.categories)
