@@ -146,7 +146,7 @@ class LocalSuppression(Treatment):
             codes=coded(table, keys, strata),
             weights=weights,
             costs=self._costs(keys),
-            demands=self._demands(keys),
+            demands=self._demands(keys, table.height),
             wildcard=self.missing == "wildcard",
             tied=tuple(keys.index(key) for key in household_keys),
             household=_households(table[household]) if household else None,
@@ -174,7 +174,7 @@ class LocalSuppression(Treatment):
         ranked = [*self.importance, *(key for key in keys if key not in self.importance)]
         return np.array([2.0 ** (len(keys) - 1 - ranked.index(key)) for key in keys])
 
-    def _demands(self, keys: Sequence[str]) -> tuple[Any, ...]:
+    def _demands(self, keys: Sequence[str], records: int) -> tuple[Any, ...]:
         """List what must hold; few keys first, because their gaps serve all larger sets."""
         from discreet.protect.agreement import Demand
 
@@ -189,7 +189,8 @@ class LocalSuppression(Treatment):
                 Demand(np.array([*chosen, stratum]), k) for chosen in combinations(range(len(keys)), size)
             ]
         if self.k is not None or self.risk_threshold is not None:
-            least = _least_weight(self.risk_threshold) if self.risk_threshold is not None else np.zeros(0)
+            risk = self.risk_threshold
+            least = np.zeros(0) if risk is None else _least_weight(risk, records)
             demands.append(Demand(np.arange(len(keys) + 1), self.k or 1, least))
         return tuple(demands)
 
@@ -325,11 +326,12 @@ def _households(column: pl.Series) -> Ints:
     return np.where(missing, alone, numbers)
 
 
-def _least_weight(threshold: float) -> Floats:
+def _least_weight(threshold: float, records: int) -> Floats:
     """Find for each number of records the least weight at which the individual risk is at most the threshold."""
     from discreet.risk.negative_binomial import mean_reciprocal
 
-    size = np.arange(1.0, math.ceil(1 / threshold) + 1)
+    # From 1 / threshold records on any weight will do: the risk is at most one over their number.
+    size = np.arange(1.0, min(math.ceil(1 / threshold), records) + 1)
     low, high = size.copy(), np.full(len(size), 1e18)
     for _ in range(100):
         middle = np.sqrt(low * high)
