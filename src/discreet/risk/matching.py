@@ -58,7 +58,8 @@ def linkage(
         The two files. Their rows correspond one to one, unless ``link`` names the column that says who is who.
     method
         ``distance``: each released record is linked to its nearest original. ``assignment``: the cheapest
-        one-to-one pairing of all records, a stronger attack. ``probabilistic``: Fellegi-Sunter linkage (needs the
+        one-to-one pairing of all records, the stronger attack while the noise is small (with much noise it is no
+        better). ``probabilistic``: Fellegi-Sunter linkage (needs the
         extra ``linkage``). ``interval``, ``rank``, ``robust``: is the original value within a small interval
         around the released one (by standard deviations, by ranks, by robust Mahalanobis distances)?
     columns
