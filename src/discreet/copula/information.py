@@ -8,8 +8,8 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Largest table that is counted cell by cell; above it the pairs that occur are sorted and counted.
-_DENSE = 4_000_000
+#: Tables up to this size, or four cells a record, are counted cell by cell; in larger ones sorting is faster.
+_DENSE = 100_000
 
 
 def entropy(codes: Codes, levels: int, weights: Floats | None = None) -> float:
