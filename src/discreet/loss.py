@@ -90,7 +90,7 @@ def normalized_entropy(
         pairs = np.unique(np.stack([label[kept], leaf[kept]]), axis=1)
         np.add.at(members, pairs[0], leaf_counts[pairs[1]])
         shown = kept if suppressed is None else kept & ~np.asarray(suppressed, dtype=np.bool_)
-        stands_for = np.where(shown, members[label], n)
+        stands_for = np.where(shown, members[np.maximum(label, 0)], n)
         lost = np.log2(stands_for / leaf_counts[leaf]).sum()
         all_bits = np.log2(n / leaf_counts[leaf]).sum()
         losses.append(lost / all_bits if all_bits > 0 else 0.0)

@@ -21,6 +21,7 @@ from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect.coded_keys import coded_key, people_of, positions
 from discreet.protect.models import KMap, PrivacyModel
+from discreet.protect.ranked_nodes import RankedNodes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -153,20 +154,16 @@ class Lattice:
             domains[column] = values.unique().sort(nulls_last=True)
             codes = positions(values, domains[column])
             entries[column] = _tallied(owners[:n], codes, np.ones(n, dtype=np.int64), len(domains[column]))
-        self._tables = [
-            ClassTable(
-                (0,) * len(self.keys),
-                np.arange(len(rows), dtype=np.int64),
-                sizes,
-                extras,
-                entries,
-                domains,
-                {model: slot for slot, model in enumerate(maps)},
-            )
-        ]
-        self._table_nodes = np.zeros((1, len(self.keys)), dtype=np.int64)
-        self._table_sizes = np.array([len(rows)])
-        self._kept_bytes = self.base.nbytes
+        bottom = ClassTable(
+            (0,) * len(self.keys),
+            np.arange(len(rows), dtype=np.int64),
+            sizes,
+            extras,
+            entries,
+            domains,
+            {model: slot for slot, model in enumerate(maps)},
+        )
+        self._keep([bottom])
 
     @property
     def base(self) -> ClassTable:
@@ -179,8 +176,7 @@ class Lattice:
 
     def table(self, node: Node) -> ClassTable:
         """Give the classes at a node, merged from the smallest finer table at hand."""
-        finer = (self._table_nodes <= np.asarray(node)).all(axis=1)
-        source = self._tables[int(np.where(finer, self._table_sizes, np.iinfo(np.int64).max).argmin())]
+        source: ClassTable = self._by_size.first_finer(node)
         if source.node == node:
             return source
         widths = [self._widths[j][level] for j, level in enumerate(node)]
@@ -198,15 +194,17 @@ class Lattice:
     def _remember(self, table: ClassTable) -> None:
         """Keep the table to roll up from; when they fill their space, the older half goes."""
         self._tables.append(table)
+        self._by_size.add(len(table.rows), table.node, table)
         self._kept_bytes += table.nbytes
         if self._kept_bytes > _CACHED_BYTES:
-            self._tables = [self.base, *self._tables[len(self._tables) // 2 + 1 :]]
-            self._kept_bytes = sum(kept.nbytes for kept in self._tables)
-            self._table_nodes = np.array([kept.node for kept in self._tables], dtype=np.int64)
-            self._table_sizes = np.array([len(kept.rows) for kept in self._tables])
-            return
-        self._table_nodes = np.vstack([self._table_nodes, np.asarray(table.node)])
-        self._table_sizes = np.append(self._table_sizes, len(table.rows))
+            self._keep([self.base, *self._tables[len(self._tables) // 2 + 1 :]])
+
+    def _keep(self, tables: list[ClassTable]) -> None:
+        self._tables = tables
+        self._kept_bytes = sum(table.nbytes for table in tables)
+        self._by_size = RankedNodes(len(self.keys))
+        for table in tables:
+            self._by_size.add(len(table.rows), table.node, table)
 
     def owners_of_base(self, node: Node) -> Ints:
         """Say to which class at a node each base row belongs, in the numbering of `fresh_table`."""

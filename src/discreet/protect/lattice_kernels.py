@@ -97,3 +97,17 @@ def total_cost(  # type: ignore[no-untyped-def]  # noqa: PLR0917
             each += costs[offsets[column] + codes[row, column]]
         total += sizes[i] * each
     return total
+
+
+@njit(cache=True, nogil=True)
+def first_finer(nodes, many, node):  # type: ignore[no-untyped-def]
+    """Find the first of the listed nodes that is at most as coarse as the given one in every key, else -1."""
+    for i in range(many):
+        finer = True
+        for j in range(node.shape[0]):
+            if nodes[i, j] > node[j]:
+                finer = False
+                break
+        if finer:
+            return i
+    return -1

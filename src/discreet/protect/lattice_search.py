@@ -20,6 +20,7 @@ import numpy.typing as npt
 from discreet import loss
 from discreet.protect.lattice_classes import ClassTable, Lattice, Node
 from discreet.protect.models import PrivacyModel
+from discreet.protect.ranked_nodes import RankedNodes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -124,8 +125,7 @@ class ClassObjective:
         self._target = target
         self._records = lattice.records
         self._heights = lattice.heights
-        self._known = np.empty((0, len(lattice.heights)), dtype=np.int64)
-        self._least = np.empty(0)
+        self._known = RankedNodes(len(lattice.heights))
         self.learn(lattice.base)
 
     def loss(self, table: ClassTable, violating: Flags) -> float:
@@ -142,14 +142,12 @@ class ClassObjective:
 
     def bound(self, node: Node) -> float:
         """Take the largest unsuppressed loss of the finer nodes that have been counted."""
-        finer = (self._known <= np.asarray(node)).all(axis=1)
-        return float(self._least[finer].max())
+        return float(self._known.first_finer(node))
 
     def learn(self, table: ClassTable) -> None:
         """Note what the node loses without suppression."""
-        self._known = np.vstack([self._known, np.asarray(table.node)])
-        nothing = np.zeros(len(table.sizes), dtype=np.bool_)
-        self._least = np.append(self._least, self.loss(table, nothing))
+        least = self.loss(table, np.zeros(len(table.sizes), dtype=np.bool_))
+        self._known.add(-least, table.node, least)
 
     def step_cost(self, node: Node, key: int) -> float:
         """Prefer keys that are still far from their top."""
@@ -174,12 +172,12 @@ class Search:
         implied = [closed for model in self.models if model not in monotone for closed in model.implied()]
         self._safe_to_prune = list(dict.fromkeys([*monotone, *implied]))
         self._others = [model for model in self.models if model not in monotone]
-        self._condemned = np.empty((0, len(self.lattice.heights)), dtype=np.int64)
+        self._condemned = RankedNodes(len(self.lattice.heights))
         self._until = float("inf") if self.time_limit is None else time.perf_counter() + self.time_limit
 
     def run(self) -> Answer:
         """Search until the best node is proved or the time is up."""
-        top = self._evaluate(self.lattice.heights)
+        top = self.evaluate(self.lattice.heights)
         if top.condemned > self.limit:
             return self._answer(float("inf"))
         bottom: Node = (0,) * len(self.lattice.heights)
@@ -215,12 +213,13 @@ class Search:
         return Answer(best, lower, tuple(self._found.values()), self.lattice.nodes)
 
     def _visit(self, node: Node) -> None:
-        if node in self._found or (self._condemned >= np.asarray(node)).all(axis=1).any():
+        if node in self._found or self._is_condemned(node):
             return
-        if self._evaluate(node).condemned > self.limit:
+        if self.evaluate(node).condemned > self.limit:
             self._climb(node)
 
-    def _evaluate(self, node: Node) -> Evaluated:
+    def evaluate(self, node: Node) -> Evaluated:
+        """Count what violates the models at a node and what it loses; each node once."""
         if node in self._found:
             return self._found[node]
         table = self.lattice.table(node)
@@ -268,23 +267,23 @@ class Search:
         low, high = 0, len(path)
         middle = len(path) - 1
         while high - low > 1:
-            if self._evaluate(path[middle]).condemned > self.limit:
+            if self.evaluate(path[middle]).condemned > self.limit:
                 low = middle
             else:
                 high = middle
             middle = (low + high) // 2
-        worst = np.asarray(path[low])
-        self._condemned = np.vstack([self._condemned[~(self._condemned <= worst).all(axis=1)], worst])
+        worst = path[low]
+        # Finer than a condemned node is the same as coarser in the upside-down lattice; the highest come first.
+        self._condemned.add(-sum(worst), _upside_down(worst), True)
+
+    def _is_condemned(self, node: Node) -> bool:
+        return self._condemned.first_finer(_upside_down(node)) is not None
 
     def _descend(self, node: Node) -> None:
         """From a feasible node go down as long as the loss does not rise: a good answer early, a fine one late."""
         while time.perf_counter() < self._until:
             lower = [_raised(node, key, -1) for key in range(len(node)) if node[key] > 0]
-            tried = [
-                self._evaluate(down)
-                for down in lower
-                if not (self._condemned >= np.asarray(down)).all(axis=1).any()
-            ]
+            tried = [self.evaluate(down) for down in lower if not self._is_condemned(down)]
             better = [
                 found
                 for found in tried
@@ -296,6 +295,10 @@ class Search:
             node = chosen.node
             if self._best is None or chosen.loss <= self._best.loss + TOLERANCE:
                 self._best = chosen
+
+
+def _upside_down(node: Node) -> Node:
+    return tuple(-level for level in node)
 
 
 def _raised(node: Node, key: int, by: int = 1) -> Node:
