@@ -10,7 +10,9 @@ from discreet.risk.identity import k_anonymity, reidentification
 from discreet.risk.isolating import isolation
 from discreet.risk.likeness import beta_likeness, delta_disclosure
 from discreet.risk.load_curves import series
+from discreet.risk.matching import linkage
 from discreet.risk.nearest import neighbours
+from discreet.risk.outlying import outliers
 from discreet.risk.overlapping import overlapping_tables
 from discreet.risk.poisson_models import log_linear
 from discreet.risk.presence import delta_presence, k_map
@@ -18,7 +20,7 @@ from discreet.risk.replicated import remove_replicated_uniques, replicated_uniqu
 from discreet.risk.sampled import individual
 from discreet.risk.successive import differencing
 from discreet.risk.suda import special_uniques
-from discreet.risk.superpopulation import population
+from discreet.risk.superpopulation import known_population, population
 from discreet.risk.synthetic import attribute_disclosure, disclosure
 from discreet.risk.uniques import uniqueness
 
@@ -37,9 +39,12 @@ __all__ = [
     "k_anonymity",
     "k_map",
     "key_contributions",
+    "known_population",
     "l_diversity",
+    "linkage",
     "log_linear",
     "neighbours",
+    "outliers",
     "overlapping_tables",
     "population",
     "reidentification",
