@@ -1,4 +1,4 @@
-"""Which records are alike enough to be shown as one? Groups of at least k, by MDAV.
+"""Which records are alike enough to be shown as one? Groups of at least k, by MDAV and V-MDAV.
 
 Maximum distance to average vector (Domingo-Ferrer and Torra 2005): from the record farthest from the center, and
 from the one farthest from that, gather the nearest k-1 others, until too few are left. Everything that replaces
@@ -7,10 +7,16 @@ records by the mean of a group stands on it: microaggregation, and the aggregati
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
+from discreet.distance import Points
 from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.distance.kernels import Metric
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -42,46 +48,84 @@ def groups_of_at_least(points: npt.ArrayLike, k: int) -> Ints:
     >>> groups_of_at_least([[0.0], [1.0], [2.0], [50.0], [51.0], [90.0]], k=2).tolist()
     [1, 1, 2, 2, 0, 0]
     """
+    from discreet.distance.kernels import Metric
+
     rows = np.ascontiguousarray(points, dtype=np.float64)
     if rows.ndim != 2:
         raise ParameterError("points must be a table of numbers: one row a record, one column a variable.")
-    if not 1 <= k <= len(rows):
-        raise ParameterError(f"k must lie between 1 and the number of records ({len(rows):,}).")
-    if not np.isfinite(rows).all():
-        raise ParameterError("points must not have missing or infinite values. Fill or leave them out first.")
-    groups = np.empty(len(rows), dtype=np.int64)
-    left, formed = np.arange(len(rows)), 0
+    metric = Metric(np.ones(rows.shape[1]), np.empty(0), True, False)
+    return mixed_groups_of_at_least(Points(rows, np.empty((len(rows), 0), dtype=np.int32)), metric, k)
 
-    def gather(start: int) -> None:
-        nonlocal rows, left, formed
-        near = _nearest(rows, start, k)
-        groups[left[near]] = formed
-        formed += 1
-        kept = np.ones(len(left), dtype=bool)
-        kept[near] = False
-        rows, left = rows[kept], left[kept]
 
-    while len(left) >= 3 * k:
-        first = int(_squared_distances(rows, rows.mean(axis=0)).argmax())
-        from_first = rows[first].copy()
-        gather(first)
-        gather(int(_squared_distances(rows, from_first).argmax()))
-    if len(left) >= 2 * k:
-        gather(int(_squared_distances(rows, rows.mean(axis=0)).argmax()))
-    groups[left] = formed
+def mixed_groups_of_at_least(points: Points, metric: Metric, k: int) -> Ints:
+    """Number the MDAV group of each record of mixed columns; the center is the mean, or the most frequent category.
+
+    Parameters
+    ----------
+    points, metric
+        Records placed in a `discreet.distance.MixedSpace`, and its ``metric``; no missing values.
+    k
+        The smallest size of a group.
+    """
+    from discreet.mdav_kernels import mdav
+
+    _check(points, k)
+    groups: Ints = mdav(
+        np.ascontiguousarray(points.numbers),
+        np.ascontiguousarray(points.codes),
+        metric.costs,
+        metric.squared,
+        _levels(points),
+        k,
+    )
     return groups
 
 
-def _nearest(rows: Floats, start: int, k: int) -> Ints:
-    distances = _squared_distances(rows, rows[start])
-    # The point itself comes first even where others coincide with it.
-    distances[start] = -1.0
-    limit = np.partition(distances, k - 1)[k - 1]
-    closer, equal = np.flatnonzero(distances < limit), np.flatnonzero(distances == limit)
-    return np.concatenate([closer, equal[: k - len(closer)]])
+def groups_of_variable_size(points: Points, metric: Metric, k: int, gamma: float) -> Ints:
+    """Number the V-MDAV group of each record (Solanas and Martínez-Ballesté 2006).
+
+    The record farthest from the center of the file and its k-1 nearest form a group. The group then takes in, up
+    to 2k-1 records, whoever is nearest to one of its members, as long as that distance is under ``gamma`` times
+    the distance of the newcomer to the nearest record without a group. At the end fewer than k are left; each
+    joins the group of the grouped record it is nearest to, so that groups can pass 2k-1. Ties go to the lowest
+    position.
+
+    Parameters
+    ----------
+    points, metric
+        Records placed in a `discreet.distance.MixedSpace`, and its ``metric``; no missing values.
+    k
+        The smallest size of a group.
+    gamma
+        How willingly groups grow: about 0.2 where records are scattered, about 1.1 where they are clustered.
+    """
+    from discreet.mdav_kernels import variable_mdav
+
+    _check(points, k)
+    apart = np.zeros(len(points))
+    for j in range(points.numbers.shape[1]):
+        gap = points.numbers[:, j] - points.numbers[:, j].mean()
+        apart += gap * gap if metric.squared else np.abs(gap)
+    for j in range(points.codes.shape[1]):
+        apart += metric.costs[j] * (points.codes[:, j] != np.bincount(points.codes[:, j]).argmax())
+    groups: Ints = variable_mdav(
+        np.ascontiguousarray(points.numbers),
+        np.ascontiguousarray(points.codes),
+        metric.costs,
+        metric.squared,
+        np.argsort(-apart, kind="stable").astype(np.int64),
+        k,
+        gamma,
+    )
+    return groups
 
 
-def _squared_distances(rows: Floats, center: Floats) -> Floats:
-    gaps = rows - center
-    distances: Floats = np.einsum("ij,ij->i", gaps, gaps)
-    return distances
+def _check(points: Points, k: int) -> None:
+    if not 1 <= k <= len(points):
+        raise ParameterError(f"k must lie between 1 and the number of records ({len(points):,}).")
+    if not np.isfinite(points.numbers).all() or (points.codes < 0).any():
+        raise ParameterError("points must not have missing or infinite values. Fill or leave them out first.")
+
+
+def _levels(points: Points) -> int:
+    return int(points.codes.max()) + 1 if points.codes.size else 1

@@ -1,0 +1,279 @@
+"""Who is nearest, who is farthest, among those that are left? A tree from which records can be taken out.
+
+The tree halves the records again and again along their widest column; each node knows the box of the records that
+are left under it and the lowest of their positions. A box bounds the distance to its records from both sides. The
+bounds are sums of the same terms in the same order as the distances, and rounding keeps order, so they hold to the
+last bit: what the tree leaves out can neither win nor tie with a lower position, and the answer is that of a scan
+of all records.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.int64]
+
+LEAF = 32  # records in a leaf: enough for vector instructions, few enough to leave most of them out
+NOBODY = np.iinfo(np.int64).max
+
+
+class Tree(NamedTuple):
+    """Records in the order of the tree and, by node (children of t: 2t and 2t + 1), what is left under it.
+
+    Numbers and codes are stored by column, so that a leaf is measured many records to an instruction. ``places``
+    gives the row of a record, ``labels`` the record of a row, ``homes`` the leaf of a row. The records left in a
+    leaf are its first ``sizes`` rows from ``starts``; the lowest of those under a node is in ``firsts``.
+    """
+
+    numbers: Floats
+    codes: Codes
+    labels: Integers
+    places: Integers
+    homes: Integers
+    starts: Integers
+    sizes: Integers
+    firsts: Integers
+    lows: Floats
+    highs: Floats
+    low_codes: Codes
+    high_codes: Codes
+    costs: Floats
+    squared: bool
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def planted(numbers: Floats, codes: Codes, left: Integers, costs: Floats, squared: bool) -> Tree:
+    """Put the records that are left into a tree."""
+    n, p, q = len(left), numbers.shape[1], codes.shape[1]
+    nodes = 2
+    while (n + nodes // 2 - 1) // (nodes // 2) > LEAF:
+        nodes *= 2
+    leaves = nodes // 2
+    order = left.copy()
+    starts, stops = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    stops[1] = n
+    for t in range(1, leaves):
+        start, stop = starts[t], stops[t]
+        rows = order[start:stop]
+        widest, extent = -1, 0.0
+        for j in range(p):
+            low, high = np.inf, -np.inf
+            for row in rows:
+                low, high = min(low, numbers[row, j]), max(high, numbers[row, j])
+            apart = (high - low) * (high - low) if squared else high - low
+            if apart > extent:
+                widest, extent = j, apart
+        for j in range(q):
+            if costs[j] > extent:
+                for row in rows:
+                    if codes[row, j] != codes[rows[0], j]:
+                        widest, extent = p + j, costs[j]
+                        break
+        # A stable sort keeps records that coincide in the order of their positions, so ties are settled by node.
+        if 0 <= widest < p:
+            keys = np.empty(len(rows))
+            for i in range(len(rows)):
+                keys[i] = numbers[rows[i], widest]
+            order[start:stop] = rows[np.argsort(keys, kind="mergesort")]
+        elif widest >= p:
+            keys = np.empty(len(rows))
+            for i in range(len(rows)):
+                keys[i] = codes[rows[i], widest - p]
+            order[start:stop] = rows[np.argsort(keys, kind="mergesort")]
+        middle = (start + stop) // 2
+        starts[2 * t], stops[2 * t] = start, middle
+        starts[2 * t + 1], stops[2 * t + 1] = middle, stop
+    places, homes = np.full(len(numbers), -1), np.empty(n, np.int64)
+    for i in range(n):
+        places[order[i]] = i
+    for t in range(leaves, nodes):
+        homes[starts[t] : stops[t]] = t
+    tree = Tree(
+        np.ascontiguousarray(numbers[order].T),
+        np.ascontiguousarray(codes[order].T),
+        order,
+        places,
+        homes,
+        starts,
+        stops - starts,
+        np.empty(nodes, np.int64),
+        np.empty((nodes, p)),
+        np.empty((nodes, p)),
+        np.empty((nodes, q), np.int32),
+        np.empty((nodes, q), np.int32),
+        costs,
+        squared,
+    )
+    for t in range(nodes - 1, 0, -1):
+        _bound(tree, t)
+    return tree
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _bound(tree: Tree, t: int) -> None:
+    """Draw the box of a node anew, from its records or from its children."""
+    low, high = tree.lows[t], tree.highs[t]
+    low_code, high_code = tree.low_codes[t], tree.high_codes[t]
+    low[:], high[:] = np.inf, -np.inf
+    low_code[:], high_code[:] = np.iinfo(np.int32).max, -1
+    first = NOBODY
+    if 2 * t >= len(tree.starts):
+        for row in range(tree.starts[t], tree.starts[t] + tree.sizes[t]):
+            first = min(first, tree.labels[row])
+            for j in range(len(low)):
+                low[j] = min(low[j], tree.numbers[j, row])
+                high[j] = max(high[j], tree.numbers[j, row])
+            for j in range(len(low_code)):
+                low_code[j] = min(low_code[j], tree.codes[j, row])
+                high_code[j] = max(high_code[j], tree.codes[j, row])
+    else:
+        for child in range(2 * t, 2 * t + 2):
+            first = min(first, tree.firsts[child])
+            for j in range(len(low)):
+                low[j] = min(low[j], tree.lows[child, j])
+                high[j] = max(high[j], tree.highs[child, j])
+            for j in range(len(low_code)):
+                low_code[j] = min(low_code[j], tree.low_codes[child, j])
+                high_code[j] = max(high_code[j], tree.high_codes[child, j])
+    tree.firsts[t] = first
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def take_out(tree: Tree, label: int) -> None:
+    """Take a record out of the tree."""
+    row = tree.places[label]
+    t = tree.homes[row]
+    last = tree.starts[t] + tree.sizes[t] - 1
+    moved = tree.labels[last]
+    for j in range(len(tree.numbers)):
+        tree.numbers[j, row], tree.numbers[j, last] = tree.numbers[j, last], tree.numbers[j, row]
+    for j in range(len(tree.codes)):
+        tree.codes[j, row], tree.codes[j, last] = tree.codes[j, last], tree.codes[j, row]
+    tree.labels[row], tree.labels[last] = moved, label
+    tree.places[moved], tree.places[label] = row, last
+    while t > 0:
+        tree.sizes[t] -= 1
+        _bound(tree, t)
+        t //= 2
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def measure(tree: Tree, t: int, x: Floats, a: Codes, apart: Floats) -> None:
+    """Give the distance of a point to each record left in a leaf."""
+    start, size = tree.starts[t], tree.sizes[t]
+    for i in range(size):
+        apart[i] = 0.0
+    for j in range(len(x)):
+        value, column = x[j], tree.numbers[j, start : start + size]
+        if tree.squared:
+            for i in range(size):
+                apart[i] += (value - column[i]) * (value - column[i])
+        else:
+            for i in range(size):
+                apart[i] += abs(value - column[i])
+    for j in range(len(a)):
+        code, cost, line = a[j], tree.costs[j], tree.codes[j, start : start + size]
+        for i in range(size):
+            apart[i] += cost if line[i] != code else 0.0
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _at_least(tree: Tree, t: int, x: Floats, a: Codes) -> float:
+    total = 0.0
+    for j in range(len(x)):
+        gap = max(tree.lows[t, j] - x[j], x[j] - tree.highs[t, j], 0.0)
+        total += gap * gap if tree.squared else gap
+    for j in range(len(a)):
+        if not tree.low_codes[t, j] <= a[j] <= tree.high_codes[t, j]:
+            total += tree.costs[j]
+    return total
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _at_most(tree: Tree, t: int, x: Floats, a: Codes) -> float:
+    total = 0.0
+    for j in range(len(x)):
+        gap = max(tree.highs[t, j] - x[j], x[j] - tree.lows[t, j])
+        total += gap * gap if tree.squared else gap
+    for j in range(len(a)):
+        if not tree.low_codes[t, j] == a[j] == tree.high_codes[t, j]:
+            total += tree.costs[j]
+    return total
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def farthest(tree: Tree, x: Floats, a: Codes, stack: Integers, bounds: Floats) -> int:
+    """Return the record left that is farthest from a point; of several, the first."""
+    best, winner, apart = -1.0, NOBODY, np.empty(LEAF)
+    top = 1
+    stack[0], bounds[0] = 1, np.inf
+    while top:
+        top -= 1
+        t = stack[top]
+        if bounds[top] < best or (bounds[top] == best and tree.firsts[t] > winner):
+            continue
+        if 2 * t >= len(tree.starts):
+            measure(tree, t, x, a, apart)
+            for i in range(tree.sizes[t]):
+                if apart[i] >= best:
+                    label = tree.labels[tree.starts[t] + i]
+                    if apart[i] > best or label < winner:
+                        best, winner = apart[i], label
+            continue
+        left = _at_most(tree, 2 * t, x, a) if tree.sizes[2 * t] else -2.0
+        right = _at_most(tree, 2 * t + 1, x, a) if tree.sizes[2 * t + 1] else -2.0
+        if left > right:
+            stack[top], bounds[top] = 2 * t + 1, right
+            stack[top + 1], bounds[top + 1] = 2 * t, left
+        else:
+            stack[top], bounds[top] = 2 * t, left
+            stack[top + 1], bounds[top + 1] = 2 * t + 1, right
+        top += 2
+    return winner
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def nearest(  # noqa: PLR0917
+    tree: Tree, x: Floats, a: Codes, winners: Integers, distances: Floats, stack: Integers, bounds: Floats
+) -> None:
+    """Fill in the nearest of the records left, nearest first; of several, those that come first."""
+    last, apart = len(winners) - 1, np.empty(LEAF)
+    winners[:], distances[:] = NOBODY, np.inf
+    top = 1
+    stack[0], bounds[0] = 1, 0.0
+    while top:
+        top -= 1
+        t = stack[top]
+        if bounds[top] > distances[last] or (
+            bounds[top] == distances[last] and tree.firsts[t] > winners[last]
+        ):
+            continue
+        if 2 * t >= len(tree.starts):
+            measure(tree, t, x, a, apart)
+            for i in range(tree.sizes[t]):
+                d, label = apart[i], tree.labels[tree.starts[t] + i]
+                if d > distances[last] or (d == distances[last] and label > winners[last]):
+                    continue
+                slot = last
+                while slot > 0 and (
+                    distances[slot - 1] > d or (distances[slot - 1] == d and winners[slot - 1] > label)
+                ):
+                    distances[slot], winners[slot] = distances[slot - 1], winners[slot - 1]
+                    slot -= 1
+                distances[slot], winners[slot] = d, label
+            continue
+        left = _at_least(tree, 2 * t, x, a) if tree.sizes[2 * t] else np.inf
+        right = _at_least(tree, 2 * t + 1, x, a) if tree.sizes[2 * t + 1] else np.inf
+        if left < right:
+            stack[top], bounds[top] = 2 * t + 1, right
+            stack[top + 1], bounds[top + 1] = 2 * t, left
+        else:
+            stack[top], bounds[top] = 2 * t, left
+            stack[top + 1], bounds[top + 1] = 2 * t + 1, right
+        top += 2
