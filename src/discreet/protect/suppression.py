@@ -30,6 +30,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _NAME = "LocalSuppression"
+_MOST_KEYS = 60  # sets of keys are the bits of a 64-bit number
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,8 @@ class LocalSuppression(Treatment):
         from discreet.protect.suppressing import Problem, solve
 
         keys = engine.resolve_keys(data, self.keys)
+        if len(keys) > _MOST_KEYS:
+            raise ParameterError(f"{_NAME} works on up to {_MOST_KEYS} keys, not {len(keys)}. Name fewer.")
         floats = [key for key in keys if data.schema[key].is_float()]
         household_keys, ghosts = self._tied(data, keys), self._ghosts(data, keys)
         strata = existing(data, self.strata, treatment=_NAME) if self.strata else ()
