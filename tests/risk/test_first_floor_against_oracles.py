@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import oracles
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +9,8 @@ from hypothesis import strategies as st
 
 from discreet import Hierarchy, Microdata
 from discreet import risk as measured
+
+from . import oracles
 
 close = pytest.approx
 quiet = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
