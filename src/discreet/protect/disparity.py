@@ -35,8 +35,9 @@ def disparity(
 
     A logistic regression of the outcome on the keys gives each group of the fairness attribute an odds ratio
     against the reference group. In a released file only records whose fairness attribute is neither masked nor
-    missing count; records with a missing key are left out of both. A group that was merged with others gets the odds ratio of the merged group; a group that is gone,
-    or for which nothing can be estimated (all of its records have the same outcome), gets 1: no difference seen.
+    missing count; records with a missing key are left out of both. A group that was merged with others gets the
+    odds ratio of the merged group; a group that is gone, or for which nothing can be estimated (all of its
+    records have the same outcome), gets 1: no difference seen.
 
     Parameters
     ----------

@@ -142,7 +142,8 @@ class LocalSuppression(Treatment):
         weight = engine.resolve_weight(data, self.weight, required=self.risk_threshold is not None)
         household = self._household(data) if household_keys else None
         others = [name for name in (*strata, weight, household) if name]
-        table = engine.collect(data, list(dict.fromkeys([*keys, *others])))
+        followed = [column for columns in ghosts.values() for column in columns]
+        table = engine.collect(data, list(dict.fromkeys([*keys, *others, *followed])))
 
         weights = table[weight].cast(pl.Float64).to_numpy() if weight else np.zeros(table.height)
         problem = Problem(
@@ -162,7 +163,7 @@ class LocalSuppression(Treatment):
         }
         treated = table.with_columns(series.alias(key) for key, series in columns.items())
         helped = _prove(self, replace(problem, codes=coded(treated, keys, strata)), gone)
-        followers = self._following(data, keys, ghosts, gone)
+        followers = _following(data, table, {keys.index(key): ghosts[key] for key in ghosts}, gone)
         notes = self._notes(gone, helped, len(followers), floats)
         return Change(columns={**columns, **followers}, notes=notes, guarantee=self._guarantee(keys, strata))
 
@@ -226,20 +227,6 @@ class LocalSuppression(Treatment):
                         f"Column '{column}' is a key and cannot also follow '{key}' as a ghost."
                     )
         return found
-
-    def _following(
-        self,
-        data: Microdata,
-        keys: Sequence[str],
-        ghosts: Mapping[str, Sequence[str]],
-        gone: npt.NDArray[np.bool_],
-    ) -> dict[str, pl.Series]:
-        blank: dict[str, npt.NDArray[np.bool_]] = {}
-        for key, columns in ghosts.items():
-            for column in columns:
-                blank[column] = blank.get(column, False) | gone[:, keys.index(key)]
-        table = engine.collect(data, list(blank)) if blank else pl.DataFrame()
-        return {name: _blanked(data, table[name], cells) for name, cells in blank.items() if cells.any()}
 
     def _notes(
         self, gone: npt.NDArray[np.bool_], helped: int, followers: int, floats: Sequence[str]
@@ -312,6 +299,17 @@ def _prove(treatment: LocalSuppression, treated: Any, gone: npt.NDArray[np.bool_
             "so nothing was released. Please report this with the parameters that were used."
         )
     return int(leaning.sum())
+
+
+def _following(
+    data: Microdata, table: pl.DataFrame, ghosts: Mapping[int, Sequence[str]], gone: npt.NDArray[np.bool_]
+) -> dict[str, pl.Series]:
+    """Blank the linked columns where their key, or one of their keys, was suppressed."""
+    blank: dict[str, npt.NDArray[np.bool_]] = {}
+    for key, columns in ghosts.items():
+        for column in columns:
+            blank[column] = blank.get(column, False) | gone[:, key]
+    return {name: _blanked(data, table[name], cells) for name, cells in blank.items() if cells.any()}
 
 
 def _blanked(data: Microdata, column: pl.Series, cells: npt.NDArray[np.bool_]) -> pl.Series:
