@@ -201,6 +201,8 @@ def check_against_exhaustive_search(rows, models, limit, kind):
     frame = frame_of(rows)
     if frame["age"].null_count() == frame.height:
         return
+    if any(getattr(model, "values", None) == ("x",) for model in models) and "x" not in frame["ill"]:
+        return
     data = Microdata(frame, keys=KEYS, sensitive=["ill", "pay"])
     best = exhaustive(frame, models, limit, kind)
     treatment = OptimalGeneralization(
@@ -422,6 +424,11 @@ def test_unknown_columns_are_refused_with_near_misses():
         OptimalGeneralization([KAnonymity(2)], {"agee": AGE}).apply(data)
     with pytest.raises(ColumnError, match="'ill'"):
         OptimalGeneralization([LDiversity("il", 2)]).apply(data)
+
+
+def test_a_value_to_protect_that_never_occurs_is_refused():
+    with pytest.raises(ParameterError, match="'ill'"):
+        OptimalGeneralization([AlphaK("ill", 0.5, values=("typo",))]).apply(Microdata(town(), keys=KEYS))
 
 
 def test_a_goal_out_of_reach_is_refused_with_the_way_out():

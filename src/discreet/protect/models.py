@@ -1,124 +1,46 @@
-"""What must a class of records that look alike fulfil before it may be released?
-
-Each privacy model says which classes violate it. Two properties decide how a search may use it. A model is
-*closed* when a class that fulfils it still does so after any other class has been merged into it (k-anonymity,
-distinct l-diversity, k-map): then coarser keys never suppress more records. A model is *convex* when merging
-classes that all fulfil it gives one that does (t-closeness, entropy and recursive l-diversity, ...): then coarser
-keys stay safe only as long as no record had to be suppressed, because a suppressed class may spoil the class it
-is merged into.
-"""
+"""The privacy models: what a class of records that look alike must fulfil before it may be released."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.engine import ClassCounts
-from discreet.errors import ParameterError, unknown_name
+from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
-from discreet.protect.treatment import kebab
-from discreet.results import jsonable
+from discreet.protect.privacy_model import (
+    Classes,
+    PrivacyModel,
+    models_of,
+    must_be_column,
+    must_be_number,
+    must_be_whole,
+)
 
-Ints = npt.NDArray[np.int64]
+__all__ = [
+    "AlphaK",
+    "BetaLikeness",
+    "DeltaDisclosure",
+    "KAnonymity",
+    "KMap",
+    "LDiversity",
+    "PrivacyModel",
+    "TCloseness",
+    "models_of",
+]
+
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _SLACK = 1e-12
 """Shares and logarithms that miss a bound by rounding only meet it."""
-
-
-class Classes(Protocol):
-    """What a model may ask about the classes of a file."""
-
-    @property
-    def sizes(self) -> Ints:
-        """The number of records of each class."""
-
-    def values(self, column: str) -> ClassCounts:
-        """The sparse counts of a sensitive column, class by class."""
-
-    def population(self, model: KMap) -> Floats:
-        """The (estimated) number of people in the population behind each class."""
-
-
-class PrivacyModel(ABC):
-    """A condition on every released class; subclasses are frozen dataclasses."""
-
-    known: ClassVar[dict[str, type[PrivacyModel]]] = {}
-    closed: bool = False
-    """Whether a class that fulfils the model does so after any merge."""
-    convex: bool = True
-    """Whether merging classes that all fulfil the model gives one that does."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        PrivacyModel.known[kebab(cls.__name__)] = cls
-
-    @property
-    def name(self) -> str:
-        """The name in plan files, e.g. ``k-anonymity``."""
-        return kebab(type(self).__name__)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The sensitive columns the model looks at."""
-        column = getattr(self, "sensitive", None)
-        return () if column is None else (column,)
-
-    @abstractmethod
-    def violations(self, classes: Classes) -> Flags:
-        """Say for each class whether it violates the model."""
-
-    def implied(self) -> tuple[PrivacyModel, ...]:
-        """Name closed models that hold wherever this one does; a search may prune by them."""
-        return (self,) if self.closed else ()
-
-    def monotone(self, *, suppression: bool) -> bool:
-        """Say whether a generalization of a feasible file is feasible, with or without suppressed records."""
-        return self.closed or (self.convex and not suppression)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the model in plain values, with its kebab name under ``model``."""
-        given: dict[str, Any] = {"model": self.name}
-        for item in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, item.name)
-            if value is not None and (value != item.default or not _has_default(item)):
-                given[item.name] = value.to_dict() if isinstance(value, Hierarchy) else jsonable(value)
-        return given
-
-    @staticmethod
-    def from_dict(description: Mapping[str, Any]) -> PrivacyModel:
-        """Build the model that `to_dict` described.
-
-        Examples
-        --------
-        >>> PrivacyModel.from_dict({"model": "l-diversity", "sensitive": "income", "l": 2})
-        LDiversity(sensitive='income', l=2, kind='distinct', c=2.0)
-        """
-        parameters = dict(description)
-        name = str(parameters.pop("model", None))
-        if name not in PrivacyModel.known:
-            raise ParameterError(unknown_name(name, PrivacyModel.known, what="privacy model"))
-        kind = PrivacyModel.known[name]
-        options = [item.name for item in fields(kind)]  # type: ignore[arg-type]
-        for option in parameters:
-            if option not in options:
-                raise ParameterError(f"In {name}: {unknown_name(option, options, what='parameter')}")
-        if isinstance(parameters.get("hierarchy"), Mapping):
-            parameters["hierarchy"] = Hierarchy.from_dict(parameters["hierarchy"])
-        try:
-            return kind(**parameters)
-        except TypeError as error:
-            raise ParameterError(f"{name} cannot be made from these parameters: {error}.") from error
 
 
 @dataclass(frozen=True)
@@ -135,7 +57,7 @@ class KAnonymity(PrivacyModel):
     closed: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        _whole(self.k, "k", least=1)
+        must_be_whole(self.k, "k", least=1)
 
     def violations(self, classes: Classes) -> Flags:
         """Flag the classes with fewer than k records."""
@@ -165,14 +87,14 @@ class LDiversity(PrivacyModel):
     c: float = 2.0
 
     def __post_init__(self) -> None:
-        _column(self.sensitive)
+        must_be_column(self.sensitive)
         if self.kind not in ("distinct", "entropy", "recursive"):
             raise ParameterError("kind must be 'distinct', 'entropy' or 'recursive'.")
         if self.kind == "entropy":
-            _number(self.l, "l", least=1)
+            must_be_number(self.l, "l", least=1)
         else:
-            _whole(self.l, "l", least=1)
-        _number(self.c, "c", above=0)
+            must_be_whole(self.l, "l", least=1)
+        must_be_number(self.c, "c", above=0)
 
     @property
     def closed(self) -> bool:  # type: ignore[override]
@@ -228,10 +150,11 @@ class TCloseness(PrivacyModel):
     distance: Literal["emd", "tv", "kl"] = "emd"
     ground: Literal["auto", "equal", "ordered", "hierarchical"] = "auto"
     hierarchy: Hierarchy | None = None
+    relative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _column(self.sensitive)
-        _number(self.t, "t", least=0)
+        must_be_column(self.sensitive)
+        must_be_number(self.t, "t", least=0)
         if self.distance not in ("emd", "tv", "kl"):
             raise ParameterError("distance must be 'emd', 'tv' or 'kl'.")
         if self.ground not in ("auto", "equal", "ordered", "hierarchical"):
@@ -288,9 +211,9 @@ class AlphaK(PrivacyModel):
     values: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
-        _column(self.sensitive)
-        _number(self.alpha, "alpha", above=0, most=1)
-        _whole(self.k, "k", least=1)
+        must_be_column(self.sensitive)
+        must_be_number(self.alpha, "alpha", above=0, most=1)
+        must_be_whole(self.k, "k", least=1)
         if self.values is not None:
             object.__setattr__(self, "values", tuple(self.values))
 
@@ -305,9 +228,12 @@ class AlphaK(PrivacyModel):
         share = counts.counts / counts.sizes[counts.owners]
         if self.values is not None:
             wanted = pl.Series(list(self.values)).cast(counts.values.dtype, strict=False)
-            share = np.where(
-                counts.values.is_in(wanted.implode()).fill_null(False).to_numpy()[counts.codes], share, 0.0
-            )
+            protected = counts.values.is_in(wanted.implode()).fill_null(False)
+            if not protected.any():
+                raise ParameterError(
+                    f"None of the values to protect occurs in the sensitive column '{self.sensitive}'."
+                )
+            share = np.where(protected.to_numpy()[counts.codes], share, 0.0)
         too_sure = np.maximum.reduceat(share, counts.starts[:-1]) > self.alpha + _SLACK
         return np.asarray(too_sure | (classes.sizes < self.k))
 
@@ -329,10 +255,11 @@ class BetaLikeness(PrivacyModel):
     sensitive: str
     beta: float
     enhanced: bool = False
+    relative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _column(self.sensitive)
-        _number(self.beta, "beta", above=0)
+        must_be_column(self.sensitive)
+        must_be_number(self.beta, "beta", above=0)
 
     def violations(self, classes: Classes) -> Flags:
         """Flag the classes in which a value gains too much."""
@@ -360,10 +287,11 @@ class DeltaDisclosure(PrivacyModel):
     sensitive: str
     delta: float
     absent: Literal["ignore", "infinite"] = "ignore"
+    relative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _column(self.sensitive)
-        _number(self.delta, "delta", least=0)
+        must_be_column(self.sensitive)
+        must_be_number(self.delta, "delta", least=0)
         if self.absent not in ("ignore", "infinite"):
             raise ParameterError("absent must be 'ignore' or 'infinite'.")
 
@@ -403,7 +331,7 @@ class KMap(PrivacyModel):
     closed: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        _number(self.k, "k", least=1)
+        must_be_number(self.k, "k", least=1)
         if isinstance(self.population, Path):
             object.__setattr__(self, "population", str(self.population))
         if (self.population is None) == (self.weight is None):
@@ -423,48 +351,3 @@ class KMap(PrivacyModel):
         else:
             given["population"] = self.population
         return given
-
-
-def models_of(models: Any) -> tuple[PrivacyModel, ...]:
-    """Take the models as a user or a plan file gives them: one or several, as objects or descriptions."""
-    if isinstance(models, PrivacyModel | Mapping):
-        models = [models]
-    if not isinstance(models, Sequence) or isinstance(models, str) or not models:
-        raise ParameterError("models must list at least one privacy model, e.g. models=[KAnonymity(5)].")
-    found: tuple[Any, ...] = tuple(
-        PrivacyModel.from_dict(item) if isinstance(item, Mapping) else item for item in models
-    )
-    for item in found:
-        if not isinstance(item, PrivacyModel):
-            raise ParameterError(
-                f"models must hold privacy models such as KAnonymity(5), not {type(item).__name__}."
-            )
-    return found
-
-
-def _has_default(item: Any) -> bool:
-    return "MISSING" not in repr(item.default)
-
-
-def _column(name: Any) -> None:
-    if not isinstance(name, str):
-        raise ParameterError("sensitive must be the name of one column.")
-
-
-def _number(
-    value: Any, parameter: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
-) -> None:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not (least <= value <= most and value > above):
-        bounds = [
-            *([f"at least {least:g}"] if least > -math.inf else []),
-            *([f"above {above:g}"] if above > -math.inf else []),
-            *([f"at most {most:g}"] if most < math.inf else []),
-        ]
-        raise ParameterError(f"{parameter} must be a number, {' and '.join(bounds)}.")
-
-
-def _whole(value: Any, parameter: str, *, least: int) -> None:
-    _number(value, parameter, least=least)
-    if value != int(value):
-        raise ParameterError(f"{parameter} must be a whole number of at least {least}.")

@@ -156,6 +156,8 @@ class OptimalGeneralization(Treatment):
                 columns[key.name] = _without(column, gone) if hide else column
         rest = lattice.violations_together(best.node, self.models) if hide else ()
         meets = ", ".join(model.name for model in self.models)
+        if any(model.relative for model in self.models):
+            meets += " (compared with the file as it was)"
         return Change(
             columns=columns,
             keep=~gone if best.suppressed and self.suppressed == "remove" else None,
