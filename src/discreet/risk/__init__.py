@@ -17,6 +17,7 @@ from discreet.risk.overlapping import overlapping_tables
 from discreet.risk.poisson_models import log_linear
 from discreet.risk.presence import delta_presence, k_map
 from discreet.risk.replicated import remove_replicated_uniques, replicated_uniques
+from discreet.risk.replicated_specials import replicated_special_uniques
 from discreet.risk.sampled import individual
 from discreet.risk.successive import differencing
 from discreet.risk.suda import special_uniques
@@ -49,6 +50,7 @@ __all__ = [
     "population",
     "reidentification",
     "remove_replicated_uniques",
+    "replicated_special_uniques",
     "replicated_uniques",
     "series",
     "special_uniques",

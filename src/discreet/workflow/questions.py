@@ -114,6 +114,7 @@ QUESTIONS = (
     Question("population", population_size=True, slow=True),
     Question("log_linear", population_size=True, slow=True),
     Question("isolation", population_size=True),
+    Question("known_population", population=True),
     Question("k_map", population=True),
     Question("delta_presence", population=True),
     Question("l_diversity", sensitive=True),
