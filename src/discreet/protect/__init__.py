@@ -2,23 +2,47 @@
 
 from discreet.protect.extremes import TopBottomCode
 from discreet.protect.identifiers import DropIdentifiers, Pseudonymize
+from discreet.protect.models import (
+    AlphaK,
+    BetaLikeness,
+    DeltaDisclosure,
+    KAnonymity,
+    KMap,
+    LDiversity,
+    TCloseness,
+)
+from discreet.protect.mondrian import Mondrian
+from discreet.protect.optimal_generalization import OptimalGeneralization
 from discreet.protect.ordering import ReorderRecords, ShiftDates
 from discreet.protect.plan import Draft, Plan
 from discreet.protect.recoding import Band, Generalize, Recode, Round
+from discreet.protect.robin_hood import RobinHood
+from discreet.protect.suppression import LocalSuppression
 from discreet.protect.treatment import Change, Treatment
 
 __all__ = [
+    "AlphaK",
     "Band",
+    "BetaLikeness",
     "Change",
+    "DeltaDisclosure",
     "Draft",
     "DropIdentifiers",
     "Generalize",
+    "KAnonymity",
+    "KMap",
+    "LDiversity",
+    "LocalSuppression",
+    "Mondrian",
+    "OptimalGeneralization",
     "Plan",
     "Pseudonymize",
     "Recode",
     "ReorderRecords",
+    "RobinHood",
     "Round",
     "ShiftDates",
+    "TCloseness",
     "TopBottomCode",
     "Treatment",
 ]

@@ -12,7 +12,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,7 +128,8 @@ class Treatment(ABC):
         given = {}
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
-            if item.name in self.secrets or value is None or value == item.default:
+            usual = item.default if item.default_factory is MISSING else item.default_factory()
+            if item.name in self.secrets or value is None or value == usual:
                 continue
             given[item.name] = value.to_dict() if hasattr(value, "to_dict") else _nested(value)
         return given
