@@ -21,6 +21,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+JOBS = (
+    "group-by",
+    "group-by + join",
+    "k_anonymity",
+    "k_anonymity, records",
+    "l_diversity",
+    "t_closeness",
+    "assess",
+)
 CARDINALITIES = (100, 50, 20, 10, 5, 2)
 KEYS = [f"k{i}" for i in range(len(CARDINALITIES))]
 
@@ -180,19 +189,12 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--keys", choices=("even", "realistic"), default="even")
     options.add_argument("--engines", default="polars,duckdb")
+    options.add_argument("--without", nargs="*", default=[], choices=JOBS, help="jobs to leave out")
     options.add_argument("--peer-python", help="Python of an environment that has pycanon")
     options.add_argument("--peer-limit", type=float, default=300.0)
     chosen = options.parse_args()
     print(f"{os.cpu_count()} cores, {chosen.rows:,} rows, {chosen.keys} keys, medians of {chosen.repeats}")
-    jobs = [
-        "group-by",
-        "group-by + join",
-        "k_anonymity",
-        "k_anonymity, records",
-        "l_diversity",
-        "t_closeness",
-        "assess",
-    ]
+    jobs = [job for job in JOBS if job not in chosen.without]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         full, tenth = folder / "full.parquet", folder / "tenth.parquet"
