@@ -1,0 +1,89 @@
+"""What stands for a group? The mean, median or most frequent value of its records, column by column."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import polars as pl
+
+Measure = Literal["mean", "median"]
+Categories = Literal["mode", "median"]
+
+
+def number_of_group(
+    values: pl.Series, groups: pl.DataFrame, measure: Measure, weights: pl.Series | None = None
+) -> pl.Series:
+    """Give each record the mean or median of the known values of its group; missing stays missing.
+
+    Parameters
+    ----------
+    values
+        The column as floats; missing is null.
+    groups
+        The columns that say which cell a record belongs to.
+    measure, weights
+        With weights, the mean is weighted (plain in a group whose weights are all zero).
+
+    Examples
+    --------
+    >>> number_of_group(pl.Series([1.0, 3.0, None]), pl.DataFrame({"g": [0, 0, 0]}), "mean").to_list()
+    [2.0, 2.0, None]
+    """
+    keys = groups.columns
+    table = groups.with_columns(values.alias("value"))
+    value: pl.Expr = getattr(pl.col("value"), measure)().over(keys)
+    if weights is not None and measure == "mean":
+        table = table.with_columns(weights.alias("weight"))
+        share = pl.when(pl.col("value").is_not_null()).then("weight").sum().over(keys)
+        weighted = (pl.col("value") * pl.col("weight")).sum().over(keys) / share
+        value = pl.when(share > 0).then(weighted).otherwise(value)
+    return table.select(pl.when(pl.col("value").is_not_null()).then(value)).to_series().alias(values.name)
+
+
+def category_of_group(
+    values: pl.Series, groups: pl.DataFrame, choice: Categories, weights: pl.Series | None = None
+) -> pl.Series:
+    """Give each record the most frequent (or, of ordered levels, the lower middle) category of its group.
+
+    Ties go to the level that comes first: in their own order if the levels have one, else by their text.
+
+    Examples
+    --------
+    >>> category_of_group(pl.Series(["b", "a", "b"]), pl.DataFrame({"g": [0, 0, 0]}), "mode").to_list()
+    ['b', 'b', 'b']
+    """
+    keys = groups.columns
+    order = values.to_physical() if isinstance(values.dtype, pl.Enum) else values.cast(pl.String)
+    weight = pl.Series([1.0]).new_from_index(0, len(values)) if weights is None else weights
+    table = groups.with_columns(
+        values.alias("value"), order.alias("order"), weight.cast(pl.Float64).alias("weight")
+    )
+    known = table.filter(pl.col("value").is_not_null())
+    counts = known.group_by([*keys, "order"]).agg(
+        pl.col("value").first(), pl.col("weight").sum(), size=pl.len()
+    )
+    if choice == "mode":
+        by, falling = [*keys, "weight", "size", "order"], [False] * len(keys) + [True, True, False]
+        chosen = counts.sort(by, descending=falling).group_by(keys, maintain_order=True).first()
+    else:
+        running = counts.sort([*keys, "order"]).with_columns(
+            below=pl.col("size").cum_sum().over(keys), all=pl.col("size").sum().over(keys)
+        )
+        middle = running.filter(2 * pl.col("below") >= pl.col("all"))
+        chosen = middle.group_by(keys, maintain_order=True).first()
+    stand_in = chosen.select(*keys, pl.col("value").alias("chosen"))
+    joined = table.join(stand_in, on=keys, how="left", maintain_order="left")
+    return joined.select(pl.when(pl.col("value").is_not_null()).then("chosen")).to_series().alias(values.name)
+
+
+def without_thin_cells(values: pl.Series, groups: pl.DataFrame, k: int) -> tuple[pl.Series, int]:
+    """Take out what fewer than k known values of a group make up; say how many records that concerns.
+
+    Examples
+    --------
+    >>> without_thin_cells(pl.Series([2.0, None]), pl.DataFrame({"g": [0, 0]}), k=2)[0].to_list()
+    [None, None]
+    """
+    table = groups.with_columns(values.alias("value"))
+    kept = table.select(pl.when(pl.col("value").count().over(groups.columns) >= k).then("value")).to_series()
+    return kept.alias(values.name), kept.null_count() - values.null_count()
