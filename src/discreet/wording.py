@@ -7,43 +7,113 @@ from typing import Any
 
 _HUGE = 1e12
 _SHARES = frozenset(
-    {
+    [
+        "A",
+        "A_high",
+        "A_low",
         "alpha",
+        "B",
+        "B_high",
+        "B_low",
+        "baseline",
+        "baseline_majority",
+        "best_blind_chance",
+        "best_guess",
+        "cap_original",
+        "cap_released",
+        "cap_within_released",
+        "contribution",
+        "dcap",
         "delta_max",
         "delta_min",
-        "presence",
-        "sampling_fraction",
-        "best_guess",
+        "dis",
+        "dis_file",
         "distinction",
+        "dominance_1",
+        "dominance_2",
+        "epsilon_baseline",
+        "epsilon_identifiability",
         "highest_risk",
+        "hitting_rate",
+        "insider_chance",
+        "insider_success",
         "journalist_max",
         "journalist_mean",
         "marketer",
+        "max_dis",
         "missing",
+        "p",
+        "P_A",
+        "P_B",
+        "pr_isolate_baseline",
+        "pr_isolate_given_release",
+        "pr_population_unique",
+        "pr_population_unique_at_least",
+        "precision",
+        "presence",
         "prosecutor_max",
         "prosecutor_mean",
         "pue",
+        "recall",
         "rfue",
         "risk",
+        "risk_above",
+        "risk_up_to",
+        "sampling_fraction",
         "separation",
+        "sni",
+        "target_threshold",
+        "tcap",
+        "tcap_conditional",
+        "tcap_ratio",
+        "tcap_released",
         "unique_share",
-    }
+        "worst",
+    ]
 )
+
+_PERCENTAGES = frozenset(
+    [
+        "UiO",
+        "UiS",
+        "UiOiS",
+        "repU",
+        "Dorig",
+        "Dsyn",
+        "iS",
+        "DiS",
+        "DiSCO",
+        "DiSDiO",
+        "CAPd",
+        "CAPs",
+        "baseCAPd",
+        "DCAP",
+        "TCAP",
+        "DCAP_matched",
+        "TCAP_conditional",
+    ]
+)
+"""Figures that readers of synthetic-data tables expect in percent, and that are held that way."""
 
 _SHARE_OF_MEASURE = frozenset(
     {
         "alpha_k",
         "attribution",
         "delta_presence",
+        "group_disclosure",
         "individual",
         "key_contributions",
+        "linkage",
+        "overlapping_tables",
         "population",
         "reidentification",
+        "series",
         "special_uniques",
         "uniqueness",
         "unsafe_combinations",
     }
 )
+_PERCENTAGE_OF_MEASURE = frozenset({"attribute_disclosure", "disclosure", "replicated_uniques"})
 
 
 def title_of(name: str) -> str:
@@ -62,6 +132,7 @@ def title_of(name: str) -> str:
 
 _TITLES = {
     "individual": "Individual risk",
+    "neighbours": "Nearest neighbors",
     "population": "Population risk",
     "reidentification": "Re-identification",
     "log_linear": "Log-linear risk",
@@ -124,7 +195,7 @@ def is_share(name: str, *, measure: str | None = None) -> bool:
     if name == "value":
         return measure in _SHARE_OF_MEASURE
     if name == "threshold":
-        return measure == "reidentification"
+        return measure in ("individual", "population", "reidentification")
     return name in _SHARES or "share" in name.split("_") or name.endswith("_risk")
 
 
@@ -135,8 +206,13 @@ def worded(name: str, figure: Any, *, measure: str | None = None) -> str:
     --------
     >>> worded("unique_share", 0.253), worded("k", 3), worded("t", 0.123456), worded("pue", None)
     ('25.3 %', '3', '0.1235', 'undefined')
+    >>> worded("repU", 0.45)
+    '0.45 %'
     """
     is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
+    held_in_percent = name in _PERCENTAGES or (name == "value" and measure in _PERCENTAGE_OF_MEASURE)
+    if is_number and held_in_percent and 0 <= figure <= 100:
+        return percent(figure / 100)
     if is_number and is_share(name, measure=measure) and 0 <= figure <= 1:
         return percent(figure)
     return shown(figure)

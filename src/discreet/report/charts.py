@@ -1,76 +1,43 @@
-"""Which picture helps: the bars of a chart, chosen by what a measure holds.
-
-A chart is data, not ink: labels, lengths and the words that replace the picture for whoever cannot see it.
-"""
+"""Which picture helps: chosen by what a measure holds."""
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import narwhals as nw
-import numpy as np
-
 from discreet.errors import ParameterError
-from discreet.report.excerpts import Frame, columns_of, gathered
-from discreet.report.words import SHORT_LABELS, label_of
-from discreet.results import Measure, percent, shown
-from discreet.wording import is_share
+from discreet.report.chart_kinds import Chart
+from discreet.report.group_charts import of_groups
+from discreet.report.release_charts import of_release
+from discreet.report.sample_charts import of_sample
+from discreet.results import Measure
 
-SIZE_GROUPS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 99), (100, math.inf))
-
-_RISKS = ("prosecutor_max", "prosecutor_mean", "journalist_max", "journalist_mean", "marketer")
-_PER_CLASS = {
-    "l": ("Records by number of different sensitive values in their group", "number of values (l)"),
-    "t": ("Records by distance of their group from the whole file", "distance (t)"),
-    "best_guess": ("Records by an intruder's best guess in their group", "chance that the guess is right"),
-    "alpha": ("Records by share of the commonest sensitive value in their group", "share (alpha)"),
-    "beta": ("Records by gain in confidence about a sensitive value in their group", "gain (beta)"),
-    "delta": ("Records by shift in the odds of a sensitive value in their group", "shift (delta)"),
-    "presence": (
-        "Records by chance that a member of their group is in the file",
-        "chance of being in the file",
-    ),
-}
-_WHOLE_NUMBERS = frozenset({"l"})
-_MOST_BARS = 12
-_ENDLESS = 1e300
+__all__ = ["Chart", "chart_of", "charts_of"]
 
 
-@dataclass(frozen=True)
-class Chart:
-    """The bars of one picture.
+def charts_of(measure: Measure) -> tuple[Chart, ...]:
+    """Choose the pictures for a measure, the most telling first; none where no picture helps.
 
-    ``at_risk`` marks the bars that stand for people at risk; they are drawn darker *and* named in the text.
+    Examples
+    --------
+    >>> import polars as pl
+    >>> keys = pl.DataFrame({"key": ["age", "sex"], "contribution": [0.9, 0.2]})
+    >>> sizes = pl.DataFrame({"size": [1, 2], "msus": [3, 40]})
+    >>> scored = Measure("special_uniques", 0.1, {}, "Found.", detail={"variables": keys, "sizes": sizes})
+    >>> [chart.title for chart in charts_of(scored)]
+    ['Which keys make people stand out', 'How many key values it takes to stand alone']
     """
-
-    title: str
-    labels: tuple[str, ...]
-    values: tuple[float, ...]
-    axis: str
-    at_risk: tuple[bool, ...]
-    horizontal: bool = False
-    as_share: bool = True
-
-    @property
-    def value_labels(self) -> tuple[str, ...]:
-        """The length of each bar in words."""
-        return tuple(_worded(value, self.as_share) for value in self.values)
-
-    @property
-    def text(self) -> str:
-        """The picture in words, for whoever cannot see it."""
-        bars = "; ".join(
-            f"{label}: {value}" for label, value in zip(self.labels, self.value_labels, strict=True)
-        )
-        return f"{self.title}. {self.axis}. {bars}."
+    for choose in (of_sample, of_release, of_groups):
+        charts = tuple(choose(measure))
+        if charts:
+            return charts
+    return ()
 
 
 def chart_of(measure: Measure) -> Chart:
-    """Choose the picture for a measure.
+    """Choose the most telling picture for a measure.
+
+    Raises
+    ------
+    ParameterError
+        When the measure holds nothing that a picture makes clearer.
 
     Examples
     --------
@@ -80,208 +47,10 @@ def chart_of(measure: Measure) -> Chart:
     >>> chart_of(k).values[:3]
     (0.2, 0.0, 0.8)
     """
-    for choose in (_key_bars, _variable_bars, _class_histogram, _risk_bars, _size_bars, _figure_bars):
-        chart = choose(measure)
-        if chart is not None:
-            return chart
-    raise ParameterError(
-        f"A picture does not help with '{measure.name}': it holds no class sizes, no figures by class or "
-        "variable, and fewer than two shares to compare. Read its value and figures instead."
-    )
-
-
-def _key_bars(measure: Measure) -> Chart | None:
-    rows = _rows(measure, "variables")
-    if not rows or "key" not in rows[0]:
-        return None
-    without = [row.get("unique_share_without") for row in rows]
-    if any(_finite(value) for value in without):
-        title, column = "Records alone in their group if one key is dropped", "unique_share_without"
-        axis = "Share of records alone without this key; a short bar means the key matters"
-    else:
-        title, column = "How well each key tells records apart", "distinction"
-        axis = label_of(column)
-    return _by_name(rows, "key", column, title, axis, descending=column == "distinction")
-
-
-def _variable_bars(measure: Measure) -> Chart | None:
-    rows = _rows(measure, "variables")
-    if len(rows) < 2 or "sensitive" not in rows[0]:
-        return None
-    candidates = (measure.name.split("_", maxsplit=1)[0], *_PER_CLASS, "value")
-    column = next((name for name in candidates if _finite(rows[0].get(name))), None)
-    # Bars of one length tell nothing; the spread within the worst column does.
-    if column is None or len({row.get(column) for row in rows}) == 1:
-        return None
-    title = f"{measure.title} by sensitive column"
-    return _by_name(
-        rows, "sensitive", column, title, label_of(column), descending=column not in _WHOLE_NUMBERS
-    )
-
-
-def _class_histogram(measure: Measure) -> Chart | None:
-    if "classes" not in measure.detail:
-        return None
-    table = measure.detail["classes"]
-    names = columns_of(table)
-    initial = measure.name.split("_", maxsplit=1)[0]
-    column = next((name for name in (initial, *_PER_CLASS) if name in _PER_CLASS and name in names), None)
-    held = next((name for name in ("class_size", "records") if name in names), None)
-    if column is None or held is None:
-        return None
-    frame: Frame = nw.from_native(table)
-    at = nw.col("at")
-    frame = frame.select(nw.col(column).cast(nw.Float64).alias("at"), nw.col(held).alias("held"))
-    frame = frame.filter(~at.is_null() & ~at.is_nan())
-    endless = gathered(frame.filter(at >= _ENDLESS).select(nw.col("held").sum())).item() or 0
-    frame = frame.filter(at < _ENDLESS)
-    low, high = gathered(frame.select(at.min().alias("low"), at.max().alias("high"))).row(0)
-    if not _finite(low) or not _finite(high):
-        return None
-    edges = _edges(float(low), float(high), whole=column in _WHOLE_NUMBERS and _all_whole(frame))
-    step = edges[1] - edges[0]
-    # A hair is added before rounding down, so that 0.3 / 0.1 falls into the bin that starts at 0.3.
-    place = ((at - edges[0]) / step + 1e-9).floor().clip(0, len(edges) - 2)
-    binned = gathered(
-        frame.with_columns(place.alias("bin")).group_by("bin").agg(nw.col("held").sum().alias("records"))
-    )
-    records = np.zeros(len(edges) - 1)
-    records[binned["bin"].to_numpy().astype(int)] = binned["records"].to_numpy()
-    labels = _bin_labels(edges, whole=step == 1 and column in _WHOLE_NUMBERS)
-    risky = [column in _WHOLE_NUMBERS and edge < 2 for edge in edges[:-1]]
-    if endless:
-        labels, records, risky = (*labels, "unbounded"), np.append(records, endless), [*risky, True]
-    return Chart(
-        title=_PER_CLASS[column][0],
-        labels=labels,
-        values=tuple(float(share) for share in records / max(records.sum(), 1)),
-        axis=f"Share of records; {_PER_CLASS[column][1]} along the bottom",
-        at_risk=tuple(risky),
-    )
-
-
-def _risk_bars(measure: Measure) -> Chart | None:
-    names = [name for name in _RISKS if _finite(measure.figures.get(name))]
-    if len(names) < 3:
-        return None
-    return Chart(
-        title="Chance that an intruder points at the right record",
-        labels=tuple(SHORT_LABELS[name] for name in names),
-        values=tuple(float(measure.figures[name] or 0) for name in names),
-        axis="Chance from 0 to 100 %; 100 % means certain to be found",
-        at_risk=tuple(name.endswith("_max") for name in names),
-        horizontal=True,
-    )
-
-
-def _size_bars(measure: Measure) -> Chart | None:
-    table = next((measure.detail[name] for name in ("sizes", "classes") if name in measure.detail), None)
-    if table is None:
-        return None
-    names = columns_of(table)
-    column = next((name for name in ("population", "class_size") if name in names), None)
-    if column is None:
-        return None
-    frame: Frame = nw.from_native(table)
-    records = nw.col("records") if "records" in names else nw.col(column)
-    counted = gathered(
-        frame.select(nw.col(column).alias("size"), records.alias("held"))
-        .group_by("size")
-        .agg(nw.col("held").sum())
-    )
-    sizes, held = counted["size"].to_numpy(), counted["held"].to_numpy().astype(float)
-    if not held.sum():
-        return None
-    totals = [float(held[(sizes >= low) & (sizes <= high)].sum()) for low, high in SIZE_GROUPS]
-    where = " in the population" if column == "population" else ""
-    return Chart(
-        title=f"Records by size of their group{where}",
-        labels=tuple(_range_label(low, high) for low, high in SIZE_GROUPS),
-        values=tuple(total / float(held.sum()) for total in totals),
-        axis="Share of records; size of the group along the bottom, 1 means alone",
-        at_risk=tuple(low == 1 for low, _ in SIZE_GROUPS),
-    )
-
-
-def _figure_bars(measure: Measure) -> Chart | None:
-    names = [name for name, figure in measure.figures.items() if is_share(name) and _finite(figure)]
-    if len(names) < 2:
-        return None
-    return Chart(
-        title=f"{measure.title}: the shares",
-        labels=tuple(SHORT_LABELS.get(name, label_of(name)) for name in names),
-        values=tuple(float(measure.figures[name] or 0) for name in names),
-        axis="Share",
-        at_risk=(False,) * len(names),
-        horizontal=True,
-    )
-
-
-def _by_name(
-    rows: Sequence[dict[str, Any]], name: str, column: str, title: str, axis: str, *, descending: bool
-) -> Chart | None:
-    pairs = [(str(row[name]), float(row[column])) for row in rows if _finite(row.get(column))]
-    if not pairs:
-        return None
-    pairs.sort(key=lambda pair: pair[1], reverse=descending)
-    kept = pairs[:_MOST_BARS]
-    more = f" ({len(kept)} of {len(pairs)})" if len(kept) < len(pairs) else ""
-    return Chart(
-        title=title + more,
-        labels=tuple(label for label, _ in kept),
-        values=tuple(value for _, value in kept),
-        axis=axis,
-        at_risk=(False,) * len(kept),
-        horizontal=True,
-        as_share=is_share(column) and all(0 <= value <= 1 for _, value in kept),
-    )
-
-
-def _rows(measure: Measure, table: str) -> list[dict[str, Any]]:
-    if table not in measure.detail:
-        return []
-    return list(gathered(nw.from_native(measure.detail[table])).iter_rows(named=True))
-
-
-def _edges(low: float, high: float, *, whole: bool) -> list[float]:
-    if whole:
-        width = max(1, math.ceil((high - low + 1) / _MOST_BARS))
-        count = max(1, math.ceil((high - low + 1) / width))
-        return [low + width * place for place in range(count + 1)]
-    # The axis starts at zero unless that would leave its first half empty.
-    start = 0.0 if 0 <= low < high / 2 or low == high >= 0 else low
-    spread = max(high - start, 1e-9)
-    step = next(nice for nice in _nice_steps(spread) if spread / nice <= 8)
-    start = math.floor(start / step + 1e-9) * step
-    spread = max(high - start, 1e-9)
-    return [start + step * place for place in range(max(1, math.ceil(spread / step - 1e-9)) + 1)]
-
-
-def _nice_steps(spread: float) -> list[float]:
-    power = math.floor(math.log10(spread)) - 1
-    return [factor * 10.0**exponent for exponent in (power, power + 1, power + 2) for factor in (1, 2, 5)]
-
-
-def _bin_labels(edges: Sequence[float], *, whole: bool) -> tuple[str, ...]:
-    if whole:
-        return tuple(f"{edge:g}" for edge in edges[:-1])
-    return tuple(f"{low:.3g}–{high:.3g}" for low, high in itertools.pairwise(edges))
-
-
-def _all_whole(frame: Frame) -> bool:
-    off = frame.select((nw.col("at") - nw.col("at").floor()).max().alias("off"))
-    return bool(gathered(off).item() == 0)
-
-
-def _range_label(low: float, high: float) -> str:
-    if low == high:
-        return f"{low:g}"
-    return f"{low:g}+" if math.isinf(high) else f"{low:g}–{high:g}"
-
-
-def _worded(value: float, as_share: bool) -> str:
-    return percent(value) if as_share else shown(value)
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    charts = charts_of(measure)
+    if not charts:
+        raise ParameterError(
+            f"A picture does not help with '{measure.name}': it holds no class sizes, no figures by class or "
+            "variable, and fewer than two shares to compare. Read its value and figures instead."
+        )
+    return charts[0]

@@ -22,6 +22,7 @@ Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 RISK_ORDER: tuple[tuple[str, bool], ...] = (
     ("risk", True),
     ("highest_risk", True),
+    ("gain", True),
     ("prosecutor", True),
     ("journalist", True),
     ("alpha", True),
@@ -36,7 +37,25 @@ RISK_ORDER: tuple[tuple[str, bool], ...] = (
 )
 """Columns that rank risk, the first that is there counts most; True where a large number is the risky one."""
 
-_NAMING = frozenset({"sensitive", "key", "keys", "variable", "column", "kind", "distance", "method"})
+_NAMING = frozenset(
+    {
+        "added",
+        "attribute",
+        "attributes",
+        "column",
+        "distance",
+        "estimator",
+        "flag",
+        "key",
+        "keys",
+        "kind",
+        "method",
+        "sensitive",
+        "target",
+        "variable",
+        "variant",
+    }
+)
 """Text columns that hold names of columns or of methods, never data values."""
 
 

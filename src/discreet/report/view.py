@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import ParameterError
-from discreet.report.charts import Chart, chart_of
-from discreet.report.excerpts import Excerpt, class_excerpt, variable_excerpt
+from discreet.report.chapters import chapters_of
+from discreet.report.charts import Chart, charts_of
+from discreet.report.excerpts import Excerpt, class_excerpt, columns_of, variable_excerpt
 from discreet.report.settings import known_columns
 from discreet.report.words import HEADLINES, QUESTIONS, counted, flat, label_of
 from discreet.results import Assessment, Measure, Scenario
@@ -20,9 +20,16 @@ from discreet.wording import percent, shown, title_of, worded
 
 _FOLDED = (
     ("variables", "By column"),
+    ("targets", "By column"),
+    ("attributes", "By column"),
     ("sets", "Sets of keys"),
+    ("estimates", "The estimates"),
+    ("models", "The models tried"),
+    ("by_k", "By size of the groups"),
     ("classes", "The riskiest groups"),
+    ("cells", "The groups with the largest gain"),
 )
+_MOST_ROWS = 15
 
 
 _NUMBERS = ("class", "rank")
@@ -51,8 +58,31 @@ class Finding:
     guarantee: str | None
     caveats: tuple[str, ...]
     figures: tuple[tuple[str, str, str], ...]
-    chart: Chart | None
+    charts: tuple[Chart, ...]
     tables: tuple[tuple[str, Excerpt], ...]
+    leading: bool
+
+    @property
+    def folded(self) -> str:
+        """What is folded away under the finding, in words."""
+        parts = (
+            ["picture" if len(self.charts) == 1 else "pictures"] if self.charts and not self.leading else []
+        )
+        parts += ["when not to trust it"] if self.caveats and not self.leading else []
+        parts += ["all figures"] if self.figures else []
+        parts += ["tables"] if self.tables else []
+        words = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)
+        return words[:1].upper() + words[1:]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The findings of one scenario that answer one plain question."""
+
+    anchor: str
+    question: str
+    introduction: str
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -62,7 +92,7 @@ class Part:
     anchor: str
     name: str
     keys: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    sections: tuple[Section, ...]
     skipped: tuple[tuple[str, str], ...]
     riskiest: Excerpt | str | None
 
@@ -81,6 +111,9 @@ def comparison_of(assessment: Assessment) -> Excerpt:
         ("reidentification", "prosecutor_mean", "Average chance"),
         ("l_diversity", "l", "Sensitive values in a group (l)"),
         ("t_closeness", "t", "Distance (t)"),
+        ("attribution", "cap_original", "Right guesses"),
+        ("individual", "expected_reidentifications", "People expected to be found"),
+        ("population", "B", "Chance of a right match in the population"),
         ("k_map", "k", "Smallest group in the population"),
     )
     scenarios = assessment.scenarios.values()
@@ -105,7 +138,7 @@ def parts_of(assessment: Assessment) -> Iterator[Part]:
             anchor=anchor,
             name=scenario.name,
             keys=scenario.keys,
-            findings=tuple(_findings(assessment, scenario, anchor)),
+            sections=tuple(_sections(assessment, scenario, anchor, main=place == 1)),
             skipped=tuple((title_of(name), reason) for name, reason in scenario.skipped.items()),
             riskiest=_riskiest(scenario.riskiest, scenario.keys, assessment.show_values),
         )
@@ -146,6 +179,13 @@ def _cards(measures: Mapping[str, Measure]) -> Iterator[Card | None]:
     matches = risks.get("expected_matches")
     if isinstance(matches, float | int) and not isinstance(mean, float | int):
         yield Card(shown(matches), "correct matches expected", "If an intruder tried to match every record.")
+    expected = figures.get("individual", {}).get("expected_reidentifications")
+    if isinstance(expected, float | int):
+        yield Card(
+            shown(expected),
+            "people expected to be found",
+            "If someone tried to match every record with the whole population, by the survey weights.",
+        )
     diversity = measures.get("l_diversity")
     if diversity is not None and diversity.value is not None:
         sentence = (
@@ -171,33 +211,71 @@ def _cards(measures: Mapping[str, Measure]) -> Iterator[Card | None]:
             yield Card(worded("value", measure.value, measure=measure.name), measure.title, measure.meaning)
 
 
-def _findings(assessment: Assessment, scenario: Scenario, anchor: str) -> Iterator[Finding]:
-    private = known_columns(assessment)
-    drawn: set[str] = set()
-    seen: set[Excerpt] = set()
-    for name, measure in scenario.measures.items():
-        chart = _chart(measure)
-        if chart is not None and chart.text in drawn:
-            chart = None
-        if chart is not None:
-            drawn.add(chart.text)
-        tables = tuple(_tables(measure, scenario, private, assessment.show_values, seen))
-        yield Finding(
-            anchor=f"{anchor}-{re.sub(r'[^A-Za-z0-9_-]', '-', name)}",
-            name=name,
-            title=measure.title,
-            question=QUESTIONS.get(name, ""),
-            value=worded("value", measure.value, measure=name),
-            unit=HEADLINES.get(name, "") if measure.value is not None else "",
-            meaning=measure.meaning,
-            guarantee=measure.guarantee,
-            caveats=tuple(measure.caveats),
-            figures=tuple(
-                (label_of(n), n, worded(n, figure, measure=name)) for n, figure in measure.figures.items()
+@dataclass(frozen=True)
+class _ShownBefore:
+    """Pictures (in words) and tables that the scenario has shown already."""
+
+    pictures: set[str]
+    tables: set[Excerpt]
+
+
+def _sections(assessment: Assessment, scenario: Scenario, anchor: str, *, main: bool) -> Iterator[Section]:
+    shown_before = _ShownBefore(set(), set())
+    for chapter, names in chapters_of(scenario.measures):
+        # Only the main scenario opens with pictures; the others are read by whoever wants to compare.
+        leading = [name for name in names if name in chapter.leading] or list(names[:1])
+        yield Section(
+            anchor=f"{anchor}-{chapter.slug}",
+            question=chapter.question,
+            introduction=chapter.introduction,
+            findings=tuple(
+                _finding(
+                    assessment,
+                    scenario,
+                    name,
+                    anchor,
+                    shown_before=shown_before,
+                    leading=main and name in leading,
+                )
+                for name in names
             ),
-            chart=chart,
-            tables=tables,
         )
+
+
+def _finding(
+    assessment: Assessment,
+    scenario: Scenario,
+    name: str,
+    anchor: str,
+    *,
+    shown_before: _ShownBefore,
+    leading: bool,
+) -> Finding:
+    measure = scenario.measures[name]
+    # Measures that rest on the same classes would show the same picture again and again.
+    charts = tuple(chart for chart in charts_of(measure) if chart.text not in shown_before.pictures)
+    shown_before.pictures.update(chart.text for chart in charts)
+    return Finding(
+        anchor=f"{anchor}-{re.sub(r'[^A-Za-z0-9_-]', '-', name)}",
+        name=name,
+        title=measure.title,
+        question=QUESTIONS.get(name, ""),
+        value=worded("value", measure.value, measure=name),
+        unit=HEADLINES.get(name, "") if measure.value is not None else "",
+        meaning=measure.meaning,
+        guarantee=measure.guarantee,
+        caveats=tuple(measure.caveats),
+        figures=tuple(
+            (label_of(n), n, worded(n, figure, measure=name))
+            for n, figure in measure.figures.items()
+            if figure is not None
+        ),
+        charts=charts,
+        tables=tuple(
+            _tables(measure, scenario, known_columns(assessment), assessment.show_values, shown_before.tables)
+        ),
+        leading=leading,
+    )
 
 
 def _tables(
@@ -207,22 +285,17 @@ def _tables(
         if name not in measure.detail:
             continue
         table = measure.detail[name]
-        if name == "classes":
+        if name == "cells" and "gain" not in columns_of(table):
+            continue
+        if name in ("classes", "cells"):
             keys = tuple(measure.parameters.get("keys") or scenario.keys)
             excerpt = class_excerpt(table, private=private, keys=keys, show_values=show_values)
         else:
-            excerpt = variable_excerpt(table)
+            excerpt = variable_excerpt(table, limit=_MOST_ROWS)
         # Measures that rest on the same classes would show the same table again and again.
         if excerpt.rows and excerpt not in seen:
             seen.add(excerpt)
             yield caption, excerpt
-
-
-def _chart(measure: Measure) -> Chart | None:
-    try:
-        return chart_of(measure)
-    except ParameterError:
-        return None
 
 
 def _riskiest(

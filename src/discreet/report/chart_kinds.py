@@ -1,0 +1,195 @@
+"""The kinds of picture: bars, dots, lines, points and a grid.
+
+A chart is data, not ink: labels, lengths and the words that replace the picture for whoever cannot see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet.results import percent, shown
+
+_MOST_WORDS = 40
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The bars of one picture.
+
+    ``at_risk`` marks the bars that stand for people at risk; they are drawn darker *and* named in the text. With
+    ``by_tens`` a step along the axis is ten times the last, so that the few at risk can be seen beside the many.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    axis: str
+    at_risk: tuple[bool, ...]
+    horizontal: bool = False
+    as_share: bool = True
+    by_tens: bool = False
+
+    @property
+    def value_labels(self) -> tuple[str, ...]:
+        """The length of each bar in words."""
+        return tuple(written(value, self.as_share) for value in self.values)
+
+    @property
+    def text(self) -> str:
+        """The picture in words, for whoever cannot see it."""
+        bars = "; ".join(
+            f"{label}: {value}" for label, value in zip(self.labels, self.value_labels, strict=True)
+        )
+        return f"{self.title}. {self.axis}. {bars}."
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of dots: a value for each series, and where one series has an interval, its ends."""
+
+    label: str
+    values: tuple[float | None, ...]
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Several figures for each of several things, side by side on one scale.
+
+    The first series is the one to look at; ``mark`` is a line to hold them against.
+    """
+
+    title: str
+    series: tuple[str, ...]
+    rows: tuple[Row, ...]
+    axis: str
+    as_share: bool = True
+    mark: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The picture in words, for whoever cannot see it."""
+        return f"{self.title}. {self.axis}. {'; '.join(self._said(row) for row in self.rows)}."
+
+    def _said(self, row: Row) -> str:
+        said = [
+            f"{name} {written(value, self.as_share)}"
+            for name, value in zip(self.series, row.values, strict=True)
+            if value is not None
+        ]
+        if row.interval is not None:
+            low, high = (written(end, self.as_share) for end in row.interval)
+            said.append(f"between {low} and {high}")
+        return f"{row.label}: {', '.join(said) or 'undefined'}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a picture: its name and its height at each place."""
+
+    name: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How figures change along an axis."""
+
+    title: str
+    places: tuple[float, ...]
+    lines: tuple[Line, ...]
+    axis: str
+    as_share: bool = True
+    places_as_share: bool = False
+
+    @property
+    def text(self) -> str:
+        """The picture in words, for whoever cannot see it; long lines by a few of their places."""
+        every = max(1, -(-len(self.places) // 8))
+        chosen = sorted({*range(0, len(self.places), every), len(self.places) - 1})
+        said = [
+            f"{line.name}: "
+            + ", ".join(
+                f"{written(height, self.as_share)} at {written(self.places[place], self.places_as_share)}"
+                for place in chosen
+                if (height := line.values[place]) is not None
+            )
+            for line in self.lines
+        ]
+        return f"{self.title}. {self.axis}. {'; '.join(said)}."
+
+
+@dataclass(frozen=True)
+class Point:
+    """Cells that lie close together: where, how many, and whether they are the risky ones."""
+
+    across: float
+    up: float
+    count: int
+    risky: bool
+
+
+@dataclass(frozen=True)
+class Points:
+    """Two figures of many things against each other, both by tens; things that lie close together are one dot."""
+
+    title: str
+    points: tuple[Point, ...]
+    across: str
+    up: str
+    axis: str
+    mark: float | None = None
+    mark_name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The picture in words, for whoever cannot see it."""
+        total, risky = (sum(p.count for p in self.points if p.risky or every) for every in (True, False))
+        ends = [
+            f"{name} from {min(places):.3g} to {max(places):.3g}"
+            for name, places in (
+                (self.across, [p.across for p in self.points]),
+                (self.up, [p.up for p in self.points]),
+            )
+        ]
+        return f"{self.title}. {self.axis}. {total:,} groups, {risky:,} of them flagged; {'; '.join(ends)}."
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A figure for each pair of two scales (or, with one row, along one); the darker, the larger."""
+
+    title: str
+    row_labels: tuple[str, ...]
+    column_labels: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    axis: str
+    as_share: bool = True
+    across: str = ""
+    up: str = ""
+
+    @property
+    def text(self) -> str:
+        """The picture in words, for whoever cannot see it; a large one by its ends."""
+        cells = [
+            (value, f"{row} {column}".strip())
+            for row, values in zip(self.row_labels, self.values, strict=True)
+            for column, value in zip(self.column_labels, values, strict=True)
+            if value is not None
+        ]
+        if not cells:
+            return f"{self.title}. {self.axis}."
+        if len(cells) <= _MOST_WORDS:
+            said = "; ".join(f"{place}: {written(value, self.as_share)}" for value, place in cells)
+        else:
+            low, high = (written(end([value for value, _ in cells]), self.as_share) for end in (min, max))
+            said = f"{len(cells)} cells from {low} to {high}"
+        return f"{self.title}. {self.axis}. {said}."
+
+
+Chart = Bars | Dots | Lines | Points | Grid
+
+
+def written(value: float, as_share: bool) -> str:
+    """Write a figure of a picture as a person reads it."""
+    return percent(value) if as_share and 0 <= value <= 1 else shown(value)
