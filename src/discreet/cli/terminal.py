@@ -26,8 +26,7 @@ def show_assessment(found: Assessment, console: Console | None = None) -> None:
     )
     for scenario in found.scenarios.values():
         console.print(_findings(scenario))
-        for name, reason in scenario.skipped.items():
-            console.print(f"[dim]{title_of(name)} left out: {reason}.[/dim]")
+    console.print(Text(_left_out(found), style="dim"))
     if found.show_values and found.main.riskiest:
         console.print(_riskiest(found.main))
     if found.advice:
@@ -57,6 +56,18 @@ def _findings(scenario: Scenario) -> Table:
         value = worded("value", measure.value, measure=measure.name)
         table.add_row(measure.title, value, Text(measure.meaning))
     return table
+
+
+def _left_out(found: Assessment) -> str:
+    """Say what was left out, the measures with one reason together."""
+    together: dict[str, list[str]] = {}
+    for scenario in found.scenarios.values():
+        for name, reason in scenario.skipped.items():
+            names = together.setdefault(reason, [])
+            if title_of(name) not in names:
+                names.append(title_of(name))
+    parts = [f"{', '.join(names)} ({reason})" for reason, names in together.items()]
+    return f"Left out: {'; '.join(parts)}." if parts else "Nothing was left out."
 
 
 def _riskiest(scenario: Scenario) -> Table:
