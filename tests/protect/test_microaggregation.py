@@ -276,3 +276,11 @@ def test_bad_columns_are_refused_by_name():
         treated(table, columns=["pay"], k=4)
     with pytest.raises(ParameterError, match="cannot be treated as well"):
         treated(table, columns=["pay"], weight="pay")
+
+
+def test_columns_may_have_any_name():
+    names = ["group", "value", "number", "weight", "time", "block", "0"]
+    table = pl.DataFrame({name: [float(i + j) for i in range(6)] for j, name in enumerate(names)})
+    table = table.with_columns(order=pl.Series(["a", "b"] * 3))
+    shown = treated(table, columns=names, strata="order").data.frame
+    assert shown.select(names).unique().height == 2

@@ -1,9 +1,10 @@
-"""What stands for a group? The mean, median or most frequent value of its records, column by column."""
+"""What stands for a group, and what does it cost? The mean, median or mode of its records, column by column."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 Measure = Literal["mean", "median"]
@@ -87,3 +88,27 @@ def without_thin_cells(values: pl.Series, groups: pl.DataFrame, k: int) -> tuple
     table = groups.with_columns(values.alias("value"))
     kept = table.select(pl.when(pl.col("value").count().over(groups.columns) >= k).then("value")).to_series()
     return kept.alias(values.name), kept.null_count() - values.null_count()
+
+
+def squares_lost(exact: pl.Series, shown: pl.Series) -> tuple[float, float]:
+    """Give the sum of squares that was lost and the total; a cell that became missing has lost all it said."""
+    known = exact.is_not_null()
+    old = exact.filter(known).to_numpy()
+    if not len(old):
+        return 0.0, 0.0
+    new = shown.filter(known).fill_null(float(old.mean())).to_numpy()
+    return float(((old - new) ** 2).sum()), float(((old - old.mean()) ** 2).sum())
+
+
+def lost_shares(losses: dict[str, tuple[float, float]], *, scaled: bool) -> dict[str, Any]:
+    """Say which share of the sum of squares was lost, by column and over all columns."""
+    if not losses:
+        return {}
+    by_column = {name: lost / total if total > 0 else 0.0 for name, (lost, total) in losses.items()}
+    varying = [name for name, (_, total) in losses.items() if total > 0]
+    overall = 0.0
+    if varying and scaled:
+        overall = float(np.mean([by_column[name] for name in varying]))
+    elif varying:
+        overall = sum(losses[name][0] for name in varying) / sum(losses[name][1] for name in varying)
+    return {"sse_share": overall, "sse_share_by_column": by_column}

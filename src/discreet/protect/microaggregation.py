@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
-from discreet.distance import MixedSpace
+from discreet.distance import MixedSpace, Points
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column, numeric
@@ -19,7 +19,9 @@ from discreet.protect.group_values import (
     Categories,
     Measure,
     category_of_group,
+    lost_shares,
     number_of_group,
+    squares_lost,
     without_thin_cells,
 )
 from discreet.protect.partitions import (
@@ -33,6 +35,9 @@ from discreet.protect.partitions import (
 )
 from discreet.protect.record_blocks import by_pattern, filled, members, numbered
 from discreet.protect.treatment import Change, Stream, Treatment
+
+if TYPE_CHECKING:
+    from discreet.distance.kernels import Metric
 
 Ints = npt.NDArray[np.int64]
 Missing = Literal["apart", "observed"]
@@ -159,13 +164,15 @@ class Microaggregate(Treatment):
             raise ParameterError("labels= names the column of given groups and goes with method='labels'.")
         if self.time is not None and self.series is None:
             raise ParameterError("time= goes with series=, the column that names the meter or person.")
+        if self.series is not None and self.distance == "gower":
+            raise ParameterError("Series are compared by Euclidean distances; leave distance= out.")
         if self.series is not None and self.method in ONE_BY_ONE:
             raise ParameterError(f"method='{self.method}' looks at one column at a time; a series is many.")
 
     def change(self, data: Microdata, stream: Stream) -> Change:
         """Form the groups and show their values."""
-        names = self._treated(data)
         strata = () if self.strata is None else existing(data, self.strata, treatment=self.name)
+        names = self._treated(data, strata)
         about = [*strata, *self._single(data, self.labels), *self._weights(data)]
         time = self._time(data)
         index = [] if self.series is None else [*self._single(data, self.series), time]
@@ -175,20 +182,24 @@ class Microaggregate(Treatment):
         if self.method in ONE_BY_ONE:
             cells = {name: self._column_by_column(table, name, strata) for name in names}
         elif self.series is None:
-            one = pl.DataFrame({"group": self._groups(table, table.select(names), strata, stream)})
-            cells = dict.fromkeys(names, one)
+            parts = table.select(names)
+            lacking = parts.select(pl.all().is_null()) if self.missing == "apart" else None
+            groups = self._groups(table, strata, lambda: self._placed(parts), lacking, stream)
+            cells = dict.fromkeys(names, pl.DataFrame({"group": groups}))
         else:
             cells = dict.fromkeys(names, self._series(table, names, strata, time, stream))
         return self._shown(table, names, cells)
 
-    def _treated(self, data: Microdata) -> tuple[str, ...]:
-        if self.columns is None or self.method in ONE_BY_ONE:
-            return numeric(data, self.columns, treatment=self.name)
-        names = existing(data, self.columns, treatment=self.name)
+    def _treated(self, data: Microdata, strata: Sequence[str]) -> tuple[str, ...]:
+        if self.columns is None or self.method in ONE_BY_ONE or self.series is not None:
+            names = numeric(data, self.columns, treatment=self.name)
+        else:
+            names = existing(data, self.columns, treatment=self.name)
         for name in names:
-            if name in (self.series, self.time, self.labels, self.weight):
+            if name in (self.series, self.time, self.labels, self.weight, *strata):
                 raise ParameterError(
-                    f"'{name}' says who, when, or how much it counts; it cannot be treated as well."
+                    f"'{name}' says which records belong together, when, or how much they count; "
+                    "it cannot be treated as well."
                 )
         return names
 
@@ -222,9 +233,14 @@ class Microaggregate(Treatment):
         return pl.DataFrame({"group": groups})
 
     def _groups(
-        self, table: pl.DataFrame, parts: pl.DataFrame, strata: Sequence[str], stream: Stream
+        self,
+        table: pl.DataFrame,
+        strata: Sequence[str],
+        placed: Callable[[], tuple[Points, Metric]],
+        lacking: pl.DataFrame | None,
+        stream: Stream,
     ) -> Ints:
-        """Group records on all columns together; ``parts`` are the columns distances are made of."""
+        """Group records (or series) on all columns together, stratum by stratum and, if asked, by what they lack."""
         if self.labels is not None:
             if table[self.labels].null_count():
                 raise ColumnError(
@@ -232,12 +248,11 @@ class Microaggregate(Treatment):
                 )
             return self._large_enough(numbered(table, [self.labels, *strata]), "groups")
         blocks = self._large_enough(numbered(table, strata), "strata")
-        if self.missing == "apart" and self.series is None:
-            blocks = by_pattern(blocks, parts, self.k)
-        space = self._space(parts)
-        points = filled(space.place(parts))
+        if lacking is not None:
+            blocks = by_pattern(blocks, lacking, self.k)
+        points, metric = placed()
         way = Partition(self.method, self.k, self.gamma, self.axis, self.clusters)
-        rng, metric = stream("groups"), space.metric
+        rng = stream("groups")
         groups, formed = np.empty(table.height, dtype=np.int64), 0
         for rows in members(blocks):
             found = way.groups(points.take(rows), metric, rng)
@@ -254,13 +269,12 @@ class Microaggregate(Treatment):
             )
         return blocks
 
-    def _space(self, parts: pl.DataFrame) -> MixedSpace:
+    def _placed(self, parts: pl.DataFrame) -> tuple[Points, Metric]:
         mixed = any(not (kind.is_numeric() or kind.is_temporal()) for kind in parts.dtypes)
         distance = self.distance or ("gower" if mixed else "euclidean")
-        standardize = self.series is None if self.standardize is None else self.standardize
-        return MixedSpace.fit(
-            parts, distance=distance, scale="none" if distance == "euclidean" and not standardize else None
-        )
+        raw = distance == "euclidean" and self.standardize is False
+        space = MixedSpace.fit(parts, distance=distance, scale="none" if raw else None)
+        return filled(space.place(parts)), space.metric
 
     def _series(
         self, table: pl.DataFrame, names: Sequence[str], strata: Sequence[str], time: str, stream: Stream
@@ -282,16 +296,35 @@ class Microaggregate(Treatment):
         for name in about:
             if (once[f"{name} ?"] > 1).any():
                 raise ColumnError(f"'{name}' must be the same in all rows of a series, and is not.")
-        slot = table.select(slot=pl.col(time).rank("dense").cast(pl.String))
-        wide = table.with_columns(slot).pivot("slot", index=who, values=list(names), sort_columns=False)
-        curves = once.select(who).join(wide, on=who, how="left", maintain_order="left").drop(who)
-        groups = self._groups(once, curves, strata, stream)
-        by_series = once.select(who, group=pl.Series(groups))
-        joined = table.select(who, time).join(by_series, on=who, how="left", maintain_order="left")
-        return joined.select("group", pl.col(time).alias("time"))
+        series = numbered(table, [who])
+        groups = self._groups(once, strata, lambda: self._curves(table, names, series, time), None, stream)
+        return table.select(group=pl.Series(groups[series]), time=pl.col(time))
+
+    def _curves(
+        self, table: pl.DataFrame, names: Sequence[str], series: Ints, time: str
+    ) -> tuple[Points, Metric]:
+        """Place each series by its readings, one slot after the other and one column after the other."""
+        from discreet.distance.kernels import Metric
+
+        slots = numbered(table, [time])
+        shape = (int(series.max()) + 1, int(slots.max()) + 1)
+        parts = []
+        for name in names:
+            part = np.full(shape, np.nan)
+            part[series, slots] = table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+            parts.append(part)
+        points = filled(Points(np.hstack(parts), np.empty((shape[0], 0), dtype=np.int32)))
+        if self.standardize:
+            spread = points.numbers.std(axis=0)
+            points = Points(points.numbers / np.where(spread > 0, spread, 1.0), points.codes)
+        return points, Metric(np.ones(points.numbers.shape[1]), np.empty(0), True, False)
 
     def _shown(self, table: pl.DataFrame, names: Sequence[str], cells: dict[str, pl.DataFrame]) -> Change:
         weights = None if self.weight is None else table[self.weight].cast(pl.Float64)
+        if weights is not None and (weights.null_count() or (weights < 0).any()):
+            raise ColumnError(
+                f"The weights in '{self.weight}' must be numbers of zero or above, none missing."
+            )
         columns, losses, thin = {}, {}, 0
         for name in names:
             old = table[name]
@@ -302,7 +335,7 @@ class Microaggregate(Treatment):
                 shown, hidden = without_thin_cells(
                     number_of_group(exact, cells[name], self.measure, weights), cells[name], self.k
                 )
-                losses[name] = _squares(exact, shown)
+                losses[name] = squares_lost(exact, shown)
                 columns[name] = self._as_released(shown, old.dtype)
             else:
                 self._check_order(old)
@@ -314,7 +347,7 @@ class Microaggregate(Treatment):
         return Change(
             columns=columns,
             notes=self._notes(sizes, thin),
-            parameters=_lost(losses, scaled=self.series is None and self.standardize is not False),
+            parameters=lost_shares(losses, scaled=self.series is None and self.standardize is not False),
             guarantee=self._guarantee(columns),
         )
 
@@ -361,27 +394,3 @@ class Microaggregate(Treatment):
         if not isinstance(smallest, int) or smallest < self.k:
             return None
         return f"Every combination of {', '.join(columns)} is shared by at least {self.k} records."
-
-
-def _squares(exact: pl.Series, shown: pl.Series) -> tuple[float, float]:
-    """Give the sum of squares that was lost and the total; a cell that became missing has lost all it said."""
-    known = exact.is_not_null()
-    old = exact.filter(known).to_numpy()
-    if not len(old):
-        return 0.0, 0.0
-    new = shown.filter(known).fill_null(float(old.mean())).to_numpy()
-    return float(((old - new) ** 2).sum()), float(((old - old.mean()) ** 2).sum())
-
-
-def _lost(losses: dict[str, tuple[float, float]], *, scaled: bool) -> dict[str, Any]:
-    """Say which share of the sum of squares was lost, by column and over all columns."""
-    if not losses:
-        return {}
-    by_column = {name: lost / total if total > 0 else 0.0 for name, (lost, total) in losses.items()}
-    varying = [name for name, (_, total) in losses.items() if total > 0]
-    overall = 0.0
-    if varying and scaled:
-        overall = float(np.mean([by_column[name] for name in varying]))
-    elif varying:
-        overall = sum(losses[name][0] for name in varying) / sum(losses[name][1] for name in varying)
-    return {"sse_share": overall, "sse_share_by_column": by_column}

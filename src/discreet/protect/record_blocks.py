@@ -17,8 +17,9 @@ def numbered(table: pl.DataFrame, by: Sequence[str]) -> Ints:
     """Number the combinations of some columns, missing being a value; without columns all are one."""
     if not by:
         return np.zeros(table.height, dtype=np.int64)
-    distinct = table.select(by).unique(maintain_order=True).with_row_index("number")
-    joined = table.select(by).join(distinct, on=list(by), nulls_equal=True, how="left", maintain_order="left")
+    parts = table.select(pl.col(name).alias(str(i)) for i, name in enumerate(by))
+    distinct = parts.unique(maintain_order=True).with_row_index("number")
+    joined = parts.join(distinct, on=parts.columns, nulls_equal=True, how="left", maintain_order="left")
     return joined["number"].to_numpy().astype(np.int64)
 
 
@@ -29,10 +30,12 @@ def members(blocks: Ints) -> list[Ints]:
     return [np.sort(rows) for rows in np.split(order, starts[1:])] if len(order) else []
 
 
-def by_pattern(blocks: Ints, parts: pl.DataFrame, k: int) -> Ints:
+def by_pattern(blocks: Ints, lacking: pl.DataFrame, k: int) -> Ints:
     """Divide blocks by which columns are missing; rare patterns are pooled, with the most frequent one if need be."""
-    lacking = parts.select(pl.all().is_null()).with_columns(block=pl.Series(blocks))
-    patterns = numbered(lacking, lacking.columns)
+    cells = pl.DataFrame(
+        [pl.Series("0", blocks), *(lacking[name].alias(f"lacks {name}") for name in lacking.columns)]
+    )
+    patterns = numbered(cells, cells.columns)
     sizes = np.bincount(patterns)
     if sizes.min() >= k:
         return patterns
