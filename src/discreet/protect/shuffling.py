@@ -1,0 +1,200 @@
+"""Data shuffling: give the values of a column to other records, as what is known of each record suggests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from discreet.copula.correlation import nearest_correlation, root_of
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.protect.columns import numeric
+from discreet.protect.number_blocks import (
+    Floats,
+    NumberBlock,
+    Positions,
+    alike,
+    groups,
+    own_strata,
+    stratum_codes,
+)
+from discreet.protect.predictors import Predictors
+from discreet.protect.treatment import Change, Stream, Treatment
+
+
+@dataclass(frozen=True)
+class Shuffle(Treatment):
+    """Hand the values of columns round among the records, keeping how they go together.
+
+    For each record a value is drawn from what the ``given`` columns say about it, not from its own value; then the
+    drawn values are replaced by the file's own values of the same rank. Every column keeps exactly the values it
+    had, so means, quantiles and all one-way tables are untouched; rank correlations among the columns, and with the
+    given ones, are kept as well as a sample of that size can. Given what is in ``given``, the new value of a record
+    says nothing about its old one.
+
+    Parameters
+    ----------
+    columns
+        Numeric columns to shuffle; the numeric sensitive ones unless named.
+    given
+        Columns that stay as they are and that the shuffled ones go together with. Numbers, dates and categories
+        with an order (Enum) count by their rank, other categories by one 0/1 column for each level. Without any,
+        only the correlations of the shuffled columns among themselves are kept.
+    strata
+        Columns within whose groups values are handed round. Strata too small for that are put together; the log
+        says how many.
+
+    Notes
+    -----
+    Normal scores of the shuffled columns are drawn from their conditional normal distribution given those of the
+    other columns. Its correlations are 2 sin(pi r / 6) of the rank correlations r, repaired to the nearest
+    correlation matrix where they contradict one another. A missing value stays missing and only known values are
+    handed round; a record with missing given values is drawn from those it has, and rank correlations are taken
+    from the records that know both columns.
+
+    All values of the file are published, the largest too: a value that says by itself whose it is wants top-coding
+    first.
+
+    References
+    ----------
+    K. Muralidhar, R. Sarathy, Data shuffling: a new masking approach for numerical data, Management Science 52,
+    2006.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"age": [20, 30, 40, 50, 60], "pay": [10, 35, 30, 55, 60]})
+    >>> shuffled = Shuffle(["pay"], given=["age"]).apply(Microdata(people), seed=2).data.frame
+    >>> shuffled["pay"].to_list() != people["pay"].to_list(), sorted(shuffled["pay"]) == sorted(people["pay"])
+    (True, True)
+    """
+
+    columns: Sequence[str] | None = None
+    given: Sequence[str] | None = None
+    strata: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "given", "strata"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+        both = set(self.given or ()) & set(self.strata or ())
+        if both:
+            raise ParameterError(f"'{min(both)}' is both given and among the strata. Decide for one.")
+
+    def change(self, data: Microdata, stream: Stream) -> Change:
+        """Draw new ranks and hand the values out by them."""
+        names = numeric(data, self.columns, treatment=self.name)
+        strata = own_strata(data, self.strata, names, treatment=self.name)
+        given = Predictors.read(data, self.given, names, ordered=True, treatment=self.name)
+        block = NumberBlock.read(data, names, beside=strata, treatment=self.name)
+        matrix = block.matrix()
+        least = max(10, len(names) + given.matrix.shape[1] + 2)
+        parts, pooled = groups(stratum_codes(block.table, strata), least)
+        source = np.tile(np.arange(len(matrix)), (len(names), 1))
+        repaired = 0.0
+        for number, rows in enumerate(parts):
+            scores, change = _drawn(matrix[rows], given, rows, stream("scores", str(number)))
+            repaired = max(repaired, change)
+            for at in range(len(names)):
+                _hand_out(source[at], rows, matrix[rows, at], scores[:, at])
+        columns = {
+            name: block.table[name].gather(source[at]).cast(block.kinds[name])
+            for at, name in enumerate(names)
+        }
+        return Change(columns=columns, notes=tuple(self._notes(given, pooled, repaired)))
+
+    def _notes(self, given: Predictors, pooled: int, repaired: float) -> list[str]:
+        beside = f" given {len(given.names)} columns" if given.names else ""
+        notes = [f"Values were handed round among the records{beside}; each column keeps exactly its values."]
+        if pooled:
+            notes.append(f"{pooled:,} strata too small to be shuffled on their own were put together.")
+        gaps = int((~given.known).any(axis=1).sum()) if given.names else 0
+        if gaps:
+            notes.append(f"{gaps:,} records with missing given values were drawn from those they have.")
+        if repaired > 1e-6:
+            notes.append(
+                f"Correlations that contradicted one another were repaired (largest change {repaired:.2g})."
+            )
+        return notes
+
+
+def _drawn(
+    values: Floats, given: Predictors, rows: Positions, rng: np.random.Generator
+) -> tuple[Floats, float]:
+    """Draw normal scores for the records, given what they know; also how much the correlations were repaired."""
+    p, beside = values.shape[1], given.matrix[rows]
+    raw = 2 * np.sin(np.pi / 6 * rank_correlation(np.hstack([values, beside])))
+    np.fill_diagonal(raw, 1.0)
+    whole = nearest_correlation(raw)
+    scores = np.column_stack([normal_scores(beside[:, at]) for at in range(beside.shape[1])] or [beside])
+    drawn = rng.standard_normal((len(values), p))
+    for known, records in alike(given.known[rows]):
+        use = np.flatnonzero(known[given.source])
+        across, within = whole[p + use][:, :p], whole[np.ix_(p + use, p + use)]
+        slope = np.linalg.pinv(within, rcond=1e-10, hermitian=True) @ across
+        rest = whole[:p, :p] - across.T @ slope
+        drawn[records] = scores[np.ix_(records, use)] @ slope + drawn[records] @ root_of(rest).T
+    return drawn, float(np.abs(whole - raw).max())
+
+
+def _hand_out(source: Positions, rows: Positions, values: Floats, scores: Floats) -> None:
+    """Note for each record with a known value which record's value it gets: the one of the same rank."""
+    known = np.flatnonzero(~np.isnan(values))
+    # Of equal values it does not matter which goes where, so a stable order is as good as any.
+    by_value = known[np.argsort(values[known], kind="stable")]
+    by_score = known[np.argsort(scores[known], kind="stable")]
+    source[rows[by_score]] = rows[by_value]
+
+
+def normal_scores(values: Floats) -> Floats:
+    """Give each known value the normal quantile of its rank, scaled to variance 1; NaN where it is missing.
+
+    Examples
+    --------
+    >>> normal_scores(np.array([5.0, 1.0, np.nan, 9.0])).round(3).tolist()
+    [0.0, -1.225, nan, 1.225]
+    """
+    known = ~np.isnan(values)
+    scores = np.full(len(values), np.nan)
+    if known.any():
+        made = ndtri((rankdata(values[known]) - 0.5) / known.sum())
+        spread = made.std()
+        scores[known] = (made - made.mean()) / spread if spread > 0 else 0.0
+    return scores
+
+
+def rank_correlation(matrix: Floats) -> Floats:
+    """Spearman's rank correlations; each pair of columns by the records that know both, 0 where one is constant.
+
+    Examples
+    --------
+    >>> rank_correlation(np.array([[1.0, 10.0], [2.0, 1000.0], [3.0, 100.0]])).round(3).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+    size = matrix.shape[1]
+    known = ~np.isnan(matrix)
+    found = np.eye(size)
+    whole = np.flatnonzero(known.all(axis=0))
+    if len(whole):
+        found[np.ix_(whole, whole)] = _correlation(rankdata(matrix[:, whole], axis=0))
+    for i in range(size):
+        for j in range(i):
+            if i in whole and j in whole:
+                continue
+            both = known[:, i] & known[:, j]
+            pair = rankdata(matrix[both][:, [i, j]], axis=0)
+            found[i, j] = found[j, i] = _correlation(pair)[0, 1] if both.any() else 0.0
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def _correlation(matrix: Floats) -> Floats:
+    centered = matrix - matrix.mean(axis=0)
+    length = np.sqrt((centered**2).sum(axis=0))
+    unit = centered / np.where(length > 0, length, 1.0)
+    return np.asarray(unit.T @ unit)
