@@ -122,6 +122,6 @@ QUESTIONS = (
     Question("alpha_k", sensitive=True),
     Question("beta_likeness", sensitive=True),
     Question("delta_disclosure", sensitive=True),
-    Question("attribution", sensitive=True),
+    Question("attribution", sensitive=True, slow=True),
     Question("series", partition=False, roles=("contributor", "time")),
 )
