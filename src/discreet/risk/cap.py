@@ -112,6 +112,24 @@ def attribution(
         ``cap_released_high``. ``detail``: ``variables``, ``copies``, and of the worst target ``classes``,
         ``records`` and, for continuous columns, ``surface``.
 
+    How to read it
+    --------------
+    ``cap_released`` is how often an intruder who knows the keys guesses the sensitive value right from the
+    release; ``cap_original`` how often they would with the original itself; ``baseline`` how often without
+    either. A release close to the baseline gives nothing away, one close to the original protects nobody.
+    ``worst_gain`` below 0 means that for some group the release makes guessing *easier* than the original
+    would. ``tcap`` counts only the people about whom the release speaks with certainty, which is where an
+    intruder would act.
+
+    When not to trust it
+    --------------------
+    For a value that most people have (no capital gains) any guess is right most of the time: compare with
+    ``baseline_majority``. People whose keys do not occur in the release are left out by default;
+    ``unmatched="zero"`` counts them as failures, and the two published definitions differ in just this. For
+    numbers the result depends on the intervals; ``detail["surface"]`` shows how much. It is about this file's
+    people: a release that teaches a true fact about the population (smokers fall ill) raises it without
+    naming anyone.
+
     Examples
     --------
     >>> original = Microdata(

@@ -69,6 +69,21 @@ def t_closeness(
         ``value`` is t. ``figures``: ``t``, ``classes_above``, ``records_above``, ``share_above``, ``threshold``.
         ``detail``: ``variables``, and ``classes`` and ``records`` of the worst column.
 
+    How to read it
+    --------------
+    0 means that knowing somebody's group tells nothing new; 1 means that it tells everything. It compares the
+    sensitive values of each group with those of the whole file and reports the group that is furthest off.
+    ``share_above`` says how many people are in groups beyond the threshold; a single small group can drive
+    the worst value, so look at both.
+
+    When not to trust it
+    --------------------
+    Small groups are far from the whole file by chance, so a strict t mostly asks for larger groups. With the
+    earth mover's distance on numbers a shift matters by its size; with the equal ground distance all
+    differences between categories count the same: choose the one that fits the column. Values of one file
+    compare; values with different ground distances or bins do not. A small t does not protect from being
+    found, only from what is learned.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "no", "yes", "no"]})

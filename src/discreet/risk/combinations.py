@@ -78,6 +78,21 @@ def unsafe_combinations(
         ``variables`` (by key), ``records`` (``unsafe_sets`` and ``smallest_unsafe_set`` of each record) and, with
         ``show_values``, ``combinations``.
 
+    How to read it
+    --------------
+    An intruder need not know all keys. This lists which few keys taken together already leave fewer than
+    ``threshold`` records, so it tells whether the file is safe from someone who knows two or three things.
+    The sets on top of ``detail["sets"]`` are the ones to coarsen; ``newly_unsafe_records`` says how many
+    people a set exposes whom no smaller set does. ``minimal_unsafe_combinations`` counts each rare
+    combination once, without those that merely contain it.
+
+    When not to trust it
+    --------------------
+    The number of combinations grows fast with ``max_size`` and with the number of keys, so counts compare
+    only between files with the same keys and limits. A combination that is rare in a sample may be common in
+    the population. Numbers with many values (income to the cent) make every combination rare: band them
+    first. Nothing is said about sets larger than ``max_size``.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "f", "f", "m", "m", "m"], "job": ["a", "a", "b", "b", "b", "b"]})

@@ -45,6 +45,21 @@ def key_contributions(
         ``unique_share``, ``best_unique_share_without``, ``distinction``, ``separation`` (of all keys together),
         ``k``. ``detail``: ``variables`` (one row a key), ``sets`` (one row a set of keys).
 
+    How to read it
+    --------------
+    Each key is taken away in turn: a large drop in ``unique_share`` means that this key makes people stand
+    out, and it is the one to coarsen first. ``distinction`` says how close a key (or a set of keys) comes to
+    naming everyone by itself, ``separation`` how many pairs of people it tells apart. Sets of two often
+    explain more than single keys: look at ``detail["sets"]`` for a pair such as age and country.
+
+    When not to trust it
+    --------------------
+    Keys work together, so that the key that helps most today may not be the one that helps most once another
+    has been coarsened: ask again after each step. Where everybody stays alone whichever key is dropped, the
+    drop is zero for all keys although all of them matter. Dropping a key is the crudest treatment; a coarser
+    coding can bring most of the gain and keep most of the information. The figures say nothing about which
+    keys an intruder is likely to know.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": [20, 30, 40, 50]})

@@ -52,6 +52,20 @@ def group_disclosure(
         ``original_cells``, ``common_cells``, ``tables``. ``detail``: ``variables`` and ``tables``, one row a
         target and subset of the keys.
 
+    How to read it
+    --------------
+    Tables are made from the release, and a cell counts when everyone with some key values has the same
+    sensitive value. ``risk`` is the share of these cells that are true of the original: near 0 the
+    certainties of the release are inventions, near 1 they can be believed. ``detail["tables"]`` has each
+    table, so you see whether small tables (few keys) are affected; those are the ones that get published.
+
+    When not to trust it
+    --------------------
+    A value that nearly everybody has makes certain cells in any file; values above the share ``naive`` are
+    left out for that reason, so look at what was left out. Cells with one or two people dominate the count in
+    tables of many keys. It counts cells and not people: one large cell can matter more than a hundred small
+    ones. With ``subsets=False`` only the table of all keys is made.
+
     Examples
     --------
     >>> original = Microdata(pl.DataFrame({"k": list("aab"), "t": list("xxy")}), keys="k", sensitive="t")

@@ -67,6 +67,21 @@ def l_diversity(
         ``records_below_threshold``, ``share_below_threshold``. ``detail``: ``variables``, and ``classes`` and
         ``records`` of the worst column.
 
+    How to read it
+    --------------
+    l = 1 means that in some group everyone has the same sensitive value: to know that a person belongs there
+    is to know the value. ``homogeneous_records`` says how many people are in such groups. ``best_guess`` is
+    the chance of the intruder's best guess in the worst group; it says more than l when one value is much
+    commoner than the others. ``kind="entropy"`` and ``"recursive"`` ask for values that are not only
+    different but also evenly spread.
+
+    When not to trust it
+    --------------------
+    Values that differ may still tell the same story: three kinds of cancer count as three values. With two
+    values l can never exceed 2, however safe the file is. It does not ask whether the value is rare or
+    harmless: a group in which everybody is healthy counts like one in which everybody is ill. For numbers,
+    values a penny apart count as different unless ``bins`` or ``tolerance`` says otherwise.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "no", "no", "no"]})
@@ -157,6 +172,20 @@ def alpha_k(
     Measure
         ``value`` is the highest share found. ``figures``: ``alpha``, ``k``, ``classes_above``,
         ``records_above``, ``share_above``. ``detail``: ``variables``, ``classes``, ``records``.
+
+    How to read it
+    --------------
+    ``alpha`` is the largest share that one sensitive value has in any group: 1 means that some group has one
+    value only, 0.5 that the best guess is right half of the time. Read it together with k, the size of the
+    smallest group: both must hold. Name the values that matter with ``values=`` (for example the diagnoses
+    that carry a stigma) to leave out those that nobody minds.
+
+    When not to trust it
+    --------------------
+    A value that most people in the whole file have makes alpha high without anything being given away;
+    compare it with the share in the whole file, or use `t_closeness`. Small groups give a high alpha by
+    chance alone. It looks at the worst group only: ``records_above`` says how many people are concerned.
+    Where several sensitive columns are named, each is looked at by itself, not their combination.
 
     Examples
     --------

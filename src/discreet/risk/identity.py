@@ -51,6 +51,22 @@ def k_anonymity(
         ``_5``, ``records_below_threshold``, ``share_below_threshold``, ``records_left_out``.
         ``detail``: ``sizes``, ``classes``, ``records``.
 
+    How to read it
+    --------------
+    k = 1 means that somebody is alone with their key values: whoever knows them has found the record. k = 5
+    means that everyone looks like at least four others. What k is enough is for your policy to say: the wider
+    the circle of readers, the larger. One rare combination is enough to make k small, so look at
+    ``records_below_threshold`` too: it says whether few or many people are concerned, and
+    ``detail["classes"]`` says which.
+
+    When not to trust it
+    --------------------
+    k is only as good as the list of keys: a column that an intruder knows and you left out makes it too high.
+    It says nothing about what can be learned from a group, so that even with a large k everyone in a group
+    may share one diagnosis. In a sample it is too gloomy, because a record alone in the file may have many
+    doubles in the population. Missing key values count as a value of their own unless you say otherwise,
+    which can make k look smaller than it is.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "f", "m"]})
@@ -129,6 +145,21 @@ def reidentification(
         ``value`` is ``prosecutor_max``. ``figures``: ``prosecutor_max``, ``prosecutor_mean``, ``journalist_max``,
         ``journalist_mean``, ``marketer``, ``share_above_threshold``, ``records_above_threshold``,
         ``expected_matches``, ``threshold``. ``detail``: ``sizes``, ``classes``, ``records``.
+
+    How to read it
+    --------------
+    The prosecutor knows that the person is in the file: the chance is one over the size of their group. The
+    journalist does not and has to look in the population, so the chance is lower. The marketer matches
+    everybody and counts how many come out right. Look at the highest chance for the worst case, at the mean
+    for the file as a whole, and at ``share_above_threshold`` for how many people are above the line that your
+    policy draws.
+
+    When not to trust it
+    --------------------
+    All three assume an intruder whose knowledge of the keys is free of errors and up to date; real matches
+    fail more often. Without a population file the journalist's figures are missing, and the marketer is taken
+    to know who is in the file. The mean hides people: a file with a mean of one percent can hold a hundred
+    people who are certain to be found. Keys that you did not name are not counted.
 
     Examples
     --------

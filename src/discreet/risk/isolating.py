@@ -172,6 +172,23 @@ def isolation(
         ``gain``, ``pr_population_unique`` given that it isolates, ``pr_population_unique_at_least``, ``flag``,
         ``verdict``) and ``records``.
 
+    How to read it
+    --------------
+    A gain of 1 means that the release helps nobody: a blind guess would single out a person just as well. A
+    gain of 100 means that it helps a hundredfold. Look at ``flagged_cells`` first: cells in which the gain is
+    large *and* hardly anybody else in the population can fit the description. ``isolation only`` means that a
+    record is singled out, but others in the population may fit, so that the intruder cannot be sure.
+    ``expected_isolations`` against ``expected_isolations_blind`` is the fair comparison for the file as a
+    whole.
+
+    When not to trust it
+    --------------------
+    Everything rests on the chances of the key values in the population; without a population file or column
+    of probabilities they come from the file itself and are rough just where it matters, in the rare cells.
+    The largest gain can be astronomically high for a cell that is much rarer in the file than expected; it is
+    no measure of harm by itself. ``flagged_cells_at_half`` and ``_at_double`` show how sensitive the flags
+    are. If an intruder knows who is in the file, set ``membership_known``.
+
     Examples
     --------
     >>> town = Microdata(pl.DataFrame({"age": [30] * 9_990 + [99] * 10}))

@@ -51,6 +51,20 @@ def beta_likeness(
         (basic), ``enhanced_holds``, ``classes_over_cap``, ``classes_above``, ``records_above``, ``share_above``.
         ``detail``: ``variables``, ``classes``, ``records``.
 
+    How to read it
+    --------------
+    A beta of 3 means that in some group a sensitive value is four times as frequent as in the whole file, so
+    that an intruder's confidence in it rises that much. Unlike `t_closeness` it looks at gains only and in
+    relative terms, so that it protects rare values, which are usually the ones that hurt. ``enhanced=True``
+    also limits how sure an intruder can become about common values.
+
+    When not to trust it
+    --------------------
+    For a very rare value one person in a small group is enough for a huge beta; look at how many records are
+    concerned before acting. It ignores losses: that a value is certain *not* to occur in a group can be told
+    too, and is not counted. The whole file is taken as what everybody knows already; where the file is itself
+    special (only patients of one clinic), that is too kind.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "yes", "yes", "no"]})
@@ -141,6 +155,20 @@ def delta_disclosure(
     Measure
         ``value`` is delta. ``figures``: ``delta``, ``classes_without_some_value``, ``classes_above``,
         ``records_above``, ``share_above``. ``detail``: ``variables``, ``classes``, ``records``.
+
+    How to read it
+    --------------
+    The figure is the logarithm of a factor: 0 means that all groups mirror the file, 0.7 that some value is
+    twice (or half) as frequent in a group as in the file, 2.3 ten times. It is the strictest of the measures
+    of this kind, because it counts losses as well as gains. ``share_above`` says how many people are in
+    groups beyond the threshold.
+
+    When not to trust it
+    --------------------
+    Groups that lack a value altogether have an unbounded figure; by default they are left out of it and
+    counted, because hardly any real file would pass otherwise. With ``absent="infinite"`` nearly every file
+    with small groups fails. Rare values in small groups dominate the result, by chance alone. Use it to
+    compare two treatments of one file rather than as a limit of its own.
 
     Examples
     --------

@@ -111,6 +111,22 @@ def series(
         ``detail``: ``cells``, ``groups``, ``times``, ``attackers``, ``by_k``, ``protected`` (the file with each
         reading replaced by its group's mean).
 
+    How to read it
+    --------------
+    ``share_p`` is the share of published averages from which the second largest household can estimate the
+    largest too closely. ``insider_success`` is how often a household finds its own group by comparing curves:
+    near 1 is normal for groups of similar curves and means that averaging does not hide membership. Give
+    several ``k`` and read ``detail["by_k"]``: choose the smallest size at which the flags nearly vanish.
+    ``detail["times"]`` shows the hours that are worst, often at night when few use anything.
+
+    When not to trust it
+    --------------------
+    Dominance and p% are rules for non-negative readings; feeding in (solar panels) breaks them, and the
+    measure refuses or does what ``negative`` says. An insider who knows several households, or other facts
+    such as holidays, learns more. The groups made here are for the attack on similar curves; if yours are
+    fixed by street, give them as ``group``. Missing readings make some cells smaller than the group: see
+    ``small_cells``.
+
     Examples
     --------
     >>> readings = pl.DataFrame({

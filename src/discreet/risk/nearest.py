@@ -96,6 +96,22 @@ def neighbours(
 
         ``detail``: ``records`` (released), ``originals``, ``quantiles`` (of the distances), ``sensitivity`` (SNI).
 
+    How to read it
+    --------------
+    With a hold-out, ``dcr_share_closer_than_holdout`` is the figure to look at: 0.5 is chance, clearly more
+    means that the release keeps closer to the people it was made from than to others like them.
+    ``identical_share`` should not exceed that of the hold-out. Without a hold-out compare ``dcr_median`` with
+    ``dcr_original_median``: a release whose records are closer to originals than originals are to each other
+    has copied. ``epsilon_excess`` and ``sni`` above 0 point the same way.
+
+    When not to trust it
+    --------------------
+    Averages hide single copies: a release can look fine and still hold one record of somebody famous, so look
+    at the lowest values in ``detail["records"]``. Distances depend on the columns and their scaling, and in
+    many columns all records are about equally far apart. A hold-out that is not from the same population, or
+    that was used to tune the generator, makes everything look risky or safe. It is no guarantee: a file that
+    passes can still disclose attributes.
+
     Examples
     --------
     >>> people = pl.DataFrame({"age": [20, 30, 40, 50, 60, 70], "sex": ["f", "m", "f", "m", "f", "m"]})

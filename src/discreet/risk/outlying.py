@@ -91,6 +91,20 @@ def outliers(
         ``single_share_holdout``, ``matched_share_excess``. ``detail``: ``records`` (candidates by outlier),
         ``pairs`` (with the scores), ``variants``.
 
+    How to read it
+    --------------
+    People who stand out (a very high income, an unusual age) are the easiest to recognize. ``single_match``
+    counts those who have exactly one possible match in the release: an intruder would be sure of it. With a
+    hold-out, compare ``matched_share`` with ``matched_share_holdout``: strangers find matches too, by chance,
+    and only the excess speaks of the people in the file.
+
+    When not to trust it
+    --------------------
+    Who stands out depends on the rule: try ``tukey`` or ``mad`` where the column is skewed, because a few
+    extreme values hide others from the z-score. What counts as a match depends on ``offset`` and ``scale``:
+    too wide and everyone matches, too narrow and nobody does. A match is a possibility and no proof. With a
+    handful of outliers the shares jump; look at the counts.
+
     Examples
     --------
     >>> real = pl.DataFrame({"age": [54, 70, 33], "income": [170_000, 40_000, 900_000]})

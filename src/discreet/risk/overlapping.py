@@ -67,6 +67,21 @@ def overlapping_tables(
         fewest attributes that isolate, and ``isolated_by``, the first such set), ``tables`` (isolating cells for
         each set of attributes), ``attributes`` (how often each takes part in the smallest isolating sets).
 
+    How to read it
+    --------------
+    Small tables look harmless one by one. ``share_recovered`` is the share of records that can be put
+    together completely from tables that overlap; ``records_isolated`` counts those that some cell singles
+    out. ``detail["attributes"]`` says which columns take part most often: leave one of them out of the
+    tables, or coarsen it. Lower ``max_order`` to see from which size of table on it begins.
+
+    When not to trust it
+    --------------------
+    It assumes that the counts are published exactly; rounding, noise or suppression of small cells changes
+    everything and is not modelled. With ``max_order`` equal to the number of columns the last table is the
+    file itself, and the result is just its uniques. It is an attack that works for certain; statistical
+    reconstruction from many tables can find more. In a sample, a record that is rebuilt still has to be found
+    in the population.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m", "m"], "age": [1, 1, 1, 1, 2], "job": list("aabbb")})

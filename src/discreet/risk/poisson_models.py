@@ -94,6 +94,22 @@ def log_linear(
         ``interactions``, ``records``, ``population_size``, ``sampling_fraction``. ``detail``: ``models``, the
         way of the search; ``records``, each record's ``class_size`` and ``risk``.
 
+    How to read it
+    --------------
+    ``tau1`` is the number of records that are alone both in the file and in the population; those people can
+    be found for certain. ``tau2`` is the number of right matches if an intruder links every record that is
+    alone to somebody who fits. Divide by ``sample_uniques`` (``tau1_share``, ``tau2_share``) to see how far
+    being alone in the file overstates the risk. ``error_tau2`` near 0 says that the model neither over- nor
+    underfits; beyond about 2 in either direction look for better keys or another method.
+
+    When not to trust it
+    --------------------
+    It assumes simple random (Poisson) sampling: with strongly uneven weights it is off. The intervals are
+    wide for small sampling fractions and can reach zero; the point estimate alone is then no evidence of
+    safety. With many keys of many values the table has more cells than can be fitted, and the measure says
+    so. Cells that cannot occur (married children) are given people by the model all the same, which lowers
+    the estimate for those that can.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 50, "age": [a % 9 for a in range(99)] + [70]})

@@ -46,6 +46,22 @@ def k_map(
         ``value`` is k. ``figures``: ``k_map``, ``classes``, ``records_below_threshold``,
         ``share_below_threshold``, ``population_records``. ``detail``: ``classes``.
 
+    How to read it
+    --------------
+    k is counted in the population instead of the file: with k = 10, at least ten people of the population
+    share the key values of every record, so that an intruder who finds a record cannot say who of them it is.
+    It is the fair measure for a sample, and never smaller than k in the file where the population file holds
+    everybody. Records whose combination has fewer than ``threshold`` people in the population are the ones to
+    treat.
+
+    When not to trust it
+    --------------------
+    The population file must hold the people of the file, be coded the same way (``recoding`` helps) and be as
+    old as the file; a register from another year makes people look unique who are not. Combinations that do
+    not occur in the population point at errors of coding; the file's own counts stand in for them, and a
+    caveat says so. An intruder who knows that somebody took part in the survey is not stopped by the
+    population: use `k_anonymity` for that one.
+
     Examples
     --------
     >>> town = Microdata(pl.DataFrame({"sex": ["f", "f", "f", "m", "m"]}))
@@ -107,6 +123,20 @@ def delta_presence(
     Measure
         ``value`` is ``delta_max``. ``figures``: ``delta_min``, ``delta_max``, ``sampling_fraction``,
         ``classes``, ``certain_classes`` (every member is in the file), ``certain_records``.
+
+    How to read it
+    --------------
+    ``delta_max`` is the highest chance with which an intruder who has a list of the population can tell that
+    a person on it is in your file; where being in the file is itself sensitive (a register of patients), this
+    is the first thing to look at. 1 means that for some key values everyone of the population is in the file.
+    ``delta_min`` above 0 means that even the least exposed group gives something away.
+
+    When not to trust it
+    --------------------
+    It needs a population file that covers the same people, coded the same way; people of the file who are
+    missing from it are counted and said. A chance that is simply the sampling fraction is no disclosure:
+    compare with ``sampling_fraction``. It speaks of groups by key values only, so other columns of the file
+    may give a person's presence away all the same.
 
     Examples
     --------

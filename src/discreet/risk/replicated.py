@@ -59,6 +59,21 @@ def replicated_uniques(
         ``uniques_original``, ``uniques_released``, ``unique_matches``, ``replicated``, in records.
         ``detail``: ``records`` of the original, ``released_records`` and, for several, ``copies``.
 
+    How to read it
+    --------------
+    ``repU`` is the percentage of people who are alone with their keys in the original and also in the
+    release, so that a released record seems to be them. ``UiO`` is the starting point: how many are alone in
+    the original at all. A repU of 0 is easy to reach with `remove_replicated_uniques`. Whether the *other*
+    columns of such a record are right is another question: see `disclosure`.
+
+    When not to trust it
+    --------------------
+    In synthetic data a record that is alone in both files was mostly not copied; it looks like a person by
+    chance, but the person will not see it that way. In a file of many keys nearly everyone is alone, and repU
+    then falls because the release seldom hits the exact combination, not because it protects. Coarser coding
+    in one of the two files makes the combinations differ and the figure zero without meaning. Missing keys
+    count as values unless you leave them out.
+
     Examples
     --------
     >>> original = Microdata(pl.DataFrame({"age": [30, 31, 31, 40]}), keys="age")
@@ -121,6 +136,20 @@ def remove_replicated_uniques(
     -------
     Release
         The released file without those records, and how many were dropped.
+
+    How to read it
+    --------------
+    The result is the release without the records that are alone with their keys in both files. The log says
+    how many were dropped. Measure `replicated_uniques` again afterwards: it is 0, because no record that is
+    left is alone in both. ``rule="matched"`` is stricter: it drops every record that is alone in the release
+    and whose keys occur in the original at all.
+
+    When not to trust it
+    --------------------
+    Dropping records changes the release, most of all for rare groups, which lose most of their members: check
+    utility afterwards. Doing it for one set of keys does nothing for another. That records are missing can
+    itself be a hint to somebody who knows the method. It is no guarantee of any kind against what can be
+    learned about groups.
 
     Examples
     --------

@@ -90,6 +90,23 @@ def individual(
         ``population_estimate``, ``risk`` and, where they apply, ``household_risk``, ``employer_risk``,
         ``within_risk``, ``two_level_risk``; ``distribution``, the number of records by risk.
 
+    How to read it
+    --------------
+    ``expected_reidentifications`` is the number of people whom somebody with a perfect list of the whole
+    population would find; ``global_risk`` is the same as a share. ``detail["records"]`` has each person's
+    risk: a risk of 0.1 means that about ten people in the population share the key values. Where households
+    can be recognized, read ``household_risk`` instead, because whoever finds one member finds all.
+    ``target_threshold`` tells from which risk on to treat records if the expected share is to stay under your
+    ``target_share``.
+
+    When not to trust it
+    --------------------
+    The weights must say how many people of the population a record stands for; weights that were calibrated
+    to few margins, trimmed or scaled to the sample size give wrong risks. For a combination that occurs once,
+    the estimate rests on one record's weight: single risks are rough, sums are better. In samples of a few
+    percent even the sum can be off by half in either direction. It assumes that the intruder does not know
+    who is in the sample; for somebody who does, use `reidentification`.
+
     Examples
     --------
     >>> people = pl.DataFrame({"job": ["nurse", "nurse", "mayor"], "w": [50, 60, 17]})

@@ -78,6 +78,20 @@ def differencing(
         many people share them), and ``records`` (linked) or ``changes`` (not linked: the counts of both releases in
         each class of the ``common`` coding, whose number ``groups`` has too).
 
+    How to read it
+    --------------
+    ``exposed`` counts the people who are hidden in each release by itself but not in both together, for
+    instance the one person who joined a group between two dates. 0 is the goal. ``singled_out`` counts those
+    who stand alone. Compare before you publish: if somebody is exposed, use the same coding in both releases,
+    hold the newcomers back until there are at least k of them, or coarsen the group.
+
+    When not to trust it
+    --------------------
+    Without a person column only counts are compared, and people who joined and others who left cancel out:
+    the figure is then a lower bound. It speaks of being found and not of what is learned: two groups may have
+    just one diagnosis in common. Each further release adds comparisons, so check the new one against all
+    earlier ones. Records that were below k already are not counted, since they needed no second release.
+
     Examples
     --------
     >>> january = pl.DataFrame({"id": range(7), "area": ["n"] * 3 + ["s"] * 4})

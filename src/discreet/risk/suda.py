@@ -84,6 +84,22 @@ def special_uniques(
         score that rests on each key; ``variables``, the share of the file's score in MSUs with that key;
         ``values``, the same by value; ``sets``, by set of keys; ``sizes``, by size.
 
+    How to read it
+    --------------
+    A record with a high SUDA score is alone on few keys and in many ways, like a widow of sixteen: such
+    people tend to be rare in the population too and should be treated first. Sort ``detail["records"]`` by
+    ``suda``. ``detail["variables"]`` says which keys cause it, ``detail["sets"]`` which combinations. ``dis``
+    puts the scores on a scale of chances: a DIS of 0.1 means that about one match in ten on such a record
+    would be right, in a simple random sample.
+
+    When not to trust it
+    --------------------
+    The scores rank records within one file with one set of keys; they do not compare between files or after
+    keys are added. DIS assumes a simple random sample and spreads one chance for the whole file over the
+    records, so that a single DIS is a ranking with a scale, not an estimate. In a file that covers the whole
+    population everybody who is alone is at risk, special or not. Cutting ``max_size`` short leaves out
+    records that are alone on many keys only.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "m", "m"], "job": ["a", "b", "a"], "town": ["x", "y", "x"]})

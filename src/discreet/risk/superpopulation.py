@@ -84,6 +84,22 @@ def population(
         does not give is None. ``detail``: ``estimates``, one row an estimator; ``sensitivity``, A and B if the
         population were smaller or larger; ``sizes``, classes by size in the sample and, for copulas, the population.
 
+    How to read it
+    --------------
+    B is the chance that someone who takes a record and looks for its person in the population picks the right
+    one; A is the chance that someone who takes a person and looks for the record does. Health data is often
+    held to at most 0.09. Read the interval, not only the estimate, and look at ``detail["sensitivity"]``: it
+    shows how B changes if the population is smaller or larger than you think. ``tau1`` is how many of the
+    records that are alone in the file are alone in the population.
+
+    When not to trust it
+    --------------------
+    It is an estimate from the sample alone; no such method can know what it has not seen. For a small
+    sampling fraction all estimators are rough, and they disagree: run two or three and read the spread as
+    part of the uncertainty. It assumes a simple random sample, so a survey with very uneven weights should
+    use `individual`. Where the model cannot be fitted, the value is None and a caveat says why; that is not a
+    risk of zero.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "age": [20 + i % 17 for i in range(200)]})
@@ -175,6 +191,21 @@ def known_population(
         ``value`` is ``B``. ``figures``: ``A``, ``B``, ``worst``, ``expected_B`` (classes over people: the mean of B
         over all samples of this size), ``population_classes``, ``population_uniques``, ``classes``, ``tau1``,
         ``tau2``, ``records``, ``population_size``.
+
+    How to read it
+    --------------
+    The same A and B as in `population`, but counted instead of estimated, because you hold the population
+    file. B is the chance that a record is matched to the right person, ``tau1`` the number of records that
+    are alone in the file and in the population. ``expected_B`` is what B would be on average over all samples
+    of this size: a large difference means that your sample is unusual.
+
+    When not to trust it
+    --------------------
+    The population file must really contain the people of the sample, coded the same way and of the same date.
+    Where it covers only part of the population (one region, one age group), the risk is overstated for those
+    inside and unknown for those outside. Key values that do not occur in the population are errors of coding;
+    mend them with ``recoding`` before you believe the result. Above all it holds for the keys you named and
+    for no others.
 
     Examples
     --------

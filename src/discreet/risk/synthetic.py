@@ -92,6 +92,23 @@ def attribute_disclosure(
         ``DCAP_control``, ``R`` and ``R_DCAP``. ``detail``: ``records``, ``one_way``, ``two_way``, ``exclusions``
         and, for several, ``copies``.
 
+    How to read it
+    --------------
+    ``DiSCO`` is the percentage of people for whom the release shows one single value for their keys, and the
+    right one; ``Dorig`` is the same for the original. A DiSCO well below Dorig means that synthesis protects;
+    ``DiSDiO`` counts those who were at risk in the original as well. Look at the checks: where one value or
+    one key explains most disclosures, they are what anybody would have guessed, and you can exclude them.
+    ``denom_max`` says how large the groups are that disclose something; large ones often tell a fact about
+    the population and not about a person.
+
+    When not to trust it
+    --------------------
+    It believes an intruder who trusts synthetic data blindly; one who knows that records are made up is less
+    sure. More keys or finer keys make more groups of one and a higher figure: keep the keys to what can be
+    known. A numeric target hardly ever agrees to the last digit, so group it (``groups_target``) or the
+    result is falsely low. Without a control file you cannot tell what comes from the person's own record and
+    what from the population; give one if you have it.
+
     Examples
     --------
     >>> original = Microdata(pl.DataFrame({"k": list("aab"), "t": list("xxy")}), keys="k")
@@ -238,6 +255,21 @@ def disclosure(
         ``DiSDiO`` (and disclosed by the original too), ``CAPd``, ``baseCAPd``, ``DCAP``, ``TCAP``, ``denom_max``,
         ``denom_mean``; ``companions``, further figures and the two checks; ``one_way``, ``two_way``,
         ``exclusions``; ``copies`` and ``control`` where they apply.
+
+    How to read it
+    --------------
+    One row a column of the file, in percent: ``Dorig`` is what the original would disclose about people with
+    those keys, ``DiSCO`` what the release discloses rightly. Start with the columns on top. ``repU`` is the
+    share of people who are alone with their keys in both files, so that a released record seems to be them. A
+    column whose disclosures are flagged as explained by one value or one key is usually no cause for alarm;
+    exclude that value and look again.
+
+    When not to trust it
+    --------------------
+    The same limits as `attribute_disclosure`: an intruder who believes the release, keys that must be chosen
+    with care, numeric columns that need grouping. With many targets the worst one looks bad partly by chance.
+    Columns that follow from the keys (relationship from marital status) are disclosed by any honest file.
+    Several synthetic copies averaged hide that an intruder may combine them.
 
     Examples
     --------

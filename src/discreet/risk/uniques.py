@@ -62,6 +62,22 @@ def uniqueness(
         ``value`` is ``unique_share``. ``figures``: ``pue``, ``unique_share``, ``unique_records``, ``classes``,
         ``records``, ``rfue`` (None when it is undefined). ``detail``: ``sizes``, ``classes``, ``records``.
 
+    How to read it
+    --------------
+    ``unique_share`` is the share of people who are alone with their key values. Near 0 is what you want;
+    above a few percent, coarsen the keys. ``pue`` is the share of *combinations* that occur once: it is
+    higher, because rare combinations are many, and it is the one that older literature quotes. ``rfue`` says
+    how many of the records that are alone are alone in the population as well, where a population file or
+    size was given.
+
+    When not to trust it
+    --------------------
+    Uniqueness in a sample overstates the risk, and in a file that covers everyone it does not: know which one
+    you have. An estimated ``rfue`` rests on the number of singles and pairs in the file and is rough for
+    small files or uneven sampling. More keys always make more uniques, so figures compare only between files
+    with the same keys. It looks only at singles: groups of two or three people can be nearly as easy to tell
+    apart.
+
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "f", "m"]})
