@@ -71,7 +71,8 @@ class NumberBlock:
         Whole numbers are rounded, and stay within what their type can hold; with ``round_integers=False`` they
         become decimal numbers.
         """
-        fresh = pl.Series(name, values, nan_to_null=bool(self.table[name].null_count()))
+        # The sum tells whether there is any gap without another array as long as the column.
+        fresh = pl.Series(name, values, nan_to_null=bool(np.isnan(values.sum())))
         kind = self.kinds[name]
         if kind.is_integer():
             if not round_integers:
