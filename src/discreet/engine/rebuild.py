@@ -119,7 +119,8 @@ def _pandas(
     frame = frame.drop(columns=list(drop))
     if keep is not None:
         frame = frame[keep.to_numpy()]
-    return frame if order is None else frame.iloc[order]
+    # Old index labels beside a new order would say where each record stood.
+    return frame if order is None else frame.iloc[order].reset_index(drop=True)
 
 
 def _pandas_column(series: pl.Series, old: Any) -> Any:
