@@ -31,6 +31,7 @@ CHAPTERS = (
             "outliers",
             "neighbours",
             "replicated_uniques",
+            "replicated_special_uniques",
             "differencing",
             "overlapping_tables",
         ),

@@ -22,6 +22,24 @@ _SWEENEY = (
     "Fuzziness and Knowledge-Based Systems 10(5), 557–570. doi:10.1142/S0218488502001648"
 )
 
+_JIANG = (
+    "Jiang, Y., Mosquera, L., Jiang, B., Kong, L. and El Emam, K. (2022). Measuring re-identification risk using a "
+    "synthetic estimator to enable data sharing. PLoS ONE 17(6), e0269097. doi:10.1371/journal.pone.0269097"
+)
+_DANKAR = (
+    "Dankar, F. K., El Emam, K., Neisa, A. and Roffey, T. (2012). Estimating the re-identification risk of clinical "
+    "data sets. BMC Medical Informatics and Decision Making 12, 66. doi:10.1186/1472-6947-12-66"
+)
+_RAAB = (
+    "Raab, G. M. (2024). Privacy risk from synthetic data: practical proposals. Privacy in Statistical Databases.",
+    "Raab, G. M., Nowok, B. and Dibben, C. (2024). Practical privacy metrics for synthetic data. arXiv:2406.16826",
+)
+_KOLB = "Kolb, Tang and Giessing (2024). Synthetic data: comparing utility and risk in microdata and tables."
+_COHEN_NISSIM = (
+    "Cohen, A. and Nissim, K. (2020). Towards formalizing the GDPR's notion of singling out. Proceedings of the "
+    "National Academy of Sciences 117(15), 8344–8352. doi:10.1073/pnas.1914598117"
+)
+
 REFERENCES: dict[str, tuple[str, ...]] = {
     "uniqueness": (_BETHLEHEM, _SKINNER_ELLIOT),
     "k_anonymity": (_SAMARATI_SWEENEY, _SWEENEY),
@@ -59,6 +77,64 @@ REFERENCES: dict[str, tuple[str, ...]] = {
     "key_contributions": (
         "Motwani, R. and Xu, Y. (2007). Efficient algorithms for masking and finding quasi-identifiers. "
         "Conference on Very Large Data Bases (VLDB).",
+    ),
+    "individual": (
+        "Benedetti, R. and Franconi, L. (1998). Statistical and technological solutions for controlled data "
+        "dissemination. New Techniques and Technologies for Statistics, Sorrento, vol. 1, 225–232.",
+        "Polettini, S. (2003). Some remarks on the individual risk methodology. Joint ECE/Eurostat work session on "
+        "statistical data confidentiality, Luxembourg.",
+    ),
+    "special_uniques": (
+        "Elliot, M. J., Manning, A. M. and Ford, R. W. (2002). A computational algorithm for handling the special "
+        "uniques problem. International Journal of Uncertainty, Fuzziness and Knowledge-Based Systems 10(5), 493–509.",
+        "Manning, A. M., Haglin, D. J. and Keane, J. A. (2008). A recursive search algorithm for statistical "
+        "disclosure assessment. Data Mining and Knowledge Discovery 16(2), 165–196.",
+        _SKINNER_ELLIOT,
+    ),
+    "unsafe_combinations": (
+        "Willenborg, L. and de Waal, T. (2001). Elements of statistical disclosure control. Springer, Lecture Notes in "
+        "Statistics 155.",
+    ),
+    "population": (_JIANG, _DANKAR),
+    "known_population": (_JIANG,),
+    "log_linear": (
+        "Skinner, C. and Shlomo, N. (2008). Assessing identification risk in survey microdata using log-linear models. "
+        "Journal of the American Statistical Association 103(483), 989–1001.",
+    ),
+    "isolation": (_COHEN_NISSIM,),
+    "overlapping_tables": (_COHEN_NISSIM,),
+    "attribution": (
+        "Elliot, M. (2014). Final report on the disclosure risk associated with the synthetic data produced by the "
+        "SYLLS team. University of Manchester.",
+        "Taub, J., Elliot, M., Pampaka, M. and Smith, D. (2018). Differential correct attribution probability for "
+        "synthetic data: an exploration. Privacy in Statistical Databases, Lecture Notes in Computer Science 11126.",
+    ),
+    "disclosure": _RAAB,
+    "attribute_disclosure": _RAAB,
+    "replicated_uniques": _RAAB,
+    "replicated_special_uniques": (_KOLB,),
+    "group_disclosure": (_KOLB,),
+    "neighbours": (
+        "Yoon, J., Drumright, L. N. and van der Schaar, M. (2020). Anonymization through data synthesis using "
+        "generative adversarial networks (ADS-GAN). IEEE Journal of Biomedical and Health Informatics 24(8), "
+        "2378–2388.",
+    ),
+    "linkage": (
+        "Fellegi, I. P. and Sunter, A. B. (1969). A theory for record linkage. Journal of the American Statistical "
+        "Association 64(328), 1183–1210.",
+        "Templ, M. and Meindl, B. (2008). Robust statistics meets SDC: new disclosure risk measures for continuous "
+        "microdata masking. Privacy in Statistical Databases, Lecture Notes in Computer Science 5262.",
+    ),
+    "outliers": (
+        "Trindade, C., Antunes, L., Carvalho, T. and Moniz, N. (2024). Synthetic data outliers: navigating identity "
+        "disclosure. Privacy in Statistical Databases.",
+    ),
+    "series": ("Navarro-Arribas, G. and Torra, V. Attribute disclosure risk in smart meter data.",),
+    "differencing": (
+        "Ganta, S. R., Kasiviswanathan, S. P. and Smith, A. (2008). Composition attacks and auxiliary information in "
+        "data privacy. ACM SIGKDD, 265–273.",
+        "Duke-Williams, O. and Rees, P. (1998). Can census offices publish statistics for more than one small area "
+        "geography? International Journal of Geographical Information Science 12(6), 579–605.",
     ),
 }
 """Citations by measure name."""
