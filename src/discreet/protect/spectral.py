@@ -348,7 +348,8 @@ def _axes(centered: Floats) -> tuple[Floats, int]:
     triangle = np.zeros((0, p))
     for start in range(0, n, _ROWS):
         # Folding block after block into one triangle keeps all digits, which sums of cross-products would not.
-        triangle = np.linalg.qr(np.vstack([triangle, centered[start : start + _ROWS]]), mode="r")
+        block = np.vstack([triangle, centered[start : start + _ROWS]])
+        triangle = np.asarray(np.linalg.qr(block, mode="r"))
     _, values, right = np.linalg.svd(triangle, full_matrices=False)
     axes = right.T
     # The sign of a singular vector is arbitrary; fixing it keeps the same seed giving the same bytes everywhere.
