@@ -14,6 +14,7 @@ Survey Review 23(176), 88-93.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,10 +83,17 @@ class CoordinateSystem:
         ground: Floats = 2 * EARTH_RADIUS * np.arcsin(np.minimum(straight / (2 * EARTH_RADIUS), 1.0))
         return ground
 
+    def straight_line(self, meters: float) -> float:
+        """Turn a distance over ground into one of `solid` coordinates."""
+        if not (self.geographic or self.crs):
+            return meters
+        return 2 * EARTH_RADIUS * math.sin(min(meters / (2 * EARTH_RADIUS), math.pi / 2))
+
     def moved(self, xy: Floats, angle: Floats, distance: Floats) -> Floats:
         """Shift each point by its distance in meters, in the direction of its angle."""
         if not (self.geographic or self.crs):
-            return xy + distance[:, None] * np.column_stack((np.cos(angle), np.sin(angle)))
+            shifted: Floats = xy + distance[:, None] * np.column_stack((np.cos(angle), np.sin(angle)))
+            return shifted
         return self._from_degrees(geodesic_forward(self._to_degrees(xy), angle, distance))
 
     def plane(self, xy: Floats) -> Floats:

@@ -1,0 +1,74 @@
+"""Count the points in many discs at once, also within groups, without ever listing them.
+
+Groups are laid side by side along one more axis, further apart than the largest disc is wide. Within a group that
+axis adds nothing to a distance, across groups it adds too much, so one tree and one query serve all groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.geography import Floats
+
+Ints = npt.NDArray[np.int64]
+
+_ROUNDING = 1e-12
+
+
+def counted_within(
+    points: Floats, centers: Floats, radius: Floats, group: Ints | None = None, *, own: bool = True
+) -> Ints:
+    """Count the points within each center's radius, those on the rim included.
+
+    Parameters
+    ----------
+    points, centers
+        Coordinates, one row each.
+    radius
+        One for each center.
+    group
+        Group of each center and, in the same order, of each point; only points of the same group count.
+    own
+        Whether point i is known to lie in the disc of center i, so that every count is 1 or more.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0, 1.0], [0.0, 5.0]])
+    >>> counted_within(points, np.zeros((2, 2)), np.array([1.0, 5.0])).tolist()
+    [1, 2]
+    """
+    reach = radius * (1 + _ROUNDING)
+    tree = _tree(_apart(points, group, reach))
+    places = _apart(centers, group, reach)
+    # Asked from neighbor to neighbor, the tree answers several times faster: what it needs is still in the cache.
+    walk = _tree(places).indices
+    counts = np.empty(len(places), dtype=np.int64)
+    counts[walk] = tree.query_ball_point(places[walk], r=reach[walk], return_length=True, workers=-1)
+    return np.maximum(counts, 1) if own else counts
+
+
+def has_within(
+    points: Floats, centers: Floats, radius: Floats, *, groups: tuple[Ints, Ints] | None = None
+) -> npt.NDArray[np.bool_]:
+    """Say of each disc whether any point (of its group) lies in it. ``groups``: of the points, of the centers."""
+    reach = radius * (1 + _ROUNDING)
+    of_points, of_centers = groups or (None, None)
+    nearest, _ = _tree(_apart(points, of_points, reach)).query(_apart(centers, of_centers, reach), workers=-1)
+    held: npt.NDArray[np.bool_] = nearest <= reach
+    return held
+
+
+def _apart(points: Floats, group: Ints | None, reach: Floats) -> Floats:
+    if group is None:
+        return points
+    return np.column_stack((points, group * (2 * float(reach.max(initial=0.0)) + 1.0)))
+
+
+def _tree(points: Floats) -> Any:
+    from scipy.spatial import cKDTree
+
+    # Midpoint splits build several times faster than medians, and stay good where many points coincide.
+    return cKDTree(points, balanced_tree=False, compact_nodes=True, leafsize=32)
