@@ -139,7 +139,7 @@ def test_a_record_alone_in_its_category_is_warned_of():
     frame = firms().with_columns(
         sector=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("mint")).otherwise("sector")
     )
-    with pytest.warns(DiscreetWarning, match="1 records are the only ones"):
+    with pytest.warns(DiscreetWarning, match="given columns, 1 in number"):
         release = made_from(frame, columns=PAIR, given=["sector"])
     assert release.data.frame["sales"][0] == pytest.approx(frame["sales"][0])
     assert any("only ones of their kind" in note for note in release.log[0].notes)

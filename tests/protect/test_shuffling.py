@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
 from discreet.protect.plan import Plan
-from discreet.protect.shuffling import Shuffle, rank_correlation
+from discreet.protect.ranks import rank_correlation
+from discreet.protect.shuffling import Shuffle
 
 MIXED = st.lists(
     st.tuples(

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from discreet.copula.correlation import nearest_correlation
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
@@ -25,6 +26,7 @@ from discreet.protect.number_blocks import (
     stratum_codes,
 )
 from discreet.protect.orthogonal import moved_basis, orthonormal
+from discreet.protect.ranks import rank_correlation
 from discreet.protect.treatment import Change, Stream, Treatment
 
 NoiseMethod = Literal["independent", "correlated", "restricted", "romm", "outliers", "laplace"]
@@ -36,6 +38,9 @@ _STREAM_ROWS = 2**20
 """Rows that share a random stream: fixed, so that the bytes do not depend on the number of processors."""
 _CACHE_ROWS = 2**15
 """Rows worked on at a time: noise is drawn and added while it is still in the processor's cache."""
+
+_SHRINKAGE = 0.01
+"""What is added to the diagonal of rank correlations before they are inverted."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,9 @@ class AddNoise(Treatment):
         exactly what they were, and with them every regression among the columns.
     ``outliers``
         Independent noise for outlying values only: those among the ``outlier_share`` farthest from the median of
-        their column, and all values of records among the ``outlier_share`` with the largest robust Mahalanobis
-        distance (minimum covariance determinant). All other values stay as they are.
+        their column, and all values of records among the ``outlier_share`` with the largest Mahalanobis distance,
+        taken from medians, median deviations and rank correlations, which outliers cannot bend. All other values
+        stay as they are.
     ``laplace``
         Laplace noise, column by column, with heavier tails than the normal. It is *not* differentially private:
         its scale is read off the data, and what one person can contribute is not bounded.
@@ -143,7 +149,7 @@ class AddNoise(Treatment):
     def _one_by_one(self, block: NumberBlock, strata: Sequence[str], stream: Stream) -> Change:
         notes = [self._about()]
         codes = stratum_codes(block.table, strata) if strata else None
-        jointly = self._far_out_together(block, stream) if self.method == "outliers" else None
+        jointly = self._far_out_together(block) if self.method == "outliers" else None
         columns, pooled = {}, 0
         for name in block.names:
             old = block.table[name].cast(pl.Float64)
@@ -202,25 +208,13 @@ class AddNoise(Treatment):
             list(pool.map(work, zip(starts, seeds, strict=True)))
         return fresh
 
-    def _far_out_together(self, block: NumberBlock, stream: Stream) -> Mask:
+    def _far_out_together(self, block: NumberBlock) -> Mask:
         """Mark the records that are outlying in several columns together, as far as they can be judged."""
         far = np.zeros(block.table.height, dtype=bool)
-        if len(block.names) < 2:
-            return far
-        from sklearn.covariance import MinCovDet
-
         matrix = block.matrix()
         complete = np.flatnonzero(~np.isnan(matrix).any(axis=1))
-        varied = matrix[complete].std(axis=0) > 0 if len(complete) else np.zeros(len(block.names), dtype=bool)
-        if len(complete) <= 2 * varied.sum() or varied.sum() < 2:
-            return far
-        matrix = matrix[complete][:, varied]
-        matrix = (matrix - np.median(matrix, axis=0)) / matrix.std(axis=0)
-        # The robust center and spread of a sample serve a long file as well as those of all its records.
-        rng = stream("outliers")
-        sample = matrix if len(matrix) <= 20_000 else matrix[rng.choice(len(matrix), 20_000, replace=False)]
-        fit = MinCovDet(random_state=int(rng.integers(2**31))).fit(sample)
-        far[complete] = _far_out(fit.mahalanobis(matrix), self.outlier_share)
+        if len(block.names) > 1 and len(complete) > 2 * len(block.names):
+            far[complete] = _far_out(_robust_distance(matrix[complete]), self.outlier_share)
         return far
 
     def _together(self, block: NumberBlock, strata: Sequence[str], stream: Stream) -> Change:
@@ -302,6 +296,21 @@ def _far_out(distance: Floats, share: float) -> Mask:
         return np.zeros(len(distance), dtype=bool)
     limit = np.partition(known, len(known) - count - 1)[len(known) - count - 1]
     return np.asarray(distance > limit)
+
+
+def _robust_distance(matrix: Floats) -> Floats:
+    """Give squared Mahalanobis distances by medians, median deviations and rank correlations.
+
+    Semi-continuous business data (half of the values zero, totals beside their parts) has no covariance matrix of
+    its middle half that could be inverted; ranks and a little shrinkage always do.
+    """
+    away = matrix - np.median(matrix, axis=0)
+    scale = 1.4826 * np.median(np.abs(away), axis=0)
+    scale = np.where(scale > 0, scale, away.std(axis=0))
+    away /= np.where(scale > 0, scale, 1.0)
+    related = nearest_correlation(2 * np.sin(np.pi / 6 * rank_correlation(matrix)))
+    related = (related + _SHRINKAGE * np.eye(len(related))) / (1 + _SHRINKAGE)
+    return np.asarray((away * np.linalg.solve(related, away.T).T).sum(axis=1))
 
 
 def _spread_by_stratum(values: pl.Series, codes: Positions) -> tuple[Floats, int]:

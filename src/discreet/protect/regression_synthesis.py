@@ -194,8 +194,8 @@ def _unmoved(within: Floats, rest: Floats, names: Sequence[str]) -> list[str]:
     bound = int((leverage > 1 - 1e-9).sum())
     if bound:
         warned.append(
-            f"{bound:,} records are the only ones of their kind in the given columns: the regression hits them "
-            "exactly, and their values stay as they are. Group rare levels first."
+            f"Records that are the only ones of their kind in the given columns, {bound:,} in number, are hit exactly "
+            "by the regression: their values stay as they are. Group rare levels first."
         )
     exact = [name for at, name in enumerate(names) if np.abs(rest[:, at]).max() < 1e-11]
     if exact:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from discreet.copula.correlation import nearest_correlation, root_of
 from discreet.errors import ParameterError
@@ -23,6 +21,7 @@ from discreet.protect.number_blocks import (
     stratum_codes,
 )
 from discreet.protect.predictors import Predictors
+from discreet.protect.ranks import normal_scores, rank_correlation
 from discreet.protect.treatment import Change, Stream, Treatment
 
 
@@ -149,52 +148,3 @@ def _hand_out(source: Positions, rows: Positions, values: Floats, scores: Floats
     by_value = known[np.argsort(values[known], kind="stable")]
     by_score = known[np.argsort(scores[known], kind="stable")]
     source[rows[by_score]] = rows[by_value]
-
-
-def normal_scores(values: Floats) -> Floats:
-    """Give each known value the normal quantile of its rank, scaled to variance 1; NaN where it is missing.
-
-    Examples
-    --------
-    >>> normal_scores(np.array([5.0, 1.0, np.nan, 9.0])).round(3).tolist()
-    [0.0, -1.225, nan, 1.225]
-    """
-    known = ~np.isnan(values)
-    scores = np.full(len(values), np.nan)
-    if known.any():
-        made = ndtri((rankdata(values[known]) - 0.5) / known.sum())
-        spread = made.std()
-        scores[known] = (made - made.mean()) / spread if spread > 0 else 0.0
-    return scores
-
-
-def rank_correlation(matrix: Floats) -> Floats:
-    """Spearman's rank correlations; each pair of columns by the records that know both, 0 where one is constant.
-
-    Examples
-    --------
-    >>> rank_correlation(np.array([[1.0, 10.0], [2.0, 1000.0], [3.0, 100.0]])).round(3).tolist()
-    [[1.0, 0.5], [0.5, 1.0]]
-    """
-    size = matrix.shape[1]
-    known = ~np.isnan(matrix)
-    found = np.eye(size)
-    whole = np.flatnonzero(known.all(axis=0))
-    if len(whole):
-        found[np.ix_(whole, whole)] = _correlation(rankdata(matrix[:, whole], axis=0))
-    for i in range(size):
-        for j in range(i):
-            if i in whole and j in whole:
-                continue
-            both = known[:, i] & known[:, j]
-            pair = rankdata(matrix[both][:, [i, j]], axis=0)
-            found[i, j] = found[j, i] = _correlation(pair)[0, 1] if both.any() else 0.0
-    np.fill_diagonal(found, 1.0)
-    return found
-
-
-def _correlation(matrix: Floats) -> Floats:
-    centered = matrix - matrix.mean(axis=0)
-    length = np.sqrt((centered**2).sum(axis=0))
-    unit = centered / np.where(length > 0, length, 1.0)
-    return np.asarray(unit.T @ unit)
