@@ -1,0 +1,25 @@
+"""What did the protection cost?"""
+
+from discreet.utility.distributions import (
+    critical_ks,
+    ecdf_interval,
+    ks_one_sample,
+    ks_two_sample,
+    paired_t,
+    rank_sum,
+)
+from discreet.utility.estimators import estimator_quality
+from discreet.utility.information import information_loss
+from discreet.utility.table_distance import table_distances
+
+__all__ = [
+    "critical_ks",
+    "ecdf_interval",
+    "estimator_quality",
+    "information_loss",
+    "ks_one_sample",
+    "ks_two_sample",
+    "paired_t",
+    "rank_sum",
+    "table_distances",
+]

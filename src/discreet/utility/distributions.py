@@ -1,0 +1,230 @@
+"""Do two samples look alike? Kolmogorov-Smirnov distances, rank sums, intervals, and when a test is honest.
+
+An original and its protected version are dependent: the usual two-sample critical values do not hold for them. They
+are given only where the caller says that the samples are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import InputError, ParameterError
+
+Floats = npt.NDArray[np.float64]
+
+
+def ks_one_sample(
+    values: npt.ArrayLike, cdf: Callable[[Floats], npt.ArrayLike], *, level: float = 0.95
+) -> dict[str, float | bool]:
+    """How far is a sample from a given distribution?
+
+    Run it on the original and on the release with the same ``cdf``, and report where the two answers differ.
+
+    Parameters
+    ----------
+    values
+        The sample; missing values are left out.
+    cdf
+        The distribution function.
+    level
+        The test rejects when √n D exceeds this quantile of the Kolmogorov distribution (the limit, exact for large
+        samples only).
+
+    Returns
+    -------
+    dict
+        ``ks``, ``statistic`` (√n D), ``critical``, ``p_value``, ``rejected``.
+
+    Examples
+    --------
+    >>> from scipy.stats import uniform
+    >>> found = ks_one_sample([0.1, 0.4, 0.7], uniform.cdf)
+    >>> round(found["ks"], 4), round(found["critical"], 5), found["rejected"]
+    (0.3, 1.3581, False)
+    """
+    from scipy.special import kolmogi, kolmogorov
+
+    sample = np.sort(_known(values, "values"))
+    _share(level, "level")
+    n = len(sample)
+    expected = np.asarray(cdf(sample), dtype=np.float64)
+    above = float((np.arange(1, n + 1) / n - expected).max())
+    below = float((expected - np.arange(n) / n).max())
+    distance = max(above, below)
+    statistic = float(np.sqrt(n)) * distance
+    critical = float(kolmogi(1 - level))
+    return {
+        "ks": distance,
+        "statistic": statistic,
+        "critical": critical,
+        "p_value": float(kolmogorov(statistic)),
+        "rejected": statistic > critical,
+    }
+
+
+def ks_two_sample(
+    original: npt.ArrayLike,
+    released: npt.ArrayLike,
+    *,
+    weights: tuple[npt.ArrayLike | None, npt.ArrayLike | None] = (None, None),
+    alpha: float = 0.05,
+    assume_independent: bool = False,
+) -> dict[str, float | bool | None]:
+    """How far apart are two samples, at most, in cumulative shares?
+
+    Parameters
+    ----------
+    original, released
+        The samples; missing values are left out, and their sizes may differ.
+    weights
+        Survey weights of the two samples.
+    alpha
+        The level of the test.
+    assume_independent
+        Say that the samples are independent of each other. An original and its release never are.
+
+    Returns
+    -------
+    dict
+        ``ks``; with ``assume_independent`` also ``critical`` and ``rejected``, else None.
+
+    Examples
+    --------
+    >>> ks_two_sample([1, 2, 3], [1, 2, 3])["ks"]
+    0.0
+    >>> found = ks_two_sample(range(10), range(5, 15), assume_independent=True)
+    >>> found["ks"], round(found["critical"], 6), found["rejected"]
+    (0.5, 0.607361, False)
+    """
+    _share(alpha, "alpha")
+    (x, w), (y, v) = (
+        _with_weights(values, weight, what)
+        for values, weight, what in zip((original, released), weights, ("original", "released"), strict=True)
+    )
+    order_x, order_y = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
+    x, y = x[order_x], y[order_y]
+    below_x, below_y = (np.append(0.0, np.cumsum(part) / part.sum()) for part in (w[order_x], v[order_y]))
+    apart = max(
+        float(
+            np.abs(below_x[np.searchsorted(x, at, "right")] - below_y[np.searchsorted(y, at, "right")]).max()
+        )
+        for at in (x, y)
+    )
+    critical = None
+    if assume_independent:
+        if weights != (None, None):
+            raise ParameterError(
+                "There is no critical value for weighted samples. Leave assume_independent out."
+            )
+        critical = critical_ks(len(x), len(y), alpha)
+    return {"ks": apart, "critical": critical, "rejected": None if critical is None else apart >= critical}
+
+
+def critical_ks(n: int, m: int, alpha: float = 0.05) -> float:
+    """Give the distance at which the two-sample test of independent samples rejects at level alpha.
+
+    Examples
+    --------
+    >>> round(critical_ks(100, 50), 6)
+    0.23523
+    """
+    _share(alpha, "alpha")
+    if n < 1 or m < 1:
+        raise ParameterError("Both samples need at least one value.")
+    return float(np.sqrt(-np.log(alpha / 2) * (1 + m / n) / (2 * m)))
+
+
+def ecdf_interval(values: npt.ArrayLike, at: float, *, level: float = 0.95) -> tuple[float, float, float]:
+    """Which share of values is at most ``at``, and within which bounds? Estimate, lower and upper bound.
+
+    Examples
+    --------
+    >>> tuple(round(x, 4) for x in ecdf_interval([1, 2, 3, 4], 2))
+    (0.5, 0.01, 0.99)
+    """
+    _share(level, "level")
+    sample = _known(values, "values")
+    share = float((sample <= at).mean())
+    reach = NormalDist().inv_cdf((1 + level) / 2) * float(np.sqrt(share * (1 - share) / len(sample)))
+    return share, max(0.0, share - reach), min(1.0, share + reach)
+
+
+def rank_sum(original: npt.ArrayLike, released: npt.ArrayLike) -> float:
+    """Give Wilcoxon's two-sample statistic U of the original's values, with mid-ranks for ties.
+
+    It counts the pairs in which the original's value is the larger one, ties as a half. No p-value: original and
+    release are dependent.
+
+    Examples
+    --------
+    >>> rank_sum([0.2, 0.4, 0.5, 0.5, 0.7], [0.3, 0.5, 0.6, 0.8])
+    7.0
+    """
+    from scipy.stats import rankdata
+
+    x, y = _known(original, "original"), _known(released, "released")
+    ranks = rankdata(np.concatenate([x, y]))
+    return float(ranks[: len(x)].sum() - len(x) * (len(x) + 1) / 2)
+
+
+def paired_t(original: npt.ArrayLike, released: npt.ArrayLike) -> dict[str, float | None]:
+    """Is the mean difference of linked records other than chance? The paired t-test.
+
+    It allows for the dependence of the two files, and asks for differences that are independent from record to
+    record, as those of added noise are. It says nothing about rounding, bands or microaggregation.
+
+    Returns
+    -------
+    dict
+        ``t``, ``p_value``, ``difference`` (released minus original), ``records``; t and the p-value are None where
+        all differences are alike.
+
+    Examples
+    --------
+    >>> found = paired_t([1.0, 2.0, 3.0], [1.1, 1.9, 3.3])
+    >>> round(found["difference"], 4), round(found["p_value"], 4)
+    (0.1, 0.4778)
+    """
+    from scipy.stats import t as student
+
+    x, y = np.asarray(original, dtype=np.float64), np.asarray(released, dtype=np.float64)
+    if x.shape != y.shape:
+        raise ParameterError(
+            f"The files have {len(x):,} and {len(y):,} records; a paired test needs linked ones."
+        )
+    away = (y - x)[~np.isnan(x - y)]
+    n = len(away)
+    if n < 2 or np.ptp(away) == 0:
+        return {"t": None, "p_value": None, "difference": float(away.mean()) if n else None, "records": n}
+    statistic = float(away.mean() / (away.std(ddof=1) / np.sqrt(n)))
+    p_value = float(2 * student.sf(abs(statistic), n - 1))
+    return {"t": statistic, "p_value": p_value, "difference": float(away.mean()), "records": n}
+
+
+def _known(values: Any, what: str) -> Floats:
+    sample = np.asarray(values, dtype=np.float64).ravel()
+    sample = sample[~np.isnan(sample)]
+    if not len(sample):
+        raise InputError(f"{what} holds no known values.")
+    return sample
+
+
+def _with_weights(values: Any, weight: Any, what: str) -> tuple[Floats, Floats]:
+    sample = np.asarray(values, dtype=np.float64).ravel()
+    mass = np.ones(len(sample)) if weight is None else np.asarray(weight, dtype=np.float64).ravel()
+    if len(mass) != len(sample):
+        raise ParameterError(f"{what} has {len(sample):,} values and {len(mass):,} weights.")
+    known = ~np.isnan(sample) & (mass > 0)
+    if not known.any():
+        raise InputError(f"{what} holds no known values.")
+    return sample[known], mass[known]
+
+
+def _share(value: float, name: str) -> None:
+    if not 0 < value < 1:
+        raise ParameterError(f"{name} must lie between 0 and 1.")

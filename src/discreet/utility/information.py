@@ -1,0 +1,248 @@
+"""What did the protection cost? One number to rank plans by, and the checks behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.hierarchy import Hierarchy
+from discreet.microdata import Microdata
+from discreet.results import Detail, Measure, percent
+from discreet.utility.coarseness import cell_losses, class_losses
+from discreet.utility.column_loss import Kind, comparable_kind, linked_loss, unlinked_loss
+from discreet.utility.comparisons import Comparisons, Groups
+from discreet.utility.linked_files import LinkedFiles, link, same_cells
+from discreet.utility.moments import changes
+from discreet.utility.table_distance import Closed
+
+
+def information_loss(
+    original: Microdata,
+    released: Microdata,
+    *,
+    columns: str | Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    target: str | None = None,
+    categorical: str | Sequence[str] = (),
+    ids: str | None = None,
+    aligned: bool | None = None,
+    groups: Groups = 5,
+    closed: Closed = "right",
+    level: float = 0.95,
+    divisor: str = "n-1",
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    weight: str | None = None,
+) -> Measure:
+    """What did the protection cost?
+
+    The headline is the mean, over columns, of the share of a column that is lost. A cell that is suppressed, whose
+    record was removed, or that was invented for a gap has lost 1. A *label* (a band, a group of categories) has lost
+    the share of the people with other values whom it also covers: a label for everything has lost 1. A *number* that
+    was moved has lost four times the share of the file that it passed, at most 1: as much as a band in which numbers
+    lie that far from the middle, so that rounding to fives and bands of five cost about the same. A *category* that
+    was exchanged has lost 1, and those left alone lose as much as they can be mistaken for exchanged ones. The loss is
+    0 for an unchanged file and 1 for one that says nothing; it does not fall when labels are merged into coarser ones
+    or when more cells are suppressed. It looks at one column at a time: relations between columns are in the figures.
+
+    Without linked records (other numbers of records, another order, a synthetic file) the same loss is computed for
+    the closest match of the two distributions. That is a lower bound, not to be ranked against linked ones: name a
+    column that links the records with ``ids`` where there is one.
+
+    Parameters
+    ----------
+    original, released
+        The file before and after.
+    columns
+        What to compare; every column but identifiers and the weight unless named. One that was not released has
+        lost everything.
+    keys
+        Keys for the losses of classes; those of the original unless named.
+    target
+        Column that the classes on the keys are to predict; the first sensitive one unless named.
+    categorical
+        Columns of numbers that are codes.
+    ids
+        A column that links the records of both files.
+    aligned
+        Whether record i of one file is record i of the other. Found out unless said: the same number of records that
+        do not look shuffled.
+    groups
+        Number of groups, equally filled in the original, of numeric columns in tables; or ``{column: [break, …]}``.
+    closed
+        Whether a number on a break belongs to the group below (``"right"``) or above it (``"left"``).
+    level
+        Of the confidence intervals.
+    divisor
+        ``"n-1"`` or ``"n"`` for variances and covariances.
+    hierarchies
+        ``{column: Hierarchy}`` by which keys were generalized, for granularity and generalization intensity.
+    weight
+        Survey weight for moments, tables and distribution functions; the one of the original unless named. The
+        headline counts records.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the loss in [0, 1]. ``figures``: ``records_changed``, ``cells_changed``, ``cells_suppressed``,
+        ``records_removed`` and their shares; ``il1s``, ``il1s_per_cell``; ``mean_change`` (in standard deviations),
+        ``variance_change`` (relative), ``covariance_change``, ``correlation_change``, ``share_means_in_interval``;
+        ``eigenvalue_change``, ``eigenvalue_loss``, ``lm_loss`` (coefficients of each column on the others);
+        ``discernibility``, ``average_class_size``, ``misclassification`` with what the original had;
+        ``normalized_entropy``, ``granularity`` (share of the domain that a label covers), ``generalization_intensity``
+        (share of the way up the hierarchy). None is undefined. ``detail``: ``variables``, ``correlations``,
+        ``distances``, ``tables``, ``histograms``, ``quantiles``, ``records``.
+
+    Examples
+    --------
+    >>> from discreet.protect import Band
+    >>> people = Microdata(pl.DataFrame({"age": [20, 21, 30, 31], "sex": ["f", "m", "f", "m"]}), keys="age")
+    >>> information_loss(people, people).value
+    0.0
+    >>> [
+    ...     round(information_loss(people, Band(widths={"age": width}).apply(people).data).value, 3)
+    ...     for width in (10, 100)
+    ... ]
+    [0.167, 0.5]
+    """
+    _checked(level, divisor, closed, groups)
+    roles = original.roles
+    weight = engine.resolve_weight(original, weight)
+    wanted = tuple(roles.keys if keys is None else ((keys,) if isinstance(keys, str) else keys))
+    files = link(original, released, columns, extra=[weight] if weight else [], ids=ids, aligned=aligned)
+    coded = (categorical,) if isinstance(categorical, str) else tuple(categorical)
+    for name in (*coded, *wanted, *([target] if target else [])):
+        if name not in original.schema:
+            raise ColumnError(f"{unknown_name(name, original.columns)} It was named for information_loss.")
+    pairs = {
+        name: comparable_kind(files.original[name], files.released[name], category=name in coded)
+        for name in files.kept
+    }
+    _finite(pairs)
+    losses = {name: _column_loss(files, name, pairs.get(name)) for name in files.columns}
+    value = float(np.mean(list(losses.values())))
+    compared = Comparisons(files, pairs, losses, coded, weight, groups, closed, level, divisor)
+    moved, moved_caveats = changes(compared.before, compared.after, level)
+    predicted = target or (roles.sensitive[0] if roles.sensitive else None)
+    if predicted in wanted:
+        predicted = None
+    by_class, class_caveats = class_losses(original, released, wanted, predicted, files.removed)
+    by_cell, cell_caveats = cell_losses(files, wanted, hierarchies or {})
+    return Measure(
+        name="information_loss",
+        value=value,
+        figures={
+            "loss": value,
+            "largest_column_loss": max(losses.values()),
+            "columns": len(files.columns),
+            "columns_dropped": len(files.dropped),
+            "records": files.records,
+            "records_removed": files.removed,
+            **compared.counts,
+            **compared.errors,
+            **moved,
+            **by_class,
+            **by_cell,
+        },
+        meaning=_meaning(files, losses, value, compared),
+        caveats=[
+            *files.notes,
+            *_caveats(files, compared),
+            *moved_caveats,
+            *class_caveats,
+            *cell_caveats,
+        ],
+        parameters={
+            "columns": list(files.columns),
+            "keys": list(wanted),
+            "target": predicted,
+            "categorical": list(coded),
+            "ids": ids,
+            "aligned": files.aligned,
+            "groups": groups,
+            "closed": closed,
+            "level": level,
+            "divisor": divisor,
+            "weight": weight,
+        },
+        detail=Detail(
+            variables=lambda: engine.like(original, compared.variables()),
+            correlations=lambda: engine.like(original, compared.correlations()),
+            distances=lambda: engine.like(original, compared.distances()),
+            tables=lambda: engine.like(original, compared.tables()),
+            histograms=lambda: engine.like(original, compared.histograms()),
+            quantiles=lambda: engine.like(original, compared.quantiles()),
+            records=lambda: engine.like(original, compared.records()),
+        ),
+    )
+
+
+def _column_loss(files: LinkedFiles, name: str, pair: tuple[Kind, pl.Series, pl.Series] | None) -> float:
+    if pair is None:
+        return 1.0
+    kind, ours, theirs = pair
+    if files.gone is None:
+        return unlinked_loss(kind, ours, theirs, files.removed / files.records)
+    same = same_cells(files.original[name], files.released[name])
+    return linked_loss(kind, ours, theirs, files.gone, same)
+
+
+def _meaning(files: LinkedFiles, losses: Mapping[str, float], value: float, compared: Comparisons) -> str:
+    worst = max(losses, key=lambda name: losses[name])
+    told = f"The release has lost {percent(value)} of what {len(losses):,} columns said"
+    if losses[worst] > 0:
+        told += f", most of it in '{worst}' ({percent(losses[worst])})"
+    if not files.aligned:
+        return f"{told}, at the least: the records of the two files are not linked."
+    changed, share = compared.counts["records_changed"], compared.counts["share_records_changed"]
+    gone = f", and {files.removed:,} were removed" if files.removed else ""
+    return f"{told}; {changed:,} of {files.records:,} records ({percent(share)}) were changed{gone}."
+
+
+def _caveats(files: LinkedFiles, compared: Comparisons) -> list[str]:
+    caveats = [
+        "Original and release are dependent, so distances between them come without p-values; whether a released "
+        "mean lies in the original's confidence interval is a check, not a test.",
+        "Distances between tables depend on the groups: use them to compare protections, with the same groups.",
+    ]
+    if not files.aligned:
+        caveats.append(
+            "The loss is a lower bound, because the records are not linked: rank it only against others of that kind."
+        )
+    if files.added:
+        caveats.append(f"{files.added:,} released records belong to no original one and were left aside.")
+    if files.dropped:
+        caveats.append(f"Not released, and counted as lost: {', '.join(map(repr, files.dropped))}.")
+    if compared.unmeasured:
+        caveats.append(
+            f"{', '.join(map(repr, compared.unmeasured))}: numbers before and labels after, so there is no mean or "
+            "correlation to compare."
+        )
+    return caveats
+
+
+def _checked(level: float, divisor: str, closed: str, groups: Any) -> None:
+    if not 0 < level < 1:
+        raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
+    if divisor not in ("n-1", "n"):
+        raise ParameterError("divisor must be 'n-1' or 'n'.")
+    if closed not in ("left", "right"):
+        raise ParameterError("closed must be 'left' or 'right'.")
+    if not isinstance(groups, Mapping) and (
+        isinstance(groups, bool) or not isinstance(groups, int) or groups < 1
+    ):
+        raise ParameterError("groups must be a number of groups, 1 or more, or {column: [break, …]}.")
+
+
+def _finite(pairs: Mapping[str, tuple[Kind, pl.Series, pl.Series]]) -> None:
+    for name, (_, *files) in pairs.items():
+        for what, values in zip(("original", "release"), files, strict=True):
+            if values.dtype.is_float() and values.is_infinite().any():
+                raise ColumnError(
+                    f"Column '{name}' of the {what} holds infinite numbers, which have no mean or distance. Make them "
+                    "missing or finite first."
+                )
