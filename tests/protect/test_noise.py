@@ -248,3 +248,19 @@ def test_bad_columns_are_named():
         noisy(firms(), strata=["sales"])
     with pytest.raises(ParameterError, match="at least 5 records"):
         noisy(firms(4), method="romm")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_members_of_a_household_move_together(method):
+    homes = firms(200).with_columns(home=pl.int_range(pl.len()))
+    people = homes[np.repeat(np.arange(200), 3)]
+    made = noisy(people, method=method, by="home", outlier_share=0.2).data.frame
+    assert made.group_by("home").agg(pl.all().n_unique()).drop("home").max().row(0) == (1, 1, 1, 1)
+    assert not made.equals(people)
+    with pytest.raises(ColumnError, match="differs between records with the same 'region'"):
+        noisy(firms(), by="region")
+
+
+def test_weights_are_not_forgotten_silently():
+    release = AddNoise(["sales"], method="restricted").apply(Microdata(firms(), weight="debt"), seed=1)
+    assert any("weights were not used" in note for note in release.log[0].notes)

@@ -211,3 +211,12 @@ def test_bad_input_is_refused():
         made_from(firms(), columns=PAIR, given=PAIR)
     with pytest.raises(ParameterError, match="needs at least 6 records"):
         made_from(firms(5), columns=PAIR, given=["staff"])
+
+
+def test_members_of_a_household_get_the_same_value_and_moments_are_kept_among_households():
+    homes = firms().with_columns(home=pl.int_range(pl.len()))
+    members = homes[np.repeat(np.arange(200), 2)]
+    made = made_from(members, columns=PAIR, given=["staff"], by="home").data.frame
+    assert (made["sales"][::2] == made["sales"][1::2]).all()
+    spread = [np.cov(table.select(["staff", *PAIR]).to_numpy(), rowvar=False) for table in (homes, made[::2])]
+    assert spread[1] == pytest.approx(spread[0], rel=1e-8)

@@ -155,3 +155,12 @@ def test_bad_input_is_refused():
     many = people(1_200).with_columns(sex=pl.int_range(pl.len()).cast(pl.String))
     with pytest.raises(ParameterError, match="too many levels"):
         shuffled(many, columns=["pay"], given=["sex"])
+
+
+def test_members_of_a_household_get_the_same_value():
+    homes = people(200).with_columns(home=pl.int_range(pl.len()))
+    members = homes[np.repeat(np.arange(200), 2)]
+    made = shuffled(members, columns=["pay"], given=["age"], by="home").data.frame
+    assert (made["pay"][::2] == made["pay"][1::2]).all()
+    assert made["pay"].sort().equals(members["pay"].sort())
+    assert not made["pay"].equals(members["pay"])

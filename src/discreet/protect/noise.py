@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from discreet.copula.correlation import nearest_correlation
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
@@ -24,6 +23,9 @@ from discreet.protect.number_blocks import (
     own_strata,
     rounding_note,
     stratum_codes,
+    to_records,
+    unit_column,
+    weight_note,
 )
 from discreet.protect.orthogonal import moved_basis, orthonormal
 from discreet.protect.ranks import rank_correlation
@@ -86,6 +88,9 @@ class AddNoise(Treatment):
         Round the noisy values of whole-number columns, which keeps their type; otherwise they become decimal.
     outlier_share
         For ``method="outliers"``: the share of values, and of records, that count as outlying.
+    by
+        Column whose equal values change together, e.g. the household, for columns that describe it. What is kept
+        is then kept among the households.
 
     Notes
     -----
@@ -120,6 +125,7 @@ class AddNoise(Treatment):
     strata: Sequence[str] | None = None
     round_integers: bool = True
     outlier_share: float = 0.05
+    by: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("columns", "strata"):
@@ -141,10 +147,13 @@ class AddNoise(Treatment):
         """Draw the noise and add it."""
         names = numeric(data, self.columns, treatment=self.name)
         strata = own_strata(data, self.strata, names, treatment=self.name)
-        block = NumberBlock.read(data, names, beside=strata, treatment=self.name)
-        if self.method in _TOGETHER:
-            return self._together(block, strata, stream)
-        return self._one_by_one(block, strata, stream)
+        unit = unit_column(data, self.by, names, treatment=self.name)
+        block = NumberBlock.read(data, names, beside=[*strata, *unit], treatment=self.name)
+        block, units = block.once_a_unit(self.by, strata)
+        worker = self._together if self.method in _TOGETHER else self._one_by_one
+        change = worker(block, strata, stream)
+        weights = weight_note(data) if self.method in ("restricted", "romm") else ()
+        return replace(change, columns=to_records(change.columns, units), notes=(*change.notes, *weights))
 
     def _one_by_one(self, block: NumberBlock, strata: Sequence[str], stream: Stream) -> Change:
         notes = [self._about()]
@@ -304,6 +313,8 @@ def _robust_distance(matrix: Floats) -> Floats:
     Semi-continuous business data (half of the values zero, totals beside their parts) has no covariance matrix of
     its middle half that could be inverted; ranks and a little shrinkage always do.
     """
+    from discreet.copula.correlation import nearest_correlation
+
     away = matrix - np.median(matrix, axis=0)
     scale = 1.4826 * np.median(np.abs(away), axis=0)
     scale = np.where(scale > 0, scale, away.std(axis=0))

@@ -7,7 +7,7 @@ know the same columns, and the check of how far rounding moved what a method kee
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import narwhals as nw
 import numpy as np
@@ -17,6 +17,8 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.protect.categories import Units
+from discreet.protect.columns import existing
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
@@ -57,6 +59,14 @@ class NumberBlock:
             # The engine hands unsigned 32-bit numbers over as signed 64-bit ones.
             kinds[name] = pl.UInt32() if data.schema[name] == nw.UInt32 else table[name].dtype
         return cls(table, tuple(names), kinds)
+
+    def once_a_unit(self, by: str | None, beside: Sequence[str] = ()) -> tuple[NumberBlock, Units | None]:
+        """Take one record of each unit (a household), where its records have to change together."""
+        if by is None:
+            return self, None
+        units = Units.of(self.table[by], self.table.height)
+        units.check_same(self.table, [*self.names, *beside], by)
+        return replace(self, table=self.table[units.first]), units
 
     def matrix(self) -> Floats:
         """Return the block with one row a record and NaN where a value is missing, columns contiguous."""
@@ -115,8 +125,6 @@ def own_strata(
     data: Microdata, strata: str | Sequence[str] | None, names: Sequence[str], *, treatment: str
 ) -> tuple[str, ...]:
     """Return the columns that split the file into groups; none of them may be one that changes."""
-    from discreet.protect.columns import existing
-
     if strata is None:
         return ()
     found = existing(data, strata, treatment=treatment)
@@ -188,6 +196,31 @@ def alike(known: Mask) -> Iterator[tuple[Mask, Positions]]:
     _, first, code = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     for at, records in enumerate(groups(code.ravel().astype(np.int64))[0]):
         yield known[first[at]], records
+
+
+def to_records(columns: Mapping[str, pl.Series], units: Units | None) -> dict[str, pl.Series]:
+    """Give every record of a unit the values of its unit."""
+    if units is None:
+        return dict(columns)
+    return {name: column.gather(units.of_record) for name, column in columns.items()}
+
+
+def unit_column(
+    data: Microdata, by: str | None, changed: Sequence[str], *, treatment: str
+) -> tuple[str, ...]:
+    """Return the column whose equal values change together; it may not be one that changes."""
+    if by in changed:
+        raise ParameterError(
+            f"'{by}' cannot be changed by {treatment} and say which records belong together."
+        )
+    return () if by is None else existing(data, by, treatment=treatment)
+
+
+def weight_note(data: Microdata) -> tuple[str, ...]:
+    """Say that what is kept is kept without weights, where the file has them."""
+    if data.roles.weight is None:
+        return ()
+    return ("Survey weights were not used: weighted means and covariances are not kept.",)
 
 
 def rounding_note(block: NumberBlock, *, round_integers: bool, what: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -43,6 +43,10 @@ class Predictors:
             return np.zeros((len(self.matrix), 0), dtype=bool)
         first = np.array([np.flatnonzero(self.source == at)[0] for at in range(len(self.names))])
         return np.asarray(~np.isnan(self.matrix[:, first]))
+
+    def at(self, records: Positions) -> Predictors:
+        """Return the predictors of some records."""
+        return replace(self, matrix=self.matrix[records])
 
     @classmethod
     def read(

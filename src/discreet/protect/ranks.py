@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from discreet.protect.number_blocks import Floats
 
@@ -17,6 +15,9 @@ def normal_scores(values: Floats) -> Floats:
     >>> normal_scores(np.array([5.0, 1.0, np.nan, 9.0])).round(3).tolist()
     [0.0, -1.225, nan, 1.225]
     """
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
     known = ~np.isnan(values)
     scores = np.full(len(values), np.nan)
     if known.any():
@@ -34,6 +35,8 @@ def rank_correlation(matrix: Floats) -> Floats:
     >>> rank_correlation(np.array([[1.0, 10.0], [2.0, 1000.0], [3.0, 100.0]])).round(3).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
+    from scipy.stats import rankdata
+
     size = matrix.shape[1]
     known = ~np.isnan(matrix)
     found = np.eye(size)

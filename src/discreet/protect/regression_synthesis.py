@@ -12,7 +12,16 @@ import numpy as np
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
-from discreet.protect.number_blocks import Floats, Mask, NumberBlock, alike, rounding_note
+from discreet.protect.number_blocks import (
+    Floats,
+    Mask,
+    NumberBlock,
+    alike,
+    rounding_note,
+    to_records,
+    unit_column,
+    weight_note,
+)
 from discreet.protect.orthogonal import beside, orthonormal, outside
 from discreet.protect.predictors import Predictors
 from discreet.protect.treatment import Change, Stream, Treatment
@@ -52,6 +61,9 @@ class RegressionSynthesis(Treatment):
     round_integers
         Round the new values of whole-number columns, which keeps their type but blurs what is kept exactly;
         otherwise they become decimal.
+    by
+        Column whose equal values change together, e.g. the household, for columns that describe it. What is kept
+        is then kept among the households.
 
     Notes
     -----
@@ -88,6 +100,7 @@ class RegressionSynthesis(Treatment):
     method: SynthesisMethod = "exact"
     similarity: float = 0.0
     round_integers: bool = True
+    by: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("columns", "given"):
@@ -109,7 +122,11 @@ class RegressionSynthesis(Treatment):
         """Fit the regression and give every record a new residual."""
         names = numeric(data, self.columns, treatment=self.name)
         given = Predictors.read(data, self.given, names, ordered=False, treatment=self.name)
-        block = NumberBlock.read(data, names, treatment=self.name)
+        unit = unit_column(data, self.by, names, treatment=self.name)
+        block = NumberBlock.read(data, names, beside=[*given.names, *unit], treatment=self.name)
+        block, units = block.once_a_unit(self.by, given.names)
+        if units is not None:
+            given = given.at(units.first)
         values = block.matrix()
         if not len(values):
             return Change(columns=block.columns(values, round_integers=self.round_integers))
@@ -125,8 +142,8 @@ class RegressionSynthesis(Treatment):
         for warning in warned:
             warnings.warn(warning, DiscreetWarning, stacklevel=4)
         return Change(
-            columns=block.columns(made, round_integers=self.round_integers),
-            notes=(*self._notes(block, len(incomplete)), *warned),
+            columns=to_records(block.columns(made, round_integers=self.round_integers), units),
+            notes=(*self._notes(block, len(incomplete)), *weight_note(data), *warned),
         )
 
     def _synthesized(

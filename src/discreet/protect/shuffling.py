@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.copula.correlation import nearest_correlation, root_of
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
@@ -19,6 +18,8 @@ from discreet.protect.number_blocks import (
     groups,
     own_strata,
     stratum_codes,
+    to_records,
+    unit_column,
 )
 from discreet.protect.predictors import Predictors
 from discreet.protect.ranks import normal_scores, rank_correlation
@@ -46,6 +47,8 @@ class Shuffle(Treatment):
     strata
         Columns within whose groups values are handed round. Strata too small for that are put together; the log
         says how many.
+    by
+        Column whose equal values change together, e.g. the household, for columns that describe it.
 
     Notes
     -----
@@ -75,6 +78,7 @@ class Shuffle(Treatment):
     columns: Sequence[str] | None = None
     given: Sequence[str] | None = None
     strata: Sequence[str] | None = None
+    by: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("columns", "given", "strata"):
@@ -90,7 +94,12 @@ class Shuffle(Treatment):
         names = numeric(data, self.columns, treatment=self.name)
         strata = own_strata(data, self.strata, names, treatment=self.name)
         given = Predictors.read(data, self.given, names, ordered=True, treatment=self.name)
-        block = NumberBlock.read(data, names, beside=strata, treatment=self.name)
+        unit = unit_column(data, self.by, names, treatment=self.name)
+        beside = dict.fromkeys([*strata, *given.names, *unit])
+        block = NumberBlock.read(data, names, beside=list(beside), treatment=self.name)
+        block, units = block.once_a_unit(self.by, [*strata, *given.names])
+        if units is not None:
+            given = given.at(units.first)
         matrix = block.matrix()
         least = max(10, len(names) + given.matrix.shape[1] + 2)
         parts, pooled = groups(stratum_codes(block.table, strata), least)
@@ -105,7 +114,7 @@ class Shuffle(Treatment):
             name: block.table[name].gather(source[at]).cast(block.kinds[name])
             for at, name in enumerate(names)
         }
-        return Change(columns=columns, notes=tuple(self._notes(given, pooled, repaired)))
+        return Change(columns=to_records(columns, units), notes=tuple(self._notes(given, pooled, repaired)))
 
     def _notes(self, given: Predictors, pooled: int, repaired: float) -> list[str]:
         beside = f" given {len(given.names)} columns" if given.names else ""
@@ -126,6 +135,8 @@ def _drawn(
     values: Floats, given: Predictors, rows: Positions, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """Draw normal scores for the records, given what they know; also how much the correlations were repaired."""
+    from discreet.copula.correlation import nearest_correlation, root_of
+
     p, beside = values.shape[1], given.matrix[rows]
     raw = 2 * np.sin(np.pi / 6 * rank_correlation(np.hstack([values, beside])))
     np.fill_diagonal(raw, 1.0)

@@ -21,6 +21,7 @@ from discreet.protect.number_blocks import (
     own_strata,
     rounding_note,
     stratum_codes,
+    weight_note,
 )
 from discreet.protect.spectral_matches import match_measures
 from discreet.protect.spectral_theory import (
@@ -43,7 +44,7 @@ __all__ = [
 
 _ROWS = 2**16
 """Records that are worked on at a time on the way to the singular vectors."""
-_LOOKED_AT = 20_000
+_LOOKED_AT = 10_000
 """Masked records whose nearest original is looked for, at most; fewer in files of more than 100,000 records."""
 
 
@@ -189,7 +190,7 @@ class SpectralAnonymize(Treatment):
             warnings.warn(warning, DiscreetWarning, stacklevel=4)
         return Change(
             columns=columns,
-            notes=(*notes, *warned),
+            notes=(*notes, *weight_note(data), *warned),
             parameters={"diagnostics": diagnostics},
             internal={"singular_values": [spectrum.values.tolist() for spectrum in spectra]},
         )

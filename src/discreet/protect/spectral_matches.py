@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from discreet.protect.number_blocks import Floats
 
@@ -10,8 +11,8 @@ _TREE_COLUMNS = 20
 """Columns beyond which a k-d tree looks at nearly every record, so that comparing all of them is faster."""
 
 
-def nearest_distances(points: Floats, originals: Floats, *, neighbor: int = 1) -> Floats:
-    """Give the distance of each point to its nearest (or second nearest …) original record.
+def nearest_distances(points: Floats, originals: Floats) -> Floats:
+    """Give the distance of each point to its nearest original record.
 
     Examples
     --------
@@ -21,12 +22,11 @@ def nearest_distances(points: Floats, originals: Floats, *, neighbor: int = 1) -
     if points.shape[1] <= _TREE_COLUMNS:
         from scipy.spatial import cKDTree
 
-        found = cKDTree(originals).query(points, k=[neighbor], workers=-1)[0]
-        return np.asarray(found[:, 0])
+        return np.asarray(cKDTree(originals).query(points, workers=-1)[0])
     from sklearn.neighbors import NearestNeighbors
 
-    search = NearestNeighbors(n_neighbors=neighbor, algorithm="brute").fit(originals)
-    nearest = search.kneighbors(points, return_distance=False)[:, -1]
+    search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(originals)
+    nearest = search.kneighbors(points, return_distance=False)[:, 0]
     # Brute force squares and subtracts; the exact distance to the record it found tells a match from a near one.
     return np.asarray(np.linalg.norm(points - originals[nearest], axis=1))
 
@@ -49,7 +49,7 @@ def match_measures(
     -------
     dict
         ``euc``: mean distance to the nearest original record. ``matches``: share of matches. ``duplicates``: share
-        of original records that have a twin in the original file. ``matches_beyond_duplicates``: by how much the
+        of original records that have an equal one in the original file. ``matches_beyond_duplicates``: by how much the
         matches exceed that share.
 
     Examples
@@ -60,8 +60,8 @@ def match_measures(
     """
     chosen = np.arange(len(masked)) if rows is None else rows
     distance = nearest_distances(masked[chosen], original)
-    twins = nearest_distances(original[chosen], original, neighbor=2) if len(original) > 1 else np.ones(1)
-    matches, duplicates = float((distance < tolerance).mean()), float((twins < tolerance).mean())
+    matches = float((distance < tolerance).mean())
+    duplicates = float(pl.DataFrame(original).is_duplicated().to_numpy().mean())
     return {
         "euc": float(distance.mean()),
         "matches": matches,
