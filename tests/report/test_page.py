@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from discreet.errors import InputError
 from discreet.policy import Rule
 from discreet.report import render_assessment, write_assessment
+from discreet.report.chapters import chapters_of
 from discreet.results import Assessment, Check, Measure, Scenario, Verdict
 
 from .page_structure import read_page
@@ -186,6 +187,44 @@ def test_advice_is_numbered_and_its_absence_is_said():
     [advice] = [part for part in page.every("ol") if part.attributes.get("class") == "advice"]
     assert len(advice.every("li")) == 3
     assert "nothing to suggest" in render_assessment(assessment("fail", advice=False))
+
+
+def test_findings_are_sorted_by_the_questions_of_a_reader():
+    page = read_page(render_assessment(assessment("fail")))
+    questions = [heading.words for heading in page.every("h4")][:3]
+    assert questions == [
+        "Can someone be found?",
+        "Can something be learned without finding them?",
+        "Which keys drive it?",
+    ]
+    titles = [heading.words for heading in page.every("h5")][:4]
+    assert titles == ["k-anonymity", "Uniqueness", "Re-identification", "l-diversity"]
+
+
+def test_only_the_leading_findings_of_the_main_scenario_are_unfolded():
+    page = read_page(render_assessment(assessment("fail")))
+    scenarios = [part for part in page.every("section") if part.attributes.get("class") == "scenario"]
+
+    def unfolded(part):
+        folded = {id(figure) for fold in part.every("details") for figure in fold.every("figure")}
+        return [figure for figure in part.every("figure") if id(figure) not in folded]
+
+    assert len(unfolded(scenarios[0])) == 4
+    assert unfolded(scenarios[1]) == []
+    assert len(scenarios[1].every("figure")) >= 4
+
+
+def test_figures_that_do_not_apply_are_not_listed():
+    page = render_assessment(assessment("fail"))
+    assert "<code>pue</code>" in page
+    assert "<code>rfue</code>" not in page
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["k_anonymity", "t_closeness", "series", "individual", "new", "newer"])))
+def test_every_measure_has_one_place_in_the_report(names):
+    placed = [name for _, held in chapters_of(names) for name in held]
+    assert sorted(placed) == sorted(set(names))
 
 
 def test_what_was_left_out_is_said_with_the_reason():

@@ -157,7 +157,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Grid:
-    """A figure for each pair of two scales (or, with one row, along one); the darker, the larger."""
+    """A figure for each pair of two scales (or, with one row, along one); the stronger the color, the larger."""
 
     title: str
     row_labels: tuple[str, ...]

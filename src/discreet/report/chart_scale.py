@@ -26,6 +26,7 @@ def nice_ticks(low: float, high: float, most: int = 4) -> list[float]:
     >>> nice_ticks(0, 0.33), nice_ticks(-0.07, 65)
     ([0.0, 0.1, 0.2, 0.3, 0.4], [-20.0, 0.0, 20.0, 40.0, 60.0, 80.0])
     """
-    step = nice_step(max(high - low, 1e-9), most)
+    # A flat picture still needs an axis that is long enough to carry two different numbers.
+    step = nice_step(max(high - low, 1e-9, 1e-4 * max(abs(low), abs(high))), most)
     first, last = math.floor(low / step + 1e-6), math.ceil(high / step - 1e-6)
-    return [float(f"{place * step:.6g}") for place in range(first, max(last, first + 1) + 1)]
+    return [float(f"{place * step:.10g}") for place in range(first, max(last, first + 1) + 1)]

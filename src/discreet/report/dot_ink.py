@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DOT = 8.0
+_LARGE = 2
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -39,10 +40,10 @@ def draw_dots(axes: Axes, chart: Dots) -> None:
             [place for _, place in seen],
             linestyle="none",
             marker="o",
-            markersize=_DOT,
+            markersize=_DOT if at < _LARGE else _DOT / 2,
             color=colors[at % len(colors)],
-            # All but the first are drawn hollow, for whoever cannot tell the colors apart.
-            markerfacecolor="none" if at else colors[0],
+            # The second is hollow and the third small, for whoever cannot tell the colors apart.
+            markerfacecolor="none" if at == 1 else colors[at % len(colors)],
             markeredgewidth=1.8,
             label=clean(name),
             clip_on=False,

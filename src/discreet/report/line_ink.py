@@ -54,16 +54,17 @@ def draw_lines(axes: Axes, chart: Lines) -> None:
     axes.set_xticks(places, [_tick(place, chart.places_as_share) for place in places])
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1.02),
-        frameon=False,
-        labelcolor=INK,
-        fontsize=10,
-        handlelength=1.8,
-        borderaxespad=0,
-        labelspacing=0.2,
-    )
+    if chart.lines:
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1.02),
+            frameon=False,
+            labelcolor=INK,
+            fontsize=10,
+            handlelength=1.8,
+            borderaxespad=0,
+            labelspacing=0.2,
+        )
 
 
 def grid_height(chart: Grid) -> float:
@@ -72,7 +73,7 @@ def grid_height(chart: Grid) -> float:
 
 
 def draw_grid(axes: Axes, chart: Grid) -> None:
-    """Draw a grid of cells, the darker the larger; the figures stand in the cells where there is room."""
+    """Draw a grid of cells, the stronger the color, the larger; the figures stand in the cells where there is room."""
     from matplotlib.patches import Rectangle
 
     known = [value for row in chart.values for value in row if value is not None]

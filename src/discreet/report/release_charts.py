@@ -129,7 +129,7 @@ def _attribution(measure: Measure) -> Iterator[Chart]:
             row_labels=tuple(f"{key:g}" for key in reversed(up)),
             column_labels=tuple(f"{target:g}" for target in across),
             values=tuple(tuple(cells.get((key, target)) for target in across) for key in reversed(up)),
-            axis="Percent of guesses that are right; the darker, the more",
+            axis="Percent of guesses that are right; the stronger the color, the more",
             across="intervals of the column that is guessed",
             up="intervals of each key",
         )
@@ -227,7 +227,7 @@ def _load_curves(measure: Measure) -> Iterator[Chart]:
             row_labels=("",),
             column_labels=tuple(str(place * step + 1) for place in range(len(pieces))),
             values=(tuple(_mean(piece) for piece in pieces),),
-            axis="Moments from the first to the last; the darker, the more averages give the largest away",
+            axis="Moments from the first to the last; the stronger the color, the more averages give the largest away",
         )
 
 
