@@ -2,6 +2,7 @@
 
 from discreet.protect.extremes import TopBottomCode
 from discreet.protect.identifiers import DropIdentifiers, Pseudonymize
+from discreet.protect.microaggregation import Microaggregate
 from discreet.protect.models import (
     AlphaK,
     BetaLikeness,
@@ -15,9 +16,14 @@ from discreet.protect.mondrian import Mondrian
 from discreet.protect.optimal_generalization import OptimalGeneralization
 from discreet.protect.ordering import ReorderRecords, ShiftDates
 from discreet.protect.plan import Draft, Plan
+from discreet.protect.pram import Pram
 from discreet.protect.recoding import Band, Generalize, Recode, Round
+from discreet.protect.record_swapping import RecordSwap
 from discreet.protect.robin_hood import RobinHood
+from discreet.protect.sample_and_anonymize import SampleAndAnonymize
+from discreet.protect.stochastic_rounding import StochasticRound
 from discreet.protect.suppression import LocalSuppression
+from discreet.protect.swapping import RandomSwap, RankSwap
 from discreet.protect.treatment import Change, Treatment
 
 __all__ = [
@@ -33,15 +39,22 @@ __all__ = [
     "KMap",
     "LDiversity",
     "LocalSuppression",
+    "Microaggregate",
     "Mondrian",
     "OptimalGeneralization",
     "Plan",
+    "Pram",
     "Pseudonymize",
+    "RandomSwap",
+    "RankSwap",
     "Recode",
+    "RecordSwap",
     "ReorderRecords",
     "RobinHood",
     "Round",
+    "SampleAndAnonymize",
     "ShiftDates",
+    "StochasticRound",
     "TCloseness",
     "TopBottomCode",
     "Treatment",
