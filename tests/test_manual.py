@@ -63,9 +63,18 @@ def test_every_page_of_the_manual_is_linked_from_its_front_page():
     assert [str(page) for page in sorted(pages) if page.as_posix() not in front] == []
 
 
-@pytest.mark.parametrize("page", ["survey-samples", "synthetic-data", "successive-releases"])
-def test_what_a_page_shows_is_what_its_code_prints(page):
-    text = (DOCS / "howto" / f"{page}.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    "page",
+    [
+        "howto/survey-samples",
+        "howto/synthetic-data",
+        "howto/successive-releases",
+        "tutorials/is-this-file-safe",
+    ],
+)
+def test_what_a_page_shows_is_what_its_code_prints(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
     for code, shown in re.findall(
         r"```python\n((?:(?!```).)*)```(?:\n\n```text\n((?:(?!```).)*)```)?", text, re.DOTALL
