@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +28,9 @@ Identifiers = Annotated[
 ]
 Weight = Annotated[str | None, typer.Option("--weight", "-w", help="Survey weight column.")]
 Household = Annotated[str | None, typer.Option("--household", help="Household id column.")]
+Location = Annotated[
+    list[str] | None, typer.Option("--location", help="Coordinate columns, separated by a comma.")
+]
 RolesFile = Annotated[str | None, typer.Option("--roles", help="A roles file (TOML), as inspect writes it.")]
 Query = Annotated[
     str | None, typer.Option("--query", help="For a database: a table name or a SELECT statement.")
@@ -47,16 +51,26 @@ ShowValues = Annotated[bool, typer.Option("--show-values", help="Show key values
 
 
 def columns(given: Sequence[str] | None) -> list[str] | None:
-    """Split what was given on the command line into column names.
+    """Split what was given on the command line into column names; a name with a comma stands in quotation marks.
 
     Examples
     --------
     >>> columns(["age, sex", "zip"])
     ['age', 'sex', 'zip']
+    >>> columns(['"pay, gross",sex'])
+    ['pay, gross', 'sex']
     """
     if not given:
         return None
-    return [name.strip() for part in given for name in part.split(",") if name.strip()]
+    return [name for part in given for name in _split(part)]
+
+
+def _split(part: str) -> list[str]:
+    try:
+        names = next(csv.reader([part], skipinitialspace=True), [])
+    except csv.Error:
+        names = part.split(",")
+    return [name.strip() for name in names if name.strip()]
 
 
 def named_columns(given: Sequence[str] | None, option: str) -> dict[str, list[str]]:
@@ -72,6 +86,8 @@ def named_columns(given: Sequence[str] | None, option: str) -> dict[str, list[st
         name, equals, rest = item.partition("=")
         if not (equals and name.strip() and rest.strip()):
             raise ParameterError(f"{option} is written name=column,column; '{item}' is not.")
+        if name.strip() in found:
+            raise ParameterError(f"{option} names '{name.strip()}' twice. Give each its own name.")
         found[name.strip()] = columns([rest]) or []
     return found
 
@@ -82,3 +98,10 @@ def read_file(source: str, **options: Any) -> Microdata:
 
     given = {name: value for name, value in options.items() if value is not None}
     return read(source, **given)
+
+
+def read_other(source: str, reading: Mapping[str, Any]) -> Microdata:
+    """Read a second file of a command, without roles; of the reading options those that fit its format count."""
+    from discreet.io import options_for
+
+    return read_file(source, roles={}, **{name: reading.get(name) for name in options_for(source)})
