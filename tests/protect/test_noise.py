@@ -264,3 +264,9 @@ def test_members_of_a_household_move_together(method):
 def test_weights_are_not_forgotten_silently():
     release = AddNoise(["sales"], method="restricted").apply(Microdata(firms(), weight="debt"), seed=1)
     assert any("weights were not used" in note for note in release.log[0].notes)
+
+
+def test_noise_that_rounding_takes_back_is_said():
+    frame = pl.DataFrame({"children": [0, 1, 2, 3] * 50, "pay": [1000, 2000, 4000, 9000] * 50})
+    notes = noisy(frame, columns=["children", "pay"]).log[0].notes
+    assert sum("Rounding took the noise" in note for note in notes) == 1

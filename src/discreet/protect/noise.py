@@ -30,6 +30,7 @@ from discreet.protect.number_blocks import (
 from discreet.protect.orthogonal import moved_basis, orthonormal
 from discreet.protect.ranks import rank_correlation
 from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.results import percent
 
 NoiseMethod = Literal["independent", "correlated", "restricted", "romm", "outliers", "laplace"]
 
@@ -153,7 +154,25 @@ class AddNoise(Treatment):
         worker = self._together if self.method in _TOGETHER else self._one_by_one
         change = worker(block, strata, stream)
         weights = weight_note(data) if self.method in ("restricted", "romm") else ()
-        return replace(change, columns=to_records(change.columns, units), notes=(*change.notes, *weights))
+        notes = (*change.notes, *weights, *self._rounded_away(block, change))
+        return replace(change, columns=to_records(change.columns, units), notes=notes)
+
+    def _rounded_away(self, block: NumberBlock, change: Change) -> list[str]:
+        """Say where noise was so small beside the unit of whole numbers that rounding took most of it back."""
+        if self.method == "outliers":
+            return []
+        constant = block.constant()
+        notes = []
+        for name in block.names:
+            if not block.kinds[name].is_integer() or not self.round_integers or name in constant:
+                continue
+            same = (change.columns[name].cast(block.table[name].dtype) == block.table[name]).mean()
+            if _or_zero(same) > 0.5:
+                notes.append(
+                    f"Rounding took the noise of '{name}' back for {percent(_or_zero(same))} of its values. Raise "
+                    "the level, or use another treatment for counts."
+                )
+        return notes
 
     def _one_by_one(self, block: NumberBlock, strata: Sequence[str], stream: Stream) -> Change:
         notes = [self._about()]
