@@ -61,16 +61,18 @@ def cell_losses(
     for name in hierarchies:
         if name not in files.columns:
             raise ColumnError(f"hierarchies names '{name}', which is not among the compared columns.")
-    values = {key: _codes(files.original[key]) for key in there}
-    labels = {key: _codes(files.released[key], gaps=True) for key in there}
-    found["normalized_entropy"] = loss.normalized_entropy(
-        [values[key] for key in there], [labels[key] for key in there]
-    )
+    altered = [key for key in there if not files.same[key].all()]
+    values = {key: _codes(files.original[key]) for key in altered}
+    labels = {key: _codes(files.released[key], gaps=True) for key in altered}
+    bits = [loss.normalized_entropy([values[key]], [labels[key]]) for key in altered]
+    found["normalized_entropy"] = float(sum(bits)) / len(there)
     climbed = {key: _levels(files, key, hierarchies[key]) for key in there if key in hierarchies}
     shares = [
         _shares(files.original[key], hierarchies[key], climbed[key])
         if key in hierarchies
         else _seen_shares(values[key], labels[key])
+        if key in altered
+        else _own_shares(files.original[key])
         for key in there
     ]
     found["granularity"] = loss.coverage(np.column_stack(shares))
@@ -78,7 +80,11 @@ def cell_losses(
     if climbed:
         intensity = [np.where(np.isnan(up), 1.0, up / hierarchies[key].height) for key, up in climbed.items()]
         found["generalization_intensity"] = float(np.mean([part.mean() for part in intensity]))
-        strange = [key for key, up in climbed.items() if (np.isnan(up) & (labels[key] >= 0)).any()]
+        strange = [
+            key
+            for key, up in climbed.items()
+            if (np.isnan(up) & files.released[key].is_not_null().to_numpy()).any()
+        ]
         if strange:
             caveats.append(
                 f"Some released labels of {', '.join(map(repr, strange))} are on no level of the hierarchy; they count "
@@ -92,6 +98,11 @@ def cell_losses(
 def _codes(values: pl.Series, *, gaps: bool = False) -> npt.NDArray[np.int64]:
     codes = distinct_values(plain_text(values))[1]
     return np.where(values.is_null().to_numpy(), -1, codes) if gaps else codes
+
+
+def _own_shares(values: pl.Series) -> npt.NDArray[np.float64]:
+    """Share of the distinct values of the file that each record's own value is."""
+    return np.where(values.is_null().to_numpy(), np.nan, 1 / max(1, values.n_unique()))
 
 
 def _seen_shares(values: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -63,6 +63,8 @@ def linked_loss(kind: Kind, ours: pl.Series, theirs: pl.Series, gone: Bools, sam
     same
         True where the two cells are equal as they stand in the files.
     """
+    if same.all():
+        return 0.0
     known, shown = ours.is_not_null().to_numpy(), theirs.is_not_null().to_numpy()
     lost = int((gone | (known != shown)).sum())
     both = known & shown & ~gone
@@ -70,8 +72,9 @@ def linked_loss(kind: Kind, ours: pl.Series, theirs: pl.Series, gone: Bools, sam
         return lost / len(gone)
     values, released = ours.drop_nulls(), theirs.filter(pl.Series(both))
     if kind == "number":
-        x = ours.filter(pl.Series(both)).to_numpy()
-        partly = float(_moved(np.sort(values.to_numpy()), x, released.to_numpy()).sum())
+        moved = pl.Series(both & ~same)
+        x, y = ours.filter(moved).to_numpy(), theirs.filter(moved).to_numpy()
+        partly = float(_moved(np.sort(values.to_numpy()), x, y).sum()) if len(x) else 0.0
     elif kind == "bands":
         partly = _banded(values.to_numpy(), ours.filter(pl.Series(both)).to_numpy(), released, same[both])
     else:
@@ -104,14 +107,23 @@ def unlinked_loss(kind: Kind, ours: pl.Series, theirs: pl.Series, removed: float
 
 def _moved(ranked: Floats, before: Floats, after: Floats) -> Floats:
     """Cost of numbers that moved, from the share of all records between the two places."""
-    low_before, high_before = (np.searchsorted(ranked, before, side) for side in ("left", "right"))
-    low_after, high_after = (np.searchsorted(ranked, after, side) for side in ("left", "right"))
+    distinct, counts = np.unique(ranked, return_counts=True)
+    low_before, high_before = _places(distinct, counts, before)
+    low_after, high_after = _places(distinct, counts, after)
     own, met = high_before - low_before, high_after - low_after
     between = np.where(after > before, low_after - high_before, low_before - high_after)
     # A value that nobody has is taken for no other person's; one that somebody has is midway among its owners.
     passed = between + np.where(met > 0, (own + met) / 2, 0.5)
     cost: Floats = np.minimum(1.0, 4 * passed / len(ranked)) * (before != after)
     return cost
+
+
+def _places(distinct: Floats, counts: Ints, values: Floats) -> tuple[Ints, Ints]:
+    """Count the records below each value, and those up to it."""
+    below = np.append(0, np.cumsum(counts))
+    at = np.searchsorted(distinct, values)
+    there = distinct[np.minimum(at, len(distinct) - 1)] == values
+    return below[at], below[at + there]
 
 
 def _banded(values: Floats, before: Floats, labels: pl.Series, same: Bools) -> float:

@@ -13,7 +13,7 @@ import polars as pl
 from discreet.errors import ColumnError, ParameterError
 from discreet.utility.column_loss import Kind
 from discreet.utility.distributions import ks_two_sample
-from discreet.utility.linked_files import Bools, LinkedFiles, same_cells
+from discreet.utility.linked_files import Bools, LinkedFiles
 from discreet.utility.moments import Moments, moments, paired_errors, pairs_table
 from discreet.utility.table_distance import Closed, group_breaks, grouped, side_by_side, table_distances
 
@@ -95,10 +95,7 @@ class Comparisons:
         if self.files.gone is None:
             return None
         stay = ~self.files.gone
-        return {
-            name: ~same_cells(self.files.original[name], self.files.released[name]) & stay
-            for name in self.pairs
-        }
+        return {name: ~same & stay for name, same in self.files.same.items()}
 
     @cached_property
     def counts(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from discreet.results import Detail, Measure, percent
 from discreet.utility.coarseness import cell_losses, class_losses
 from discreet.utility.column_loss import Kind, comparable_kind, linked_loss, unlinked_loss
 from discreet.utility.comparisons import Comparisons, Groups
-from discreet.utility.linked_files import LinkedFiles, link, same_cells
+from discreet.utility.linked_files import LinkedFiles, link
 from discreet.utility.moments import changes
 from discreet.utility.table_distance import Closed
 
@@ -187,8 +187,7 @@ def _column_loss(files: LinkedFiles, name: str, pair: tuple[Kind, pl.Series, pl.
     kind, ours, theirs = pair
     if files.gone is None:
         return unlinked_loss(kind, ours, theirs, files.removed / files.records)
-    same = same_cells(files.original[name], files.released[name])
-    return linked_loss(kind, ours, theirs, files.gone, same)
+    return linked_loss(kind, ours, theirs, files.gone, files.same[name])
 
 
 def _meaning(files: LinkedFiles, losses: Mapping[str, float], value: float, compared: Comparisons) -> str:

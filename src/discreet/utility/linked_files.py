@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,14 @@ class LinkedFiles:
         if self.gone is not None:
             return int(self.gone.sum())
         return max(0, self.records - self.released_records)
+
+    @cached_property
+    def same(self) -> dict[str, Bools]:
+        """For each compared column which cells are equal, where the files are aligned; a removed one never is."""
+        if self.gone is None:
+            return {}
+        stay = ~self.gone
+        return {name: same_cells(self.original[name], self.released[name]) & stay for name in self.kept}
 
     @property
     def kept(self) -> tuple[str, ...]:
