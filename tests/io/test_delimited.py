@@ -265,3 +265,26 @@ def test_what_is_written_is_what_is_read(tmp_path, values):
     empty = [name for name in frame.columns if frame[name].null_count() == frame.height]
     back = read(write(frame, tmp_path / "f.csv", overwrite=True)).frame.collect()
     assert back.drop(empty).equals(frame.drop(empty))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR,\n,,", b"\0" * 400, bytes(range(256)) * 4, b"PK\x03\x04a,b\n1,2\n"],
+    ids=["picture", "zeros", "bytes", "zip"],
+)
+def test_binary_data_named_csv_is_called_what_it_is(tmp_path, content):
+    file = tmp_path / "people.csv"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="binary data"):
+        read(file)
+
+
+def test_a_file_without_header_is_refused_without_showing_its_first_record(tmp_path):
+    with pytest.raises(InputError, match="no header") as caught:
+        read(saved(tmp_path, "47,1234.5,-3\n30,99,1\n"), keys=["age"])
+    assert "47" not in str(caught.value)
+
+
+def test_an_option_of_another_format_is_refused_with_those_that_fit(tmp_path):
+    with pytest.raises(ParameterError, match=r"'sheet' is not for reading.*separator, decimal"):
+        read(saved(tmp_path, "a,b\n1,2\n"), sheet="people")

@@ -79,7 +79,7 @@ def test_an_unknown_table_lists_the_near_misses(address):
 
 
 @pytest.mark.parametrize(
-    "query", ["SELEC age FROM people", "SELECT nothing FROM people", "SELECT 1 FROM nowhere"]
+    "query", ["SELECT age FRM people WHERE", "SELECT nothing FROM people", "SELECT 1 FROM nowhere"]
 )
 def test_a_faulty_query_is_one_paragraph(address, query):
     with pytest.raises(InputError, match=r"cannot run the query.*Mend the query") as caught:
@@ -214,3 +214,19 @@ def test_postgresql_faults_are_one_paragraph_without_values(postgres, monkeypatc
         read(postgres, query="nowhere")
     with pytest.raises(InputError, match="already exists"):
         write(PEOPLE, postgres, table="discreet_people")
+
+
+@pytest.mark.parametrize("query", ["DROP TABLE people", "delete from people", "SELEC age FROM people"])
+def test_reading_never_changes_a_database(address, query):
+    with pytest.raises(InputError, match="must only read"):
+        read(address, query=query)
+    assert read(address, query="/* all */ SELECT * FROM people").metadata.reading["rows"] == 3
+
+
+def test_sqlite_is_opened_for_reading_only(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    uri = f"sqlite:///{tmp_path}/people.db"
+    write(PEOPLE, uri, table="people")
+    with pytest.raises(InputError):
+        read(uri, query="WITH gone AS (SELECT 1) DELETE FROM people")
+    assert read(uri, query="people").metadata.reading["rows"] == 3

@@ -29,6 +29,17 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_SIGNATURES = (
+    b"\x89PNG",
+    b"PK\x03\x04",
+    b"%PDF",
+    b"PAR1",
+    b"\xd0\xcf\x11\xe0",
+    b"SQLite format 3",
+    b"BZh",
+    b"\xfd7zXZ",
+)
+_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
 _COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 
@@ -102,6 +113,11 @@ def detect(
     head = _head(path, compressed=compressed)
     encoding = _known_encoding(encoding) if encoding else _encoding_of(head)
     text = _decoded(head, encoding, path)
+    if head.startswith(_SIGNATURES) or "\0" in text:
+        raise InputError(
+            f"The file '{path.name}' is not text: it holds binary data. If it is of another format, give it the "
+            "suffix of that format; otherwise export it again as text."
+        )
     if not text.strip():
         raise InputError(f"The file '{path.name}' is empty. Give a file with a header and records.")
     separator = _one_character("separator", separator) if separator else _separator_of(text, path)
@@ -259,8 +275,14 @@ def _header(text: str, dialect: Dialect, path: Path) -> list[str]:
     names = [name.strip() for name in names] if dialect.padded else names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
+        more = f" (and {len(twice) - 1} more)" if len(twice) > 1 else ""
         raise InputError(
-            f"The file '{path.name}' names the column '{twice[0]}' more than once ({len(twice)} such names). "
+            f"The file '{path.name}' names the column '{twice[0]}'{more} more than once. "
             "Rename the columns so that each name is used once."
+        )
+    if names and all(_NUMBER.fullmatch(name.strip()) for name in names):
+        raise InputError(
+            f"The file '{path.name}' seems to have no header: its first line holds numbers only. Put a line with "
+            "the names of the columns first."
         )
     return names

@@ -12,7 +12,7 @@ from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.io.address import parsed_address
 from discreet.io.columnar import scan_columnar
 from discreet.io.delimited import scan_delimited
-from discreet.io.naming import checksum, existing_file, format_of, is_address
+from discreet.io.naming import FORMATS, checksum, existing_file, format_of, full_suffix, is_address
 from discreet.io.sidecar import Sidecar, load_sidecar, sidecar_path
 from discreet.microdata import ROLES, Metadata, Microdata, Roles
 
@@ -85,6 +85,18 @@ def read(
     return _read_file(existing_file(Path(place)), roles, given, options)
 
 
+def options_for(source: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Name the reading options that fit a source, by its suffix; a database and an unknown suffix take none.
+
+    Examples
+    --------
+    >>> options_for("people.xlsx"), options_for("people.parquet")
+    (('sheet', 'missing'), ())
+    """
+    place = os.fspath(source)
+    return () if is_address(place) else OPTIONS.get(FORMATS.get(full_suffix(Path(place)), ""), ())
+
+
 def _read_file(path: Path, roles: Any, given: dict[str, Any], options: dict[str, Any]) -> Microdata:
     kind = format_of(path)
     _check_options(options, kind, path.name)
@@ -133,7 +145,14 @@ def _read_database(
 
 def _check_options(options: Mapping[str, Any], kind: str | None, name: str) -> None:
     allowed = OPTIONS[kind] if kind else ()
+    elsewhere = {option for known in OPTIONS.values() for option in known}
     for option in options:
+        if option not in allowed and option in elsewhere:
+            takes = f"takes {', '.join(allowed)}" if allowed else "needs no options of that kind"
+            raise ParameterError(
+                f"The option '{option}' is not for reading '{name}': {'a file' if kind else 'a source'} like that "
+                f"{takes}. Leave it out."
+            )
         if option not in allowed:
             raise ParameterError(
                 f"{unknown_name(option, (*allowed, *ROLES), what='option')} It was given for reading '{name}'."

@@ -28,6 +28,9 @@ _REASONS = (
     ("not a database", "the file is no SQLite database"),
 )
 _BARE_NAME = re.compile(r"^[^\s;()]+$")
+_READS = re.compile(
+    r"^(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|table|from)\b", re.IGNORECASE | re.DOTALL
+)
 _CANNOT_KEEP = (pl.Object, pl.Duration)
 
 
@@ -43,13 +46,19 @@ def is_table_name(query: str) -> bool:
 
 
 def need_query(query: str | None, address: Address) -> str:
-    """Refuse to read a database without saying what."""
+    """Refuse to read a database without saying what, or with a statement that could change it."""
     if not query or not query.strip():
         raise InputError(
             f"The database {address.shown} needs a query: give query='SELECT …' or the name of a table, "
             "query='people'."
         )
-    return query.strip().rstrip(";")
+    query = query.strip().rstrip(";")
+    if not is_table_name(query) and not _READS.match(query):
+        raise InputError(
+            f"The query on {address.shown} must only read: begin it with SELECT (or WITH), or give the name of a "
+            "table. It was not run."
+        )
+    return query
 
 
 def read_sql(address: Address, query: str | None) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -131,6 +140,8 @@ def _through_sqlalchemy(address: Address, query: str) -> pl.DataFrame:
     engine = _engine(sqlalchemy, address)
     try:
         with _connected(engine, address) as connection:
+            if address.engine == "sqlite":
+                connection.exec_driver_sql("PRAGMA query_only = ON")
             try:
                 frame: pl.DataFrame = pl.read_database(
                     _selection(sqlalchemy, connection, query, address), connection, infer_schema_length=None
