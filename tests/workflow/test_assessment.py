@@ -134,3 +134,21 @@ def test_the_report_is_written_whole(tmp_path):
     assert text.startswith("<!DOCTYPE html>")
     assert "person 1" not in text
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("kind", ["eager", "lazy", "pandas", "pyarrow"])
+def test_a_name_that_polars_takes_for_a_pattern_stands_for_its_own_column(kind):
+    frame = pl.DataFrame({"a": [1, 2, 3, 4], "^a$": [1, 1, 2, 2], "*": [0, 0, 0, 0]})
+    as_given = {"eager": frame, "lazy": frame.lazy(), "pyarrow": frame.to_arrow()}
+    native = frame.to_pandas() if kind == "pandas" else as_given[kind]
+    found = assess(Microdata(native, keys=["^a$", "*"]))
+    assert found["k_anonymity"].value == 2
+    assert found["uniqueness"].figures["classes"] == 2
+
+
+def test_weights_that_add_up_to_no_more_than_the_file_leave_the_population_open():
+    data = Microdata(PEOPLE.with_columns(w=pl.lit(0.5)), keys=["sex", "age"], weight="w")
+    found = assess(data)
+    assert "--population-size" in found.main.skipped["population"]
+    assert "individual" in found.measures
+    assert "population" in assess(data, population_size=80).measures

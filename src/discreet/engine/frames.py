@@ -43,8 +43,11 @@ def scan(data: Microdata, columns: Mapping[str, str]) -> Lazy:
 
     Missing is one thing afterwards: NaN of a float column becomes null.
     """
-    source = _lazy(data, tuple(dict.fromkeys(columns.values())))
-    return source.select(*(_cleaned(data, column).alias(name) for name, column in columns.items()))
+    wanted = tuple(dict.fromkeys(columns.values()))
+    source, address = _addressable(_lazy(data, wanted), wanted)
+    return source.select(
+        *(_cleaned(data, column, address[column]).alias(name) for name, column in columns.items())
+    )
 
 
 def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -104,6 +107,16 @@ def _lazy(data: Microdata, columns: tuple[str, ...]) -> Lazy:
     return nw.from_native(pl.DataFrame(parts).lazy())
 
 
+def _addressable(source: Lazy, columns: tuple[str, ...]) -> tuple[Lazy, dict[str, str]]:
+    """Rename columns that Polars would take for a pattern: ``*`` means all of them, ``^a$`` those that match."""
+    patterns = [name for name in columns if name == "*" or (name.startswith("^") and name.endswith("$"))]
+    address = dict(zip(columns, columns, strict=True))
+    if not patterns or not source.implementation.is_polars():
+        return source, address
+    plain = {name: f"discreet pattern {place}" for place, name in enumerate(patterns)}
+    return source.rename(plain), address | plain
+
+
 def _to_polars(frame: nw.DataFrame[Any], column: str) -> pl.Series:
     native = frame.get_column(column).to_native()
     if frame.implementation.is_pandas():
@@ -127,9 +140,9 @@ def _from_pandas(series: Any, column: str) -> pl.Series:
         return pl.Series(column, pl.from_pandas(text.mask(missing, None).astype(object)))
 
 
-def _cleaned(data: Microdata, column: str) -> nw.Expr:
+def _cleaned(data: Microdata, column: str, address: str) -> nw.Expr:
     dtype = data.schema[column]
-    expression = nw.col(column)
+    expression = nw.col(address)
     if dtype.is_nested() or (dtype == nw.Object and not data.wrapped.implementation.is_pandas()):
         raise ColumnError(
             f"Column '{column}' holds {dtype} values, which cannot be counted. Unpack it into plain columns first."

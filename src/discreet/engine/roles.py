@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -141,18 +142,25 @@ def resolve_weight(data: Microdata, weight: str | None = None, *, required: bool
         )
     checked = data.memory.setdefault("weights checked", set())
     if name not in checked:
-        bad = nw.col("w").is_null() | (nw.col("w") <= 0)
-        row = collect(
-            scan(data, {"w": name}).select(
-                nw.col("w").is_null().cast(nw.Int64).sum().alias("gone"),
-                bad.cast(nw.Int64).sum().alias("bad"),
-            )
-        ).row(0, named=True)
-        gone, low = int(row["gone"] or 0), int(row["bad"] or 0)
-        if low:
+        weight_of = nw.col("w").cast(nw.Float64)
+        faults = {
+            "with a weight of zero or below": weight_of <= 0,
+            "with an infinite weight": weight_of == math.inf,
+            "without a weight": nw.col("w").is_null(),
+        }
+        counts = [
+            fault.cast(nw.Int64).sum().alias(f"fault{place}") for place, fault in enumerate(faults.values())
+        ]
+        row = collect(scan(data, {"w": name}).select(*counts)).row(0)
+        found = [
+            f"{count:,} {'record' if count == 1 else 'records'} {words}"
+            for words, count in zip(faults, row, strict=True)
+            if count
+        ]
+        if found:
             raise ColumnError(
-                f"The weight column '{name}' has {low - gone} records with a weight of zero or below and {gone} "
-                "without a weight. Every record needs a weight above zero: drop those records or mend the weights."
+                f"The weight column '{name}' has {' and '.join(found)}. Every record needs a finite weight above "
+                "zero: drop those records or mend the weights."
             )
         checked.add(name)
     return name

@@ -80,9 +80,9 @@ def assess(
     """
     rules = None if policy is None else Policy.load(policy)
     intruders = _intruders(data, scenarios)
-    size = population_size or _weighted_size(data)
+    size, unknown = _population_size(data, population_size)
     cases = {
-        name: Case(_for_scenario(data, keys), population, size, missing, 0 if seed is None else seed)
+        name: Case(_for_scenario(data, keys), population, size, missing, 0 if seed is None else seed, unknown)
         for name, keys in intruders.items()
     }
     work = [(name, question) for name in cases for question in QUESTIONS]
@@ -132,10 +132,20 @@ def _intruders(data: Microdata, scenarios: Mapping[str, Sequence[str]] | None) -
     return named
 
 
-def _weighted_size(data: Microdata) -> int | None:
-    """Estimate the size of the population by the sum of the survey weights."""
+def _population_size(data: Microdata, given: int | None) -> tuple[int | None, str]:
+    """Estimate the size of the population by the sum of the survey weights unless given; else say why not."""
     weight = engine.resolve_weight(data)
-    return None if weight is None else round(engine.total(data, weight))
+    if given is not None:
+        return given, ""
+    if weight is None:
+        return None, "neither the size of the population nor survey weights are known"
+    size = round(engine.total(data, weight))
+    if size <= engine.overview(data, [weight]).rows:
+        return None, (
+            f"the weights in '{weight}' add up to {size:,} people, no more than the file has, so they do not tell "
+            "the size of the population; name it with population_size (--population-size)"
+        )
+    return size, ""
 
 
 def _for_scenario(data: Microdata, keys: tuple[str, ...]) -> Microdata:

@@ -26,6 +26,7 @@ class Case:
     population_size: int | None
     missing: Missing
     seed: Seed = None
+    size_unknown: str = "neither the size of the population nor survey weights are known"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Question:
         if self.weight and case.data.roles.weight is None:
             return "no survey weight was named"
         if self.population_size and case.population_size is None:
-            return "neither the size of the population nor survey weights are known"
+            return case.size_unknown
         for role in self.roles:
             if not getattr(case.data.roles, role):
                 return f"no column has the role '{role}'"
