@@ -285,3 +285,36 @@ def test_any_file_gets_roles_that_fit_it_and_can_be_saved(tmp_path, name, texts,
 
 def test_the_looks_compile_and_are_distinct():
     assert len({look.pattern for look in LOOKS}) == len(LOOKS)
+
+
+def test_one_value_beside_missing_ones_is_not_called_constant():
+    frame = pl.DataFrame({"allergy": ["yes", None] * 20, "wave": ["first"] * 40})
+    found = {row["column"]: row for row in inspect(frame).columns.iter_rows(named=True)}
+    assert found["allergy"]["role"] == "sensitive"
+    assert "not in every record" in found["allergy"]["reasons"]
+    assert found["wave"]["role"] is None
+
+
+def test_binary_columns_are_not_called_lists():
+    frame = pl.DataFrame({"photo": [b"1", b"2"], "tags": [["a"], ["b"]], "sex": ["f", "m"]})
+    reasons = dict(inspect(frame).columns.select("column", "reasons").iter_rows())
+    assert "binary" in reasons["photo"]
+    assert "lists" in reasons["tags"]
+
+
+def test_person_numbers_of_a_household_survey_are_identifiers():
+    frame = pl.DataFrame(
+        {
+            "pid": [household + person / 10 for household in range(50) for person in (1, 2)],
+            "rb030": [household * 100 + person for household in range(50) for person in (1, 2)],
+            "hb030": [household for household in range(50) for _ in (1, 2)],
+        }
+    )
+    proposal = inspect(frame).proposal
+    assert proposal.identifiers == ("pid", "rb030")
+    assert proposal.household == "hb030"
+
+
+def test_the_summary_of_the_keys_counts_combinations():
+    text = str(inspect(pl.DataFrame({"sex": ["f", "m"] * 20, "income": range(40)})))
+    assert "The proposed key has 2 different values for 40 records (5 % as many)." in text

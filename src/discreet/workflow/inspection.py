@@ -66,11 +66,14 @@ class Inspection:
         return save_text(self._as_toml(), path, overwrite=overwrite)
 
     def __str__(self) -> str:
-        width = max(len(name) for name in self.columns["column"])
+        shown = {name: " ".join(name.split()) for name in self.columns["column"]}
+        width = max(len(name) for name in shown.values())
         lines = [f"Proposed roles for {self._what()}. Nothing is decided: check them.", ""]
         for row in self.columns.iter_rows(named=True):
             role = row["role"] or "no role"
-            lines.append(f"{row['column']:<{width}}  {role:<11}  {row['confidence']:<12}  {row['reasons']}")
+            lines.append(
+                f"{shown[row['column']]:<{width}}  {role:<11}  {row['confidence']:<12}  {row['reasons']}"
+            )
         if self.key_distinction is not None:
             lines += ["", self._about_keys()]
         return "\n".join(lines)
@@ -85,9 +88,12 @@ class Inspection:
 
     def _about_keys(self) -> str:
         assert self.key_distinction is not None
+        keys = len(self.proposal.keys)
+        combinations = round(self.key_distinction * self.rows)
         return (
-            f"The {len(self.proposal.keys)} proposed keys have as many different combinations as "
-            f"{percent(self.key_distinction)} of the number of records."
+            f"The {'proposed key has' if keys == 1 else f'{keys} proposed keys have'} {combinations:,} different "
+            f"{'values' if keys == 1 else 'combinations'} for {self.rows:,} records "
+            f"({percent(self.key_distinction)} as many)."
         )
 
     def _as_toml(self) -> str:
@@ -140,7 +146,7 @@ def inspect(data: Microdata | Any) -> Inspection:
         proposal = propose(column, data.columns)
         proposals[column.name] = _with_given(proposal, given.get(column.name))
     for name in nested:
-        proposals[name] = Proposal(None, "sure", ("it holds lists or records, which cannot be counted",))
+        proposals[name] = Proposal(None, "sure", (_why_uncounted(data.schema[name]),))
     proposals = _one_each({name: proposals[name] for name in data.columns}, given)
     roles = _roles(proposals, data.roles)
     return Inspection(
@@ -182,6 +188,14 @@ def _counted(data: Microdata) -> tuple[list[Column], list[str]]:
         for place, name in places.items()
     ]
     return columns, nested
+
+
+def _why_uncounted(dtype: Any) -> str:
+    if dtype == nw.Binary:
+        return "it holds binary data, which names and looks say nothing about"
+    if dtype.is_nested():
+        return "it holds lists or records, which cannot be counted"
+    return "it has no values of a type that can be counted"
 
 
 def _with_given(proposal: Proposal, role: str | None) -> Proposal:

@@ -108,8 +108,10 @@ def propose(column: Column, all_columns: tuple[str, ...]) -> Proposal:
 def _empty(column: Column, doubts: list[str]) -> Proposal | None:
     if column.values == 0:
         return Proposal(None, "sure", ("it has no values at all",))
-    if column.distinct == 1:
+    if column.distinct == 1 and not column.missing:
         return Proposal(None, "likely", ("it has the same value in every record",))
+    if column.distinct == 1:
+        doubts.append("it has one value only, but not in every record: whether it is there says something")
     return None
 
 
@@ -202,10 +204,11 @@ def _named_as_key_or_sensitive(column: Column, doubts: list[str]) -> Proposal | 
 
 
 def _numbered_or_unique(column: Column, doubts: list[str]) -> Proposal | None:
-    if not (column.is_text or column.dtype.is_integer()):
-        return None
     unique = column.distinction >= _NEARLY_UNIQUE
     numbered = is_numbered(column.name)
+    # A person number such as 30.1 (household 30, person 1) reads as a decimal number.
+    if not (column.is_text or column.dtype.is_integer() or (numbered and unique)):
+        return None
     if column.rows < _TOO_FEW:
         if numbered and unique:
             return Proposal(

@@ -28,6 +28,7 @@ _IDENTIFIERS = {
         licenseplate kennzeichen""",
     "an account or card number": """iban bic accountnumber kontonummer creditcard cardnumber bankaccount mrn
         medicalrecordnumber""",
+    "a person's number in the survey": "rb030 pb030 personid personnumber personnr",
     "a network address": "ip ipaddress mac macaddress url website homepage deviceid imei",
 }
 
@@ -90,7 +91,8 @@ _REPLICATE = re.compile(r"^(?:pwgtp|wgtp|repwtp?|rwgt|brr|jk|repweight)\d+$")
 _BODY = frozenset({"height", "bmi", "groesse", "taille", "statura", "altura", "bodyheight"})
 
 _HOUSEHOLD = _words("""hhid hid hhnr hhnum hhno householdid householdnumber householdnr idhh idhousehold
-        serialno db030 orihid famid familyid haushaltsnummer haushaltsid idmenage hogarid hhserial hhkey""")
+        serialno db030 hb030 rx030 px030 orihid famid familyid
+        haushaltsnummer haushaltsid idmenage hogarid hhserial hhkey""")
 _STRATA = _words("stratum strata strat schicht strate estrato strato db050 varstrat")
 _PSU = _words("psu cluster clust primarysamplingunit varpsu upm klumpen grappe db060")
 _COORDINATES = _words("lat latitude lon lng long longitude xcoord ycoord easting northing coordx coordy")
