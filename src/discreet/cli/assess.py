@@ -57,6 +57,8 @@ def assess(
 
     if json and check:
         raise ParameterError("--json and --check exclude each other: one document, or one line.")
+    if html and html.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"--html writes a report; '{html.name}' must end in .html.")
     reading = {
         "query": query,
         "separator": separator,
@@ -78,7 +80,7 @@ def assess(
     found = assess_data(
         data,
         policy or ("public-use-file" if check else None),
-        population=options.read_file(population) if population else None,
+        population=options.read_other(population, reading) if population else None,
         population_size=population_size,
         scenarios=options.named_columns(scenario, "--scenario"),
         missing=missing,  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -65,4 +66,9 @@ def inspect(
         return
     found.save(place, overwrite=overwrite)
     if not json:
-        typer.echo(f"\nWrote {place}. Check every line, then run: discreet assess {file}")
+        found_there = place == sidecar_path(Path(file)) if not is_address(file) else False
+        roles = "" if found_there else f" --roles {shlex.quote(str(place))}"
+        typer.echo(
+            f"\nWrote {place}. Check every line, then run: discreet assess {shlex.quote(file)}{roles}"
+            + (f" --query {shlex.quote(query)}" if query else "")
+        )

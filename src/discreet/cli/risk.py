@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.errors import ParameterError, unknown_name
+from discreet.errors import InputError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
     from discreet.results import Measure
 
 _SECOND_FILE = ("released", "next")
+_FILES = (*_SECOND_FILE, "population", "holdout")
 
 
 def risk(
@@ -37,6 +39,9 @@ def risk(
     holdout: Annotated[
         str | None, typer.Option("--holdout", help="A file of people the release knows nothing about.")
     ] = None,
+    population_size: Annotated[
+        int | None, typer.Option("--population-size", help="Number of people the data were drawn from.")
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="Another parameter: name=value, e.g. threshold=5; repeat."),
@@ -46,6 +51,9 @@ def risk(
         typer.Option("--detail", help="Write a detail table: name=FILE, e.g. classes=c.csv."),
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write the picture (SVG, PNG or PDF).")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace detail tables that are there.")
+    ] = False,
     json: options.AsJson = False,
     query: options.Query = None,
     separator: options.Separator = None,
@@ -55,7 +63,10 @@ def risk(
     sheet: options.Sheet = None,
 ) -> None:
     """Compute one measure of risk on a file, or between a file and its release."""
+    from discreet.io import write
+
     measure = _measure(name)
+    _check_plot(plot)
     reading = {
         "separator": separator,
         "decimal": decimal,
@@ -75,12 +86,18 @@ def risk(
         **reading,
     )
     others = {"released": released, "population": population, "holdout": holdout}
-    files = {role: options.read_file(path, roles={}, **reading) for role, path in others.items() if path}
-    found = measure(data, **_arguments(name, measure, files, _settings(setting)))
-    for item in detail or ():
-        _write_detail(found, item)
+    files = {role: options.read_other(path, reading) for role, path in others.items() if path}
+    settings = _settings(setting)
+    if population_size is not None:
+        if "population_size" not in inspect.signature(measure).parameters:
+            raise ParameterError(f"{name} takes no --population-size. Leave it out.")
+        settings["population_size"] = population_size
+    found = measure(data, **_arguments(name, measure, files, settings))
+    tables = [_detail(found, item, overwrite=overwrite) for item in detail or ()]
     if plot:
         _write_plot(found, plot)
+    for table, path in tables:
+        write(table, path, overwrite=overwrite)
     if json:
         import json as json_module
 
@@ -94,6 +111,10 @@ def _measure(name: str) -> Callable[..., Measure]:
 
     plain = name.removeprefix("risk.").replace("-", "_")
     measures = [known for known in room.__all__ if not known.startswith("remove")]
+    if plain in room.__all__ and plain not in measures:
+        raise ParameterError(
+            f"{plain} does not measure, it makes a release. Call discreet.risk.{plain} in Python."
+        )
     if plain not in measures:
         raise ParameterError(unknown_name(plain, measures, what="measure"))
     found: Callable[..., Measure] = getattr(room, plain)
@@ -111,16 +132,34 @@ def _arguments(
             (slot for slot in (_SECOND_FILE if role == "released" else (role,)) if slot in known), None
         )
         if slot is None:
-            raise ParameterError(f"{name} takes no --{role} file.")
+            raise ParameterError(f"{name} takes no --{role} file. Leave it out.")
         arguments[slot] = data
     for setting in settings:
         if setting not in known:
-            raise ParameterError(f"In --set: {unknown_name(setting, list(known)[1:], what='parameter')}")
+            takes = [parameter for parameter in list(known)[1:] if parameter not in _FILES]
+            raise ParameterError(f"In --set: {unknown_name(setting, takes, what='parameter')}")
+        if setting in (*_FILES, next(iter(known))):
+            raise ParameterError(f"--set gives values, not files: name the file with --{setting}.")
+        _check_kind(setting, settings[setting], str(known[setting].annotation))
     for slot, option in (("released", "--released"), ("next", "--released"), ("population", "--population")):
         needed = slot in known and known[slot].default is inspect.Parameter.empty
         if needed and slot not in arguments:
             raise ParameterError(f"{name} compares two files; name the other one with {option} FILE.")
+    for parameter in list(known.values())[1:]:
+        if parameter.default is inspect.Parameter.empty and parameter.name not in arguments:
+            raise ParameterError(
+                f"{name} needs '{parameter.name}': name it with --set {parameter.name}=VALUE."
+            )
     return arguments
+
+
+def _check_kind(name: str, value: Any, annotation: str) -> None:
+    """Refuse a text where a parameter takes numbers, and a number where it takes names."""
+    takes = set(re.findall(r"\w+", annotation))
+    if isinstance(value, str) and takes & {"int", "float"} and not takes & {"str", "Literal"}:
+        raise ParameterError(f"In --set: '{name}' must be a number.")
+    if isinstance(value, int | float) and "str" in takes and not takes & {"int", "float", "bool", "Any"}:
+        raise ParameterError(f"In --set: '{name}' must be a text or a list of texts, not a number.")
 
 
 def _settings(given: Sequence[str] | None) -> dict[str, Any]:
@@ -143,19 +182,27 @@ def _settings(given: Sequence[str] | None) -> dict[str, Any]:
     return found
 
 
-def _write_detail(found: Measure, item: str) -> None:
-    from discreet.io import write
+def _detail(found: Measure, item: str, *, overwrite: bool) -> tuple[Any, Path]:
+    """Find a detail table and the place it goes to, and refuse before anything is written."""
+    from discreet.io.naming import format_of
 
-    name, equals, path = item.partition("=")
-    if not (equals and path):
+    name, equals, place = item.partition("=")
+    if not (equals and place):
         raise ParameterError(f"--detail is written name=FILE; '{item}' is not.")
-    write(found.detail[name], path)
+    path = Path(place)
+    format_of(path)
+    if path.exists() and not overwrite:
+        raise InputError(f"'{path.name}' is there already. Use --overwrite to replace it, or another name.")
+    return found.detail[name], path
+
+
+def _check_plot(path: Path | None) -> None:
+    if path and path.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise ParameterError(f"--plot writes .svg, .png or .pdf files; '{path.name}' is none of them.")
 
 
 def _write_plot(found: Measure, path: Path) -> None:
     from discreet.io import replacing
 
-    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise ParameterError("--plot writes .svg, .png or .pdf files.")
     with replacing(path) as temporary:
         found.plot().savefig(temporary, format=path.suffix.lstrip(".").lower())

@@ -22,7 +22,10 @@ def show_assessment(found: Assessment, console: Console | None = None) -> None:
     console.print(_verdict(found))
     about = found.about
     console.print(
-        f"{about.get('source') or 'The data'}: {shown(about['rows'])} records, {shown(about['columns'])} columns."
+        Text(
+            f"{about.get('source') or 'The data'}: {shown(about['rows'])} records, "
+            f"{shown(about['columns'])} columns."
+        )
     )
     for scenario in found.scenarios.values():
         console.print(_findings(scenario))
@@ -43,12 +46,14 @@ def _verdict(found: Assessment) -> RenderableType:
     for check in found.verdict.checks:
         mark = "✓" if check.passed else "✗" if check.passed is False else "?"
         lines.append(Text(f"{mark} {check.reason}"))
-    title = f"{'Meets' if meets else 'Does not meet'} policy '{found.verdict.policy}'"
+    title = Text(f"{'Meets' if meets else 'Does not meet'} policy '{found.verdict.policy}'")
     return Panel(Group(*lines), title=title, border_style="green" if meets else "red")
 
 
 def _findings(scenario: Scenario) -> Table:
-    table = Table(title=f"Scenario '{scenario.name}': knows {', '.join(scenario.keys)}", title_justify="left")
+    # Names are the user's own and may look like markup: they go in as plain text.
+    title = Text(f"Scenario '{scenario.name}': knows {', '.join(scenario.keys)}", style="table.title")
+    table = Table(title=title, title_justify="left")
     table.add_column("Measure", no_wrap=True)
     table.add_column("Value", justify="right", no_wrap=True)
     table.add_column("What it means", ratio=1)
@@ -74,7 +79,7 @@ def _riskiest(scenario: Scenario) -> Table:
     table = Table(title="The smallest classes", title_justify="left")
     table.add_column("Records", justify="right")
     for key in scenario.keys:
-        table.add_column(key)
+        table.add_column(Text(key))
     for row in scenario.riskiest:
         values = row.get("values", {}).values()
         table.add_row(shown(row["class_size"]), *(Text("missing" if v is None else str(v)) for v in values))

@@ -1,0 +1,189 @@
+"""What people get wrong at the command line: one paragraph, exit code 2, nothing half-written."""
+
+import json
+import os
+import sys
+import warnings
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.cli import main, options
+
+
+class Done:
+    """What a command printed and how it ended."""
+
+    def __init__(self, returncode, stdout, stderr):
+        self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
+
+
+@pytest.fixture
+def discreet(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def people(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = 60
+    pl.DataFrame(
+        {
+            "age": [20 + i % 10 for i in range(rows)],
+            "sex": ["f", "m"] * (rows // 2),
+            "ill": ["y", "n", "n"] * (rows // 3),
+            "w": [2.5] * rows,
+        }
+    ).write_csv(path)
+    return path
+
+
+def refused(done, *words):
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_a_population_of_nobody_is_refused_and_not_taken_for_none_given(discreet, people):
+    refused(discreet("assess", people, "-k", "age,sex", "--population-size", 0), "population_size (0)")
+
+
+def test_two_scenarios_of_one_name_are_refused_rather_than_one_lost(discreet, people):
+    done = discreet("assess", people, "-k", "age,sex", "--scenario", "a=sex", "--scenario", "a=age")
+    refused(done, "--scenario names 'a' twice")
+
+
+def test_the_report_never_lands_on_the_data(discreet, people):
+    before = people.read_bytes()
+    refused(discreet("assess", people, "-k", "age,sex", "--html", people), "must end in .html")
+    assert people.read_bytes() == before
+
+
+def test_nothing_is_written_when_one_of_two_detail_tables_is_unknown(discreet, people, tmp_path):
+    first = tmp_path / "first.csv"
+    done = discreet(
+        "risk", "k_anonymity", people, "-k", "age", "--detail", f"classes={first}", "--detail", "nope=x.csv"
+    )
+    refused(done, "no detail table 'nope'")
+    assert not first.exists()
+
+
+def test_a_detail_table_that_is_there_is_replaced_only_when_told(discreet, people, tmp_path):
+    table = tmp_path / "classes.csv"
+    table.write_text("mine")
+    command = ("risk", "k_anonymity", people, "-k", "age", "--detail", f"classes={table}")
+    refused(discreet(*command), "--overwrite")
+    assert table.read_text() == "mine"
+    assert discreet(*command, "--overwrite").returncode == 0
+    assert pl.read_csv(table)["class_size"].sum() == 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("k_anonymity", "--set", "threshold=abc"), "'threshold' must be a number"),
+        (("k_anonymity", "--set", "keys=5"), "'keys' must be a text"),
+        (("k_anonymity", "--population-size", "100"), "takes no --population-size"),
+        (("population", "--set", "population_size=many"), "'population_size' must be a number"),
+        (("k_anonymity", "--plot", "picture.gif"), ".svg, .png or .pdf"),
+        (("remove_replicated_uniques",), "in Python"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(discreet, people, arguments, words):
+    name, *rest = arguments
+    refused(discreet("risk", name, people, "-k", "age,sex", *rest), words)
+
+
+def test_a_measure_says_which_parameter_it_cannot_do_without(discreet, people):
+    done = discreet("risk", "attribute_disclosure", people, "-k", "age,sex", "--released", people)
+    refused(done, "needs 'target'", "--set target=")
+
+
+def test_the_size_of_the_population_has_an_option_of_its_own(discreet, people):
+    command = ("risk", "uniqueness", people, "-k", "age,sex", "--json")
+    by_option = discreet(*command, "--population-size", 1000)
+    assert json.loads(by_option.stdout) == json.loads(
+        discreet(*command, "--set", "population_size=1000").stdout
+    )
+
+
+def test_an_infinite_weight_is_bad_input_and_no_defect(discreet, tmp_path):
+    file = tmp_path / "people.csv"
+    pl.DataFrame({"sex": ["f", "m", "m"], "w": [1.0, float("inf"), 2.0]}).write_csv(file)
+    refused(discreet("assess", file, "-k", "sex", "-w", "w"), "1 record with an infinite weight")
+
+
+def test_scaled_weights_do_not_pass_for_the_size_of_the_population(discreet, people, tmp_path):
+    scaled = tmp_path / "scaled.csv"
+    pl.read_csv(people).with_columns(w=pl.lit(0.5)).write_csv(scaled)
+    done = discreet("assess", scaled, "-k", "age,sex", "-w", "w", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "no more than the file has" in done.stdout
+    assert "population" not in json.loads(done.stdout)
+
+
+def test_names_that_look_like_markup_or_patterns_are_just_names(discreet, tmp_path):
+    names = ["[bold]z[/bold]", "[/x]", "*", "^a$", "a", "a,b", 'c"d', "größe 😀"]
+    file = tmp_path / "odd.csv"
+    pl.DataFrame({name: [i % (2 + place) for i in range(80)] for place, name in enumerate(names)}).write_csv(
+        file
+    )
+    assert discreet("inspect", file).returncode == 0
+    done = discreet("assess", file, *(part for name in names[:5] for part in ("-k", name)), "-k", '"a,b"')
+    assert done.returncode == 0, done.stderr
+    assert "[bold]z[/bold]" in done.stdout
+
+
+def test_a_second_file_of_another_format_is_read_in_its_own_way(discreet, people, tmp_path):
+    semicolons = tmp_path / "semicolons.csv"
+    frame = pl.read_csv(people)
+    frame.write_csv(semicolons, separator=";")
+    population = tmp_path / "population.parquet"
+    pl.concat([frame, frame]).write_parquet(population)
+    for command in (("assess",), ("risk", "k_map")):
+        done = discreet(
+            *command, semicolons, "-k", "age,sex", "--separator", ";", "--population", population, "--json"
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_roles_of_a_population_file_do_not_matter(discreet, people, tmp_path):
+    population = tmp_path / "population.csv"
+    population.write_bytes(people.read_bytes())
+    (tmp_path / "population.roles.toml").write_text('[roles]\nkeys = ["no such column"]\n')
+    done = discreet("assess", people, "-k", "age,sex", "--population", population, "--json")
+    assert done.returncode == 0, done.stderr
+
+
+def test_inspect_says_how_to_go_on_with_a_roles_file_elsewhere(discreet, people, tmp_path):
+    place = tmp_path / "my roles.toml"
+    done = discreet("inspect", people, "--out", place)
+    assert f"discreet assess {people} --roles '{place}'" in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read every file")
+def test_a_file_without_permission_is_refused(discreet, people):
+    people.chmod(0)
+    refused(discreet("assess", people, "-k", "age"), "permission")
+
+
+@given(st.lists(st.text("abc,\" x'", min_size=1).map(str.strip).filter(bool), min_size=1, max_size=4))
+def test_any_name_can_be_given_between_quotation_marks(names):
+    quoted = ",".join('"' + name.replace('"', '""') + '"' for name in names)
+    assert options.columns([quoted]) == names
