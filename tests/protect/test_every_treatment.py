@@ -36,6 +36,8 @@ from discreet.protect import (
     Treatment,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+
 AGE = Hierarchy.intervals([10, 30])
 
 EXAMPLES = {
