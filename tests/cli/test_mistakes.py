@@ -187,3 +187,10 @@ def test_a_file_without_permission_is_refused(discreet, people):
 def test_any_name_can_be_given_between_quotation_marks(names):
     quoted = ",".join('"' + name.replace('"', '""') + '"' for name in names)
     assert options.columns([quoted]) == names
+
+
+def test_the_same_command_gives_the_same_figures_twice(discreet, people):
+    command = ("risk", "population", people, "-k", "age,sex", "--population-size", 500, "--json")
+    first = discreet(*command, "--set", "estimator=snb")
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == discreet(*command, "--set", "estimator=snb").stdout

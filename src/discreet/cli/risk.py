@@ -17,6 +17,8 @@ from discreet.errors import InputError, ParameterError, unknown_name
 if TYPE_CHECKING:
     from discreet.results import Measure
 
+# As in assess: the same command gives the same figures, unless another seed is set.
+_SEED = 0
 _SECOND_FILE = ("released", "next")
 _FILES = (*_SECOND_FILE, "population", "holdout")
 
@@ -92,6 +94,8 @@ def risk(
         if "population_size" not in inspect.signature(measure).parameters:
             raise ParameterError(f"{name} takes no --population-size. Leave it out.")
         settings["population_size"] = population_size
+    if "seed" in inspect.signature(measure).parameters:
+        settings.setdefault("seed", _SEED)
     found = measure(data, **_arguments(name, measure, files, settings))
     tables = [_detail(found, item, overwrite=overwrite) for item in detail or ()]
     if plot:
