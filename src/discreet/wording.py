@@ -102,6 +102,7 @@ _SHARE_OF_MEASURE = frozenset(
         "delta_presence",
         "group_disclosure",
         "individual",
+        "isolation",
         "key_contributions",
         "known_population",
         "linkage",

@@ -11,6 +11,7 @@ from discreet import Hierarchy, Microdata
 from discreet.cli import main
 from discreet.errors import DiscreetError
 from discreet.protect import (
+    AddNoise,
     Band,
     DropIdentifiers,
     Generalize,
@@ -26,11 +27,14 @@ from discreet.protect import (
     RankSwap,
     Recode,
     RecordSwap,
+    RegressionSynthesis,
     ReorderRecords,
     RobinHood,
     Round,
     SampleAndAnonymize,
     ShiftDates,
+    Shuffle,
+    SpectralAnonymize,
     StochasticRound,
     TopBottomCode,
     Treatment,
@@ -41,6 +45,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning
 AGE = Hierarchy.intervals([10, 30])
 
 EXAMPLES = {
+    "add-noise": AddNoise(columns=["income", "wealth"], method="correlated"),
     "band": Band(widths={"age": 10}),
     "drop-identifiers": DropIdentifiers(),
     "generalize": Generalize({"age": 1}, {"age": AGE}),
@@ -57,11 +62,14 @@ EXAMPLES = {
     "rank-swap": RankSwap(columns=["income"], p=10),
     "recode": Recode({"region": {"north": "other", "west": "other"}}),
     "record-swap": RecordSwap(geography=["region"], share=0.3, match=[["sex"]]),
+    "regression-synthesis": RegressionSynthesis(columns=["income", "wealth"], given=["age", "sex"]),
     "reorder-records": ReorderRecords(),
     "robin-hood": RobinHood(fairness="sex", k_target=4, k_initial=2, hierarchies={"age": AGE}),
     "round": Round({"income": 100}),
     "sample-and-anonymize": SampleAndAnonymize(epsilon=2.0, delta=1e-3, hierarchies={"age": AGE}),
     "shift-dates": ShiftDates(["seen"], max_days=10),
+    "shuffle": Shuffle(columns=["income", "wealth"], given=["age"]),
+    "spectral-anonymize": SpectralAnonymize(columns=["income", "wealth"]),
     "stochastic-round": StochasticRound(columns=["children"], k=3),
     "top-bottom-code": TopBottomCode(top_share={"income": 0.1}),
 }

@@ -78,7 +78,7 @@ def test_a_rare_cell_gains_and_a_common_one_does_not():
     assert rare["flag"] == ISOLATING
     assert set(cells.filter(pl.col("age") != 99)["flag"]) == {NONE}
     assert found.figures["population_size"] == 10_000
-    assert found.figures["max_gain_at_half"] > found.value > found.figures["max_gain_at_double"]
+    assert found.figures["max_gain_at_half"] > found.figures["max_gain"] > found.figures["max_gain_at_double"]
     assert found.figures["expected_isolations"] == pytest.approx(cells["pr_isolate_given_release"].sum())
     assert found.detail["records"].height == 100
 

@@ -53,11 +53,12 @@ def scan(data: Microdata, columns: Mapping[str, str]) -> Lazy:
 def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """Bring a query, or the named columns of a file, into memory as Polars.
 
-    Whole numbers come back as 64-bit integers whatever the engine made of them.
+    The columns of a file keep their types; the counts of a query come back as 64-bit integers whatever the engine
+    made of them.
     """
     if isinstance(source, Microdata):
         names = tuple(columns) if columns is not None else source.columns
-        source = scan(source, {name: name for name in names})
+        return in_memory(scan(source, {name: name for name in names}))
     table = in_memory(source)
     counts = [
         name for name, dtype in table.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0

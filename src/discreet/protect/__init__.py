@@ -13,20 +13,25 @@ from discreet.protect.models import (
     TCloseness,
 )
 from discreet.protect.mondrian import Mondrian
+from discreet.protect.noise import AddNoise
 from discreet.protect.optimal_generalization import OptimalGeneralization
 from discreet.protect.ordering import ReorderRecords, ShiftDates
 from discreet.protect.plan import Draft, Plan
 from discreet.protect.pram import Pram
 from discreet.protect.recoding import Band, Generalize, Recode, Round
 from discreet.protect.record_swapping import RecordSwap
+from discreet.protect.regression_synthesis import RegressionSynthesis
 from discreet.protect.robin_hood import RobinHood
 from discreet.protect.sample_and_anonymize import SampleAndAnonymize
+from discreet.protect.shuffling import Shuffle
+from discreet.protect.spectral import SpectralAnonymize
 from discreet.protect.stochastic_rounding import StochasticRound
 from discreet.protect.suppression import LocalSuppression
 from discreet.protect.swapping import RandomSwap, RankSwap
 from discreet.protect.treatment import Change, Treatment
 
 __all__ = [
+    "AddNoise",
     "AlphaK",
     "Band",
     "BetaLikeness",
@@ -49,11 +54,14 @@ __all__ = [
     "RankSwap",
     "Recode",
     "RecordSwap",
+    "RegressionSynthesis",
     "ReorderRecords",
     "RobinHood",
     "Round",
     "SampleAndAnonymize",
     "ShiftDates",
+    "Shuffle",
+    "SpectralAnonymize",
     "StochasticRound",
     "TCloseness",
     "TopBottomCode",

@@ -405,5 +405,5 @@ def _caveats(
             "the first rows of detail['classes']."
         )
     if original.roles.weight:
-        caveats.append("Survey weights are not used unless weight= names them.")
+        caveats.append("Survey weights are not used: every record counts as one person.")
     return caveats

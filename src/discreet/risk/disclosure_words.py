@@ -62,7 +62,7 @@ def key_caveats(files: PairedFiles) -> list[str]:
     floats = [key for key in files.keys if files.original.schema[key].is_float() and key not in files.classes]
     caveats = [engine.float_key_caveat(floats)] if floats else []
     if files.original.roles.weight and not files.weight:
-        caveats.append("Survey weights are not used unless weight= names them.")
+        caveats.append("Survey weights are not used: every record counts as one person.")
     caveats.append(
         "The figures hold for these keys: someone who knows more, or other things, learns more. A synthetic record "
         "that looks like a person need not come from them, but who finds it may believe so."

@@ -163,7 +163,8 @@ def isolation(
     Returns
     -------
     Measure
-        ``value`` is ``max_gain``. ``figures``: ``max_gain``, ``cells``, ``records``, ``cells_of_one``,
+        ``value`` is ``flagged_share``, the share of the records in cells that may enable identification.
+        ``figures``: ``flagged_share``, ``max_gain``, ``cells``, ``records``, ``cells_of_one``,
         ``flagged_cells``, ``flagged_records``, ``isolation_only_cells``, ``expected_isolations`` (one guess a
         cell), ``expected_isolations_blind`` (as many blind guesses), ``best_blind_chance`` (one guess),
         ``population_size``, and the sensitivity to the probabilities: ``max_gain_at_half``,
@@ -314,6 +315,7 @@ def isolation_of_counts(
     guesses = int((m > 0).sum())
     blind = blind_isolations(records, guesses) if guesses else 0.0
     figures: dict[str, Figure] = {
+        "flagged_share": min(hit / records, 1.0),
         "max_gain": _top(cells),
         "cells": cells.height,
         "records": records,
@@ -344,7 +346,7 @@ def isolation_of_counts(
         )
     return Measure(
         name="isolation_of_counts",
-        value=figures["max_gain"],  # type: ignore[arg-type]
+        value=figures["flagged_share"],  # type: ignore[arg-type]
         figures=figures,
         meaning=(
             f"One guess in each of {guesses:,} cells singles out {shown(isolated)} records; as many blind guesses, "

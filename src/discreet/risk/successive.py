@@ -331,10 +331,10 @@ def _measure(previous: Microdata, next: Microdata, question: _Question, found: _
         value=total,
         figures=figures,
         meaning=(
-            f"Comparing the two releases exposes {total:,} people ({percent(total / found.people_at_least)}) who are "
-            f"hidden among at least {k} in each of them: {exposed['joined']:,} who joined, {exposed['left']:,} who "
-            f"left and {exposed['stayed']:,} whose two classes meet in fewer than {k}; {figures['singled_out']:,} of "
-            "them stand alone."
+            f"Number of people exposed by comparing the two releases, though hidden among at least {k} in each: "
+            f"{total:,} ({percent(total / found.people_at_least)}), of whom {exposed['joined']:,} joined, "
+            f"{exposed['left']:,} left and {exposed['stayed']:,} have two classes that meet in fewer than {k}; "
+            f"standing alone: {figures['singled_out']:,}."
         ),
         caveats=caveats,
         parameters={

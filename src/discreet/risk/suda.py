@@ -296,7 +296,7 @@ def _meaning(figures: dict[str, Any], keys: int) -> str:
     return (
         f"{figures['special_unique_records']:,} of {figures['records']:,} records "
         f"({percent(figures['special_unique_share'])}) are alone on fewer than all {keys} keys, some on only "
-        f"{figures['smallest_msu']}; a match on a record that is alone is right with a chance of about "
+        f"{figures['smallest_msu']}; a match on a record that is alone is right with a chance of "
         f"{percent(figures['dis_file'])} on average, and of up to {percent(figures['max_dis'])} for the record that "
         f"stands out most (score {shown(figures['max_suda'])})."
     )
