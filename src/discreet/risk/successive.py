@@ -331,10 +331,11 @@ def _measure(previous: Microdata, next: Microdata, question: _Question, found: _
         value=total,
         figures=figures,
         meaning=(
-            f"Number of people exposed by comparing the two releases, though hidden among at least {k} in each: "
-            f"{total:,} ({percent(total / found.people_at_least)}), of whom {exposed['joined']:,} joined, "
-            f"{exposed['left']:,} left and {exposed['stayed']:,} have two classes that meet in fewer than {k}; "
-            f"standing alone: {figures['singled_out']:,}."
+            f"Comparing the two releases exposes {total:,} {'person' if total == 1 else 'people'} "
+            f"({percent(total / found.people_at_least)}) who {'is' if total == 1 else 'are'} hidden among at least {k} "
+            f"in each of them: {exposed['joined']:,} who joined, {exposed['left']:,} who left and "
+            f"{exposed['stayed']:,} whose two classes meet in fewer than {k}; {figures['singled_out']:,} of "
+            f"them {'stands' if figures['singled_out'] == 1 else 'stand'} alone."
         ),
         caveats=caveats,
         parameters={
