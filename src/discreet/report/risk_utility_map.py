@@ -36,7 +36,7 @@ def draw_map(search: Search) -> Figure:
     axes.set_xlabel(f"What it costs ({search.loss})")
     axes.set_ylabel(f"What is left of the risk ({search.risk})")
     unmeasured = sum(trial.risk is None or trial.loss is None for trial in search.trials)
-    beside = f" ({unmeasured} could not be measured)" if unmeasured else ""
+    beside = f"\n({unmeasured} could not be measured)" if unmeasured else ""
     axes.set_title(f"{len(search.trials)} plans held against policy '{search.policy}'{beside}", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(0.08)
