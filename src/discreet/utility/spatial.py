@@ -208,7 +208,7 @@ def zone_shares(
     )
     table = _share_table(points)
     differences = table["difference"].drop_nulls()
-    moved = float((points["old"] != points["new"]).mean() or 0.0)
+    moved = int((points["old"] != points["new"]).sum()) / max(points.height, 1)
     worst = float(np.abs(differences.to_numpy()).max()) if len(differences) else None
     emptied = set(points["old"].unique()) - set(points["new"].unique())
     return Measure(
