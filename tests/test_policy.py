@@ -73,3 +73,22 @@ def test_invalid_toml_and_a_missing_file_are_input_errors(tmp_path):
         Policy.load(tmp_path / "p.toml")
     with pytest.raises(InputError, match="public-use-file"):
         Policy.load("nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"rules": 3}, "rules are a table"),
+        ({"rules": {"k_anonymity": {"at_least": 5, "at_most": 3}}}, "no file can meet"),
+        ({"rules": {"k_anonymity": {"at_least": float("nan")}}}, "must be a number"),
+    ],
+)
+def test_a_policy_that_cannot_be_meant_is_refused(document, words):
+    with pytest.raises(ParameterError, match=words):
+        Policy.from_dict(document)
+
+
+def test_a_rule_on_an_unknown_figure_reads_as_one_sentence():
+    line = Policy("p", rules=[Rule("k_anonymity", "kk", at_least=1)]).judge(scenario(1, k=1)).line
+    assert "There is no figure 'kk'" in line
+    assert ".." not in line

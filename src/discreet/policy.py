@@ -19,6 +19,7 @@ policy when every rule could be checked and holds; a rule that could not be chec
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -79,9 +80,9 @@ class Rule:
     def _found(self, scenario: Scenario) -> tuple[Any, str]:
         measure = scenario.measures.get(self.measure)
         if measure is None:
-            return None, scenario.skipped.get(self.measure, "it was not computed")
+            return None, scenario.skipped.get(self.measure, "it is not computed on one file alone")
         if self.figure != "value" and self.figure not in measure.figures:
-            return None, unknown_name(self.figure, ["value", *measure.figures], what="figure")
+            return None, unknown_name(self.figure, ["value", *measure.figures], what="figure").rstrip(".")
         actual = measure.value if self.figure == "value" else measure.figures[self.figure]
         return actual, "" if isinstance(actual, int | float) else "the figure is undefined for this file"
 
@@ -131,7 +132,7 @@ class Policy:
         path = Path(source)
         if not path.is_file():
             raise InputError(
-                f"There is no policy file '{path.name}' there, and no template of that name. "
+                f"There is no policy file '{path.name or source}' there, and no template of that name. "
                 f"Templates: {', '.join(cls.templates())}."
             )
         try:
@@ -160,7 +161,10 @@ class Policy:
             if name not in _FIELDS:
                 raise ParameterError(f"In {origin}: {unknown_name(name, _FIELDS, what='entry')}")
         rules = []
-        for name, limits in dict(document.get("rules", {})).items():
+        stated = document.get("rules", {})
+        if not isinstance(stated, Mapping):
+            raise ParameterError(f"In {origin}: rules are a table, [rules], with one line a rule.")
+        for name, limits in stated.items():
             if not isinstance(limits, Mapping):
                 raise ParameterError(
                     f"In {origin}: the rule '{name}' must be written as {name} = {{ at_least = … }} "
@@ -211,8 +215,13 @@ def _rule(measure: str, figure: str, limits: Mapping[str, Any], origin: str) -> 
     if not bounds:
         raise ParameterError(f"In {origin}: the rule '{measure}' sets no limit. Give at_least or at_most.")
     for name, value in bounds.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
             raise ParameterError(f"In {origin}: {name} of the rule '{measure}' must be a number.")
+    if len(bounds) > 1 and bounds["at_least"] > bounds["at_most"]:
+        raise ParameterError(
+            f"In {origin}: the rule '{measure}' asks for at least more than it allows at most, which no file can "
+            "meet. Mend one of the two."
+        )
     return Rule(measure, figure, why=str(limits.get("why", "")), **bounds)
 
 

@@ -194,3 +194,10 @@ def test_the_same_command_gives_the_same_figures_twice(discreet, people):
     first = discreet(*command, "--set", "estimator=snb")
     assert first.returncode == 0, first.stderr
     assert first.stdout == discreet(*command, "--set", "estimator=snb").stdout
+
+
+def test_inspect_refuses_a_taken_place_before_it_prints(discreet, people, tmp_path):
+    place = tmp_path / "taken.toml"
+    place.write_text("mine")
+    refused(discreet("inspect", people, "--json", "--out", place), "--overwrite")
+    assert place.read_text() == "mine"

@@ -152,3 +152,27 @@ def test_weights_that_add_up_to_no_more_than_the_file_leave_the_population_open(
     assert "--population-size" in found.main.skipped["population"]
     assert "individual" in found.measures
     assert "population" in assess(data, population_size=80).measures
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"rules": {"k_anonimity": {"at_least": 3}}}, "Did you mean 'k_anonymity'"),
+        (
+            {"rules": {"k_anonymity": {"at_least": 3}}, "parameters": {"k_anonimity": {"threshold": 3}}},
+            "Did you mean 'k_anonymity'",
+        ),
+        (
+            {"rules": {"k_anonymity": {"at_least": 3}}, "parameters": {"k_anonymity": {"threshold": "x"}}},
+            "'threshold' must be a number",
+        ),
+    ],
+)
+def test_a_slip_in_a_policy_is_bad_input_and_not_a_verdict(document, words):
+    with pytest.raises(ParameterError, match=words):
+        assess(people(), Policy.from_dict(document))
+
+
+def test_a_rule_about_two_files_cannot_be_met_by_one():
+    found = assess(people(), Policy("Ours", rules=[Rule("neighbours", at_most=1)]))
+    assert "not computed on one file alone" in found.line

@@ -34,6 +34,9 @@ def inspect(
     from discreet.io.naming import is_address
     from discreet.workflow import inspect as inspect_data
 
+    place = out or (None if is_address(file) else sidecar_path(Path(file)))
+    if out is not None and write and out.exists() and not overwrite:
+        raise InputError(f"'{out.name}' is there already. Use --overwrite to replace it, or another --out.")
     data = options.read_file(
         file,
         roles={},
@@ -51,16 +54,9 @@ def inspect(
         typer.echo(json_module.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:
         typer.echo(str(found))
-    if out is None and is_address(file):
-        return
-    place = out or sidecar_path(Path(file))
-    if not write:
+    if place is None or not write:
         return
     if place.exists() and not overwrite:
-        if out is not None:
-            raise InputError(
-                f"'{place.name}' is there already. Use --overwrite to replace it, or another --out."
-            )
         if not json:
             typer.echo(f"\n'{place.name}' is there already and was left as it is; --overwrite replaces it.")
         return

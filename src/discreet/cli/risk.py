@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -129,6 +128,8 @@ def _arguments(
     name: str, measure: Callable[..., Measure], files: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Put files and settings where the measure wants them, and refuse what it does not take."""
+    from discreet.workflow.settings import check_setting
+
     known = inspect.signature(measure).parameters
     arguments = dict(settings)
     for role, data in files.items():
@@ -144,7 +145,7 @@ def _arguments(
             raise ParameterError(f"In --set: {unknown_name(setting, takes, what='parameter')}")
         if setting in (*_FILES, next(iter(known))):
             raise ParameterError(f"--set gives values, not files: name the file with --{setting}.")
-        _check_kind(setting, settings[setting], str(known[setting].annotation))
+        check_setting(setting, settings[setting], str(known[setting].annotation), where="In --set")
     for slot, option in (("released", "--released"), ("next", "--released"), ("population", "--population")):
         needed = slot in known and known[slot].default is inspect.Parameter.empty
         if needed and slot not in arguments:
@@ -155,15 +156,6 @@ def _arguments(
                 f"{name} needs '{parameter.name}': name it with --set {parameter.name}=VALUE."
             )
     return arguments
-
-
-def _check_kind(name: str, value: Any, annotation: str) -> None:
-    """Refuse a text where a parameter takes numbers, and a number where it takes names."""
-    takes = set(re.findall(r"\w+", annotation))
-    if isinstance(value, str) and takes & {"int", "float"} and not takes & {"str", "Literal"}:
-        raise ParameterError(f"In --set: '{name}' must be a number.")
-    if isinstance(value, int | float) and "str" in takes and not takes & {"int", "float", "bool", "Any"}:
-        raise ParameterError(f"In --set: '{name}' must be a text or a list of texts, not a number.")
 
 
 def _settings(given: Sequence[str] | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from discreet import engine
 from discreet._version import __version__
 from discreet.engine import Missing
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.policy import MAIN, Policy
 from discreet.progress import track
@@ -79,6 +79,8 @@ def assess(
     "Meets policy 'Safe setting' (2 checks passed)."
     """
     rules = None if policy is None else Policy.load(policy)
+    if rules:
+        _check_names(rules)
     intruders = _intruders(data, scenarios)
     size, unknown = _population_size(data, population_size)
     cases = {
@@ -114,6 +116,16 @@ def assess(
         advice=next_steps(data, main, verdict),
         show_values=show_values,
     )
+
+
+def _check_names(policy: Policy) -> None:
+    """Refuse a policy that names a measure nobody offers: its rule could never hold."""
+    from discreet import risk, utility
+
+    offered = [name for room in (risk, utility) for name in room.__all__ if name[0].islower()]
+    for name in (*(rule.measure for rule in policy.rules), *policy.parameters):
+        if name not in offered:
+            raise ParameterError(f"In policy '{policy.name}': {unknown_name(name, offered, what='measure')}")
 
 
 def _intruders(data: Microdata, scenarios: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[str, ...]]:

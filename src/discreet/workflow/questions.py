@@ -13,6 +13,7 @@ from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.randomness import Seed
 from discreet.results import Measure
+from discreet.workflow.settings import check_setting
 
 _MANY_CLASSES = 200_000
 
@@ -81,6 +82,8 @@ class Question:
                     f"The policy sets a parameter of {self.name} that it does not have. "
                     f"{unknown_name(name, options, what='parameter')}"
                 )
+            where = f"The policy, under [parameters.{self.name}]"
+            check_setting(name, parameters[name], str(known[name].annotation), where=where)
         offered = {
             "missing": case.missing,
             "population": case.population,
