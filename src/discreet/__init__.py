@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 
 if TYPE_CHECKING:
-    from discreet import datasets, engine, io, protect, report, risk
+    from discreet import datasets, engine, io, protect, report, risk, utility
     from discreet.errors import DiscreetError, DiscreetWarning
     from discreet.hierarchy import Hierarchy
     from discreet.io import read, write
     from discreet.microdata import Microdata
     from discreet.policy import Policy
     from discreet.protect import Plan
-    from discreet.workflow import assess, inspect
+    from discreet.workflow import assess, inspect, plan_grid, search
 
 __all__ = [
     "DiscreetError",
@@ -41,10 +41,13 @@ __all__ = [
     "engine",
     "inspect",
     "io",
+    "plan_grid",
     "protect",
     "read",
     "report",
     "risk",
+    "search",
+    "utility",
     "write",
 ]
 
@@ -59,8 +62,10 @@ _HOME = {
     "write": "discreet.io",
     "assess": "discreet.workflow",
     "inspect": "discreet.workflow",
+    "plan_grid": "discreet.workflow",
+    "search": "discreet.workflow",
 }
-_ROOMS = ("datasets", "engine", "io", "protect", "report", "risk")
+_ROOMS = ("datasets", "engine", "io", "protect", "report", "risk", "utility")
 
 
 def __getattr__(name: str) -> Any:

@@ -102,6 +102,7 @@ _SHARE_OF_MEASURE = frozenset(
         "delta_presence",
         "group_disclosure",
         "individual",
+        "information_loss",
         "isolation",
         "key_contributions",
         "known_population",

@@ -15,7 +15,7 @@ from discreet.errors import InputError, ParameterError
 from discreet.policy import Rule
 from discreet.protect import Band, Change, LocalSuppression, Plan, Pram, ReorderRecords, Treatment
 from discreet.utility import information_loss
-from discreet.workflow.search import _ranked, _with_frontier, plan_grid, search
+from discreet.workflow.plan_search import _ranked, _with_frontier, plan_grid, search
 from discreet.workflow.trials import Trial
 
 POLICY = Policy("k three", rules=[Rule("k_anonymity", at_least=3)])

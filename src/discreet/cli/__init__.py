@@ -18,6 +18,7 @@ from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.protect import protect
 from discreet.cli.risk import risk
+from discreet.cli.search import search
 from discreet.errors import DiscreetError, DiscreetWarning
 
 BAD_INPUT = 2
@@ -34,6 +35,7 @@ app.command()(assess)
 app.command()(inspect)
 app.command()(risk)
 app.command()(protect)
+app.command()(search)
 app.command()(methods)
 
 

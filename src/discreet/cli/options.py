@@ -11,6 +11,10 @@ import typer
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure as Picture
+
     from discreet.microdata import Microdata
 
 File = Annotated[
@@ -105,3 +109,13 @@ def read_other(source: str, reading: Mapping[str, Any]) -> Microdata:
     from discreet.io import options_for
 
     return read_file(source, roles={}, **{name: reading.get(name) for name in options_for(source)})
+
+
+def write_picture(picture: Picture, path: Path) -> None:
+    """Write a drawing to a file of the kind its suffix says."""
+    from discreet.io import replacing
+
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise ParameterError("--plot writes .svg, .png or .pdf files.")
+    with replacing(path) as temporary:
+        picture.savefig(temporary, format=path.suffix.lstrip(".").lower())

@@ -98,7 +98,7 @@ def risk(
     found = measure(data, **_arguments(name, measure, files, settings))
     tables = [_detail(found, item, overwrite=overwrite) for item in detail or ()]
     if plot:
-        _write_plot(found, plot)
+        options.write_picture(found.plot(), plot)
     for table, path in tables:
         write(table, path, overwrite=overwrite)
     if json:
@@ -195,10 +195,3 @@ def _detail(found: Measure, item: str, *, overwrite: bool) -> tuple[Any, Path]:
 def _check_plot(path: Path | None) -> None:
     if path and path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise ParameterError(f"--plot writes .svg, .png or .pdf files; '{path.name}' is none of them.")
-
-
-def _write_plot(found: Measure, path: Path) -> None:
-    from discreet.io import replacing
-
-    with replacing(path) as temporary:
-        found.plot().savefig(temporary, format=path.suffix.lstrip(".").lower())

@@ -2,5 +2,6 @@
 
 from discreet.workflow.assessment import assess
 from discreet.workflow.inspection import inspect
+from discreet.workflow.plan_search import plan_grid, search
 
-__all__ = ["assess", "inspect"]
+__all__ = ["assess", "inspect", "plan_grid", "search"]
