@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from discreet.workflow.search import Search
+    from discreet.workflow.plan_search import Search
     from discreet.workflow.trials import Trial
 
 
