@@ -232,3 +232,23 @@ def test_a_dry_run_writes_nothing(discreet, people, plan, tmp_path):
 
 def test_protect_without_a_place_to_write_is_refused(discreet, people, plan):
     assert "--out" in discreet("protect", people, "--plan", plan).stderr
+
+
+def test_search_recommends_the_cheapest_plan_that_passes(discreet, tmp_path):
+    people, best, picture = tmp_path / "people.parquet", tmp_path / "best.toml", tmp_path / "map.svg"
+    pl.DataFrame({"age": [20, 21, 22, 40, 41, 42] * 4, "ill": ["y", "n"] * 12}).write_parquet(people)
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[rules]\nk_anonymity = { at_least = 8 }\n")
+    plans = tmp_path / "plans"
+    plans.mkdir()
+    for width in (1, 10, 100):
+        step = f"[[step]]\ntreatment = 'band'\nwidths = {{ age = {width} }}\n"
+        (plans / f"by-{width}.toml").write_text(step)
+    arguments = ["search", people, "--plan", plans, "-p", policy, "-k", "age", "-s", "ill", "--seed", 1]
+    done = discreet(*arguments, "--json", "--out", best, "--plot", picture)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["recommended"] == "by-10"
+    assert "10" in best.read_text()
+    assert "<svg" in picture.read_text()
+    policy.write_text("[rules]\nk_anonymity = { at_least = 1000 }\n")
+    assert discreet(*arguments).returncode == 3
