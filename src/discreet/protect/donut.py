@@ -23,7 +23,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import ColumnError, ParameterError
-from discreet.geography import CoordinateSystem, Flags, Floats, Places, places_of
+from discreet.geography import CoordinateSystem, Flags, Floats, Places, places_of, to_nth_neighbor
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.treatment import Change, Stream, Treatment
@@ -147,8 +147,9 @@ class DonutMask(Treatment):
         rows = np.flatnonzero(places.known)
         xy = places.xy[rows]
         by = group_column(data, self.by, ("household",), treatment=self.name)
-        groups = np.arange(len(rows)) if by is None else _numbered(engine.collect(data, [by])[by])[rows]
-        _, groups = np.unique(groups, return_inverse=True)
+        groups = np.arange(len(rows))
+        if by is not None:
+            _, groups = np.unique(_numbered(engine.collect(data, [by])[by])[rows], return_inverse=True)
         inner, outer = self._radii(data, system, xy, rows, groups)
         zoning, home = self._containment(data, places, rows)
         moved, lost, redrawn = self._shifted(
@@ -228,11 +229,7 @@ class DonutMask(Treatment):
                 f"adaptive asks for {most} neighbors and the file has {len(xy):,} located records. Lower K_max, or "
                 "name a density column."
             )
-        from scipy.spatial import cKDTree
-
-        solid = system.solid(xy)
-        straight, _ = cKDTree(solid).query(solid, k=[most + 1], workers=-1)
-        return system.over_ground(straight[:, 0]) / math.sqrt(most)
+        return system.over_ground(to_nth_neighbor(system.solid(xy), most)) / math.sqrt(most)
 
     def _containment(self, data: Microdata, places: Places, rows: Rows) -> tuple[Zoning | None, Rows]:
         """Say which zone holds each record, and who knows where the zones are."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.errors import InputError
-from discreet.geography import CoordinateSystem, Floats
+from discreet.geography import CoordinateSystem, Floats, to_nth_neighbor
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,7 @@ class NearestNeighborStatistics:
         n, nothing = len(xy), float("nan")
         if n < 2:
             return cls(n, nothing, nothing, nothing, nothing, 0.0)
-        from scipy.spatial import cKDTree
-
-        solid = system.solid(xy)
-        straight, _ = cKDTree(solid).query(solid, k=[2], workers=-1)
-        observed = float(system.over_ground(straight[:, 0]).mean())
+        observed = float(system.over_ground(to_nth_neighbor(system.solid(xy), 1)).mean())
         covered = smallest_rectangle(system.plane(xy)) if area is None else area
         if covered <= 0:
             raise InputError(
