@@ -176,3 +176,16 @@ def test_a_slip_in_a_policy_is_bad_input_and_not_a_verdict(document, words):
 def test_a_rule_about_two_files_cannot_be_met_by_one():
     found = assess(people(), Policy("Ours", rules=[Rule("neighbours", at_most=1)]))
     assert "not computed on one file alone" in found.line
+
+
+def test_the_riskiest_classes_stand_in_one_order_whatever_the_order_of_the_records():
+    frame = pl.DataFrame({"age": [i % 40 for i in range(60)], "sex": ["f", "m", None] * 20})
+    lists = [
+        assess(
+            Microdata(frame.sample(fraction=1, shuffle=True, seed=seed), keys=["age", "sex"]),
+            show_values=True,
+        ).main.riskiest
+        for seed in range(4)
+    ]
+    assert all(rows == lists[0] for rows in lists)
+    assert [row["class_size"] for row in lists[0]] == sorted(row["class_size"] for row in lists[0])

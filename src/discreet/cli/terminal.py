@@ -23,8 +23,8 @@ def show_assessment(found: Assessment, console: Console | None = None) -> None:
     about = found.about
     console.print(
         Text(
-            f"{about.get('source') or 'The data'}: {shown(about['rows'])} records, "
-            f"{shown(about['columns'])} columns."
+            f"{about.get('source') or 'The data'}: {_counted(about['rows'], 'record')}, "
+            f"{_counted(about['columns'], 'column')}."
         )
     )
     for scenario in found.scenarios.values():
@@ -36,6 +36,10 @@ def show_assessment(found: Assessment, console: Console | None = None) -> None:
         console.print("\n[bold]What to do next[/bold]")
         for number, step in enumerate(found.advice, start=1):
             console.print(Text(f"{number}. {step}"))
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{shown(number)} {thing}{'' if number == 1 else 's'}"
 
 
 def _verdict(found: Assessment) -> RenderableType:

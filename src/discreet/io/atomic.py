@@ -50,7 +50,8 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
             _publish_new(unfinished, target)
     except OSError as error:
         raise InputError(
-            f"'{target.name}' cannot be written: {error.strerror or type(error).__name__}."
+            f"'{target.name}' cannot be written: {(error.strerror or type(error).__name__).lower()}. "
+            "Name a place where you may write and that has room."
         ) from error
     finally:
         unfinished.unlink(missing_ok=True)

@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from discreet import engine
 from discreet._version import __version__
 from discreet.engine import Missing
@@ -181,7 +183,11 @@ def _riskiest(case: Case, *, show_values: bool) -> list[dict[str, Any]]:
     """List the classes most at risk; key values only when asked for."""
     keys = case.data.roles.keys
     table = engine.class_table(case.data, keys, case.missing)
-    worst = engine.named_classes(keys, table.bottom_k(_RISKIEST, by="class_size").sort("class_size"))
+    # Ties go by the key values: engines hand over groups in any order, and a report must not change by itself.
+    order = ["class_size", *(name for name in table.columns if name not in ("records", "class_size"))]
+    largest = table["class_size"].bottom_k(_RISKIEST).max()
+    smallest = table.filter(pl.col("class_size") <= largest).sort(order).head(_RISKIEST)
+    worst = engine.named_classes(keys, smallest)
     rows = []
     for number, row in enumerate(worst.to_dicts(), start=1):
         values = {name: value for name, value in row.items() if name not in ("records", "class_size")}
