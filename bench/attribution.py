@@ -22,8 +22,8 @@ import pandas as pd
 import polars as pl
 
 from discreet import Microdata, datasets
-from discreet.risk.disclosure_table import COLUMNS
-from discreet.risk.synthetic import disclosure
+from discreet.risk.copies.disclosure_table import COLUMNS
+from discreet.risk.copies.synthetic import disclosure
 
 KEYS = ["age", "sex", "occupation", "race"]
 

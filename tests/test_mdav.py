@@ -67,9 +67,7 @@ def test_mdav_equals_a_scan_of_all_records_with_ties_and_categories(seed, n, p, 
     if not k <= n:
         return
     rng = np.random.default_rng(seed)
-    points = Points(
-        rng.integers(0, 5, (n, p)).astype(float), rng.integers(0, 3, (n, q)).astype(np.int32)
-    )
+    points = Points(rng.integers(0, 5, (n, p)).astype(float), rng.integers(0, 3, (n, q)).astype(np.int32))
     for squared in (True, False):
         metric = Metric(np.ones(p), np.ones(q), squared, False)
         assert mixed_groups_of_at_least(points, metric, k).tolist() == scanned(points, metric, k).tolist()

@@ -7,8 +7,8 @@ import pytest
 
 from discreet import Microdata
 from discreet.randomness import generator
-from discreet.risk.cap import attribution
-from discreet.risk.synthetic import disclosure, remove_replicated_uniques, replicated_uniques
+from discreet.risk.attributing.cap import attribution
+from discreet.risk.copies.synthetic import disclosure, remove_replicated_uniques, replicated_uniques
 from engines.agreement import IN_PROCESS, in_kind, in_polars, plain, same
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*[Pp]andas.*")

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.synthetic import (
+from discreet.risk.copies.synthetic import (
     attribute_disclosure,
     disclosure,
     remove_replicated_uniques,

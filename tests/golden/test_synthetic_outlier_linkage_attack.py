@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.likeness_scores import similarity
-from discreet.risk.outlying import outliers
+from discreet.risk.nearness.likeness_scores import similarity
+from discreet.risk.nearness.outlying import outliers
 
 NAMES = ["age", "income", "home", "intent"]
 REAL = [

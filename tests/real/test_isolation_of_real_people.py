@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.isolating import isolation
-from discreet.risk.overlapping import overlapping_tables
+from discreet.risk.guessing.isolating import isolation
+from discreet.risk.guessing.overlapping import overlapping_tables
 
 KEYS = ["age", "sex", "race", "education", "marital-status"]
 

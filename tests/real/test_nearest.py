@@ -6,7 +6,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.distance import MixedSpace, nearest
-from discreet.risk.nearest import neighbours
+from discreet.risk.nearness.nearest import neighbours
 
 COLUMNS = ["age", "workclass", "education", "marital-status", "occupation", "sex", "hours-per-week", "income"]
 

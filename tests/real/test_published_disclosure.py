@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.cap import attribution
-from discreet.risk.synthetic import (
+from discreet.risk.attributing.cap import attribution
+from discreet.risk.copies.synthetic import (
     attribute_disclosure,
     disclosure,
     remove_replicated_uniques,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk import one_to_one
-from discreet.risk.matching import linkage
+from discreet.risk.nearness import one_to_one
+from discreet.risk.nearness.matching import linkage
 
 
 def people(rows, seed=1):

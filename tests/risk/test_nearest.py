@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.identifiability import column_entropy, identifiability
-from discreet.risk.nearest import neighbours
-from discreet.risk.shared_neighbours import clusters_of, shared_neighbours
+from discreet.risk.nearness.identifiability import column_entropy, identifiability
+from discreet.risk.nearness.nearest import neighbours
+from discreet.risk.nearness.shared_neighbours import clusters_of, shared_neighbours
 
 
 def people(rows, seed, missing=0.0):

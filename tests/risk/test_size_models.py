@@ -3,7 +3,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.risk.size_models import SIZE_MODELS, Sizes, chao, dankar, ewens, mu_argus, pitman, snb, zayatz
+from discreet.risk.inference.size_models import (
+    SIZE_MODELS,
+    Sizes,
+    chao,
+    dankar,
+    ewens,
+    mu_argus,
+    pitman,
+    snb,
+    zayatz,
+)
 
 
 def chinese_restaurant(n, theta, alpha, rng):

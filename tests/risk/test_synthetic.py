@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.disclosure_of_groups import group_disclosure
-from discreet.risk.synthetic import (
+from discreet.risk.copies.disclosure_of_groups import group_disclosure
+from discreet.risk.copies.synthetic import (
     attribute_disclosure,
     disclosure,
     remove_replicated_uniques,

@@ -284,7 +284,7 @@ def _prove(treatment: LocalSuppression, treated: Any, gone: npt.NDArray[np.bool_
         size, weight = company_on(treated, demand)
         failing += int((size < demand.k).sum())
         if len(demand.least) and treatment.risk_threshold is not None:
-            from discreet.risk.negative_binomial import mean_reciprocal
+            from discreet.risk.sample.negative_binomial import mean_reciprocal
 
             failing += int((mean_reciprocal(size, weight) > treatment.risk_threshold).sum())
         if treated.wildcard:
@@ -329,7 +329,7 @@ def _households(column: pl.Series) -> Ints:
 
 def _least_weight(threshold: float, records: int) -> Floats:
     """Find for each number of records the least weight at which the individual risk is at most the threshold."""
-    from discreet.risk.negative_binomial import mean_reciprocal
+    from discreet.risk.sample.negative_binomial import mean_reciprocal
 
     # From 1 / threshold records on any weight will do: the risk is at most one over their number.
     size = np.arange(1.0, min(math.ceil(1 / threshold), records) + 1)

@@ -1,0 +1,1 @@
+"""Correct attribution: how well a sensitive value can be guessed."""

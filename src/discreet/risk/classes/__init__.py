@@ -1,0 +1,1 @@
+"""Equivalence classes: who is alone, and what a class gives away."""

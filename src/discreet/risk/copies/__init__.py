@@ -1,0 +1,1 @@
+"""What a synthetic copy gives away about the original."""

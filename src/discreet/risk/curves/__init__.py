@@ -1,0 +1,1 @@
+"""Aggregated series and load curves."""

@@ -1,0 +1,1 @@
+"""Isolation against blind guessing."""

@@ -1,0 +1,1 @@
+"""From a sample to its population: estimators of population risk."""

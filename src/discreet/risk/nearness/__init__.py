@@ -1,0 +1,1 @@
+"""Linkage, neighbors and outliers: how close a release keeps to its people."""

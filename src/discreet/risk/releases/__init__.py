@@ -1,0 +1,1 @@
+"""Successive releases of one file."""
