@@ -7,8 +7,8 @@ References
 ----------
 de Jonge, E. and de Wolf, P.-P. (2016). Spatial smoothing and statistical disclosure control. In: Privacy in
 Statistical Databases, Lecture Notes in Computer Science 9867, 107-117.
-de Jonge, E. and de Wolf, P.-P. (2019). sdcSpatial: privacy protected density maps. Joint UNECE/Eurostat Work Session
-on Statistical Data Confidentiality.
+de Wolf, P.-P. and de Jonge, E. (2018). Safely plotting continuous variables on a map. In: Privacy in Statistical
+Databases, Lecture Notes in Computer Science 11126, 347-359.
 Suñé, E., Rovira, C., Ibáñez, D. and Farré, M. (2017). Statistical disclosure control on visualising geocoded
 population data using a structure in quadtrees. New Techniques and Technologies for Statistics.
 """
