@@ -82,3 +82,23 @@ def test_the_description_names_columns_and_no_values():
     text = repr(Microdata(PEOPLE, keys="age"))
     assert "keys=['age']" in text
     assert "30" not in text
+
+
+def test_names_that_are_no_texts_are_refused_with_the_way_out():
+    for frame in (pd.DataFrame({0: [1]}), pd.DataFrame({("a", "x"): [1]})):
+        with pytest.raises(ColumnError, match=r"columns\.map\(str\)"):
+            Microdata(frame, keys=["0"])
+
+
+def test_a_lazy_source_that_is_gone_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        Microdata(pl.scan_csv(tmp_path / "gone.csv"), keys=["age"])
+
+
+def test_a_relation_whose_connection_is_closed_is_an_input_error():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT 1 AS age")
+    connection.close()
+    with pytest.raises(InputError, match="connection open"):
+        Microdata(relation, keys=["age"])

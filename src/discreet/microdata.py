@@ -6,6 +6,7 @@ wrapped, never copied on entry. Roles are checked at once.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -174,7 +175,7 @@ class Microdata:
         if isinstance(frame, Microdata):
             frame = frame.frame
         wrapped = _wrapped(frame)
-        schema = dict(wrapped.collect_schema())
+        schema = _schema(wrapped)
         roles = Roles.of(
             keys=keys,
             sensitive=sensitive,
@@ -253,7 +254,7 @@ class Microdata:
 
     def with_frame(self, frame: Any) -> Microdata:
         """Return another frame with the same roles; roles whose column is gone are dropped."""
-        there = set(_wrapped(frame).collect_schema())
+        there = set(_schema(_wrapped(frame)))
         kept = {
             role: tuple(c for c in _names(columns, role) if c in there)
             for role, columns in _as_arguments(self._roles).items()
@@ -273,8 +274,9 @@ def _wrapped(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     names = _native_names(frame)
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
+        more = f" (and {len(twice) - 1} more)" if len(twice) > 1 else ""
         raise ColumnError(
-            f"The column name '{twice[0]}' appears more than once ({len(twice)} such names). "
+            f"The column name '{twice[0]}'{more} appears more than once. "
             "Rename the columns so that each name is used once."
         )
     try:
@@ -291,8 +293,53 @@ def _native_names(frame: Any) -> list[str]:
     """Read the column names of the engines that allow a name twice: pandas, PyArrow and DuckDB."""
     if type(frame).__module__.startswith("polars"):
         return []
-    names = getattr(frame, "column_names", None) or getattr(frame, "columns", [])
-    return [str(name) for name in names]
+    try:
+        names = getattr(frame, "column_names", None)
+        names = getattr(frame, "columns", []) if names is None else names
+    except Exception as error:
+        raise _unreadable(error) from error
+    for name in names:
+        if not isinstance(name, str):
+            raise ColumnError(
+                f"The column name {name!r} is not a text but {type(name).__name__}. Rename the columns first, in "
+                "pandas with frame.columns = frame.columns.map(str)."
+            )
+    return list(names)
+
+
+def _schema(wrapped: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> dict[str, Any]:
+    """Ask the engine for names and types; a lazy source may find only now that it cannot be read."""
+    try:
+        return dict(wrapped.collect_schema())
+    except Exception as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> InputError:
+    return InputError(
+        f"The source behind the frame cannot be read ({type(error).__name__}). Check that its file is there and "
+        "its connection open."
+    )
+
+
+def require_microdata(data: Any, what: str = "data") -> None:
+    """Refuse a bare frame, or a path, where a file with roles is needed, and say how to make one.
+
+    Examples
+    --------
+    >>> require_microdata("people.csv")
+    Traceback (most recent call last):
+    discreet.errors.ParameterError: data must be Microdata, not a str. Read a file with discreet.read(path, keys=[…]).
+    """
+    if isinstance(data, Microdata):
+        return
+    is_place = isinstance(data, str | os.PathLike)
+    way_out = (
+        "Read a file with discreet.read(path, keys=[…])."
+        if is_place
+        else "Wrap a frame first: discreet.Microdata(frame, keys=[…])."
+    )
+    raise ParameterError(f"{what} must be Microdata, not a {type(data).__name__}. {way_out}")
 
 
 def _names(columns: Columns, role: str) -> tuple[str, ...]:

@@ -127,6 +127,11 @@ class Policy:
         """Read a policy from a TOML file, or take a template by its name."""
         if isinstance(source, Policy):
             return source
+        if not isinstance(source, str | Path):
+            raise ParameterError(
+                f"A policy is a Policy, the path of a file or the name of a template, not a {type(source).__name__}. "
+                "Make one from a dictionary with Policy.from_dict(…)."
+            )
         if str(source) in cls.templates():
             return cls._read(_templates()[str(source)], str(source))
         path = Path(source)

@@ -3,9 +3,10 @@ import json
 import polars as pl
 import pytest
 
-from discreet import Microdata, Policy, assess, datasets
-from discreet.errors import ColumnError, DiscreetError, ParameterError
+from discreet import Microdata, Policy, assess, datasets, risk
+from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.policy import Rule
+from discreet.workflow import inspect
 
 PEOPLE = pl.DataFrame(
     {
@@ -189,3 +190,30 @@ def test_the_riskiest_classes_stand_in_one_order_whatever_the_order_of_the_recor
     ]
     assert all(rows == lists[0] for rows in lists)
     assert [row["class_size"] for row in lists[0]] == sorted(row["class_size"] for row in lists[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"data": PEOPLE}, r"discreet\.Microdata\(frame"),
+        ({"data": "people.csv"}, r"discreet\.read\(path"),
+        ({"population": PEOPLE}, "population must be Microdata"),
+        ({"population_size": "100"}, "whole number of people"),
+        ({"population_size": float("nan")}, "whole number of people"),
+        ({"scenarios": ["sex"]}, "mapping of names to keys"),
+        ({"policy": {"rules": {}}}, "Policy.from_dict"),
+    ],
+)
+def test_what_is_not_what_it_should_be_is_refused_with_the_way_out(arguments, words):
+    with pytest.raises(ParameterError, match=words):
+        assess(**({"data": people()} | arguments))
+
+
+def test_a_measure_refuses_a_bare_frame_as_well():
+    with pytest.raises(ParameterError, match=r"discreet\.Microdata\(frame"):
+        risk.k_anonymity(PEOPLE, keys=["sex"])
+
+
+def test_data_without_columns_has_nothing_to_inspect():
+    with pytest.raises(InputError, match="no columns"):
+        inspect(pl.DataFrame())

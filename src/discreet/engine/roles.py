@@ -11,7 +11,7 @@ import narwhals as nw
 
 from discreet.engine.frames import collect, remembered, scan
 from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
-from discreet.microdata import Microdata
+from discreet.microdata import Microdata, require_microdata
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,9 @@ class Overview:
 
 def overview(data: Microdata, columns: Sequence[str]) -> Overview:
     """Count records and missing values in one pass; refuse a file without records."""
+    require_microdata(data)
+    if not data.columns:
+        raise InputError("The data has no columns. Check the file, or the query behind it.")
     known: dict[str, int] = data.memory.setdefault("missing", {})
     wanted = [column for column in dict.fromkeys(columns) if column not in known]
     if wanted or "rows" not in data.memory:
@@ -44,6 +47,7 @@ def overview(data: Microdata, columns: Sequence[str]) -> Overview:
 
 def resolve_keys(data: Microdata, keys: str | Sequence[str] | None = None) -> tuple[str, ...]:
     """Return the keys to work on, the roles of the data unless named, checked against the data."""
+    require_microdata(data)
     names = data.roles.keys if keys is None else ((keys,) if isinstance(keys, str) else tuple(keys))
     if not names:
         raise ParameterError(
@@ -173,6 +177,7 @@ def total(data: Microdata, column: str) -> float:
 
 
 def _must_exist(data: Microdata, names: Sequence[str], role: str) -> None:
+    require_microdata(data)
     for name in names:
         if name not in data.schema:
             raise ColumnError(f"{unknown_name(name, data.columns)} It was named under '{role}'.")

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from discreet import engine
 from discreet._version import __version__
 from discreet.engine import Missing
 from discreet.errors import ParameterError, unknown_name
-from discreet.microdata import Microdata
+from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy
 from discreet.progress import track
 from discreet.randomness import Seed
@@ -80,6 +81,9 @@ def assess(
     >>> found.line
     "Meets policy 'Safe setting' (2 checks passed)."
     """
+    require_microdata(data)
+    if population is not None:
+        require_microdata(population, "population")
     rules = None if policy is None else Policy.load(policy)
     if rules:
         _check_names(rules)
@@ -131,6 +135,11 @@ def _check_names(policy: Policy) -> None:
 
 
 def _intruders(data: Microdata, scenarios: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
+    if scenarios is not None and not isinstance(scenarios, Mapping):
+        raise ParameterError(
+            f"scenarios is a mapping of names to keys, such as {{'neighbor': ['age', 'sex']}}, not a "
+            f"{type(scenarios).__name__}."
+        )
     named = {
         name: (keys,) if isinstance(keys, str) else tuple(keys) for name, keys in (scenarios or {}).items()
     }
@@ -146,11 +155,13 @@ def _intruders(data: Microdata, scenarios: Mapping[str, Sequence[str]] | None) -
     return named
 
 
-def _population_size(data: Microdata, given: int | None) -> tuple[int | None, str]:
+def _population_size(data: Microdata, given: Any) -> tuple[int | None, str]:
     """Estimate the size of the population by the sum of the survey weights unless given; else say why not."""
     weight = engine.resolve_weight(data)
     if given is not None:
-        return given, ""
+        if isinstance(given, bool) or not isinstance(given, Real) or given != given // 1:
+            raise ParameterError("population_size must be a whole number of people.")
+        return int(given), ""
     if weight is None:
         return None, "neither the size of the population nor survey weights are known"
     size = round(engine.total(data, weight))
