@@ -6,10 +6,10 @@ import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from discreet import engine
@@ -159,7 +159,8 @@ def _population_size(data: Microdata, given: Any) -> tuple[int | None, str]:
     """Estimate the size of the population by the sum of the survey weights unless given; else say why not."""
     weight = engine.resolve_weight(data)
     if given is not None:
-        if isinstance(given, bool) or not isinstance(given, Real) or given != given // 1:
+        is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+        if not is_number or given != given // 1:
             raise ParameterError("population_size must be a whole number of people.")
         return int(given), ""
     if weight is None:
