@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import warnings
 
@@ -201,3 +202,25 @@ def test_inspect_refuses_a_taken_place_before_it_prints(discreet, people, tmp_pa
     place.write_text("mine")
     refused(discreet("inspect", people, "--json", "--out", place), "--overwrite")
     assert place.read_text() == "mine"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_a_console_of_few_characters_is_no_reason_to_stop(people, tmp_path, encoding):
+    odd = tmp_path / "odd.csv"
+    pl.read_csv(people).rename({"age": "größe 😀"}).write_csv(odd)
+    program = [sys.executable, "-c", "from discreet.cli import main; main()"]
+    command = ["assess", odd, "-k", "größe 😀,sex", "--policy", "public-use-file"]
+    for extra in ((), ("--json",)):
+        done = subprocess.run(
+            [*program, *command, *extra],
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+            check=False,
+        )
+        assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout.decode(encoding))["keys"] == ["größe 😀", "sex"]
+
+
+def test_a_slip_in_the_roles_file_beside_the_data_is_found(discreet, people):
+    (people.parent / "people.roles.toml").write_text('[roles]\nkeys = ["agge"]\n')
+    refused(discreet("assess", people), "Did you mean 'age'", "people.roles.toml")

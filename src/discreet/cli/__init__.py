@@ -5,6 +5,7 @@ Exit codes: 0 done (and the policy is met), 2 bad input, 3 the policy is not met
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -57,6 +58,10 @@ def _options(
 def main() -> None:
     """Run the command line and turn every refusal into one paragraph and an exit code."""
     warnings.showwarning = _shown_plainly
+    for stream in (sys.stdout, sys.stderr):
+        # A console that knows few characters shows the code of the others; it is no reason to stop.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except DiscreetError as error:

@@ -90,7 +90,7 @@ def assess(
     )
     written = found.to_html(html) if html else None
     if json:
-        typer.echo(found.to_json())
+        options.print_json(found.to_dict())
     elif check:
         typer.echo(found.line)
     else:

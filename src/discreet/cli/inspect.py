@@ -49,9 +49,7 @@ def inspect(
     )
     found = inspect_data(data)
     if json:
-        import json as json_module
-
-        typer.echo(json_module.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        options.print_json(found.to_dict())
     else:
         typer.echo(str(found))
     if place is None or not write:

@@ -13,9 +13,7 @@ def methods(json: options.AsJson = False) -> None:
 
     entries = catalog()
     if json:
-        import json as json_module
-
-        typer.echo(json_module.dumps([entry.to_dict() for entry in entries], indent=2))
+        options.print_json([entry.to_dict() for entry in entries])
         return
     width = max(len(entry.name) for entry in entries)
     room = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,6 +95,14 @@ def named_columns(given: Sequence[str] | None, option: str) -> dict[str, list[st
             raise ParameterError(f"{option} names '{name.strip()}' twice. Give each its own name.")
         found[name.strip()] = columns([rest]) or []
     return found
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document, escaped where the output is not Unicode, so that it stays JSON."""
+    import json
+
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False))
 
 
 def read_file(source: str, **options: Any) -> Microdata:

@@ -102,9 +102,7 @@ def risk(
     for table, path in tables:
         write(table, path, overwrite=overwrite)
     if json:
-        import json as json_module
-
-        typer.echo(json_module.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        options.print_json(found.to_dict())
     else:
         typer.echo(str(found))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def show_assessment(found: Assessment, console: Console | None = None) -> None:
     """Print the verdict, the findings of each scenario, and what to do next."""
     console = console or Console(highlight=False)
-    console.print(_verdict(found))
+    console.print(_verdict(found, is_unicode=console.encoding.lower().startswith("utf")))
     about = found.about
     console.print(
         Text(
@@ -42,13 +42,14 @@ def _counted(number: int, thing: str) -> str:
     return f"{shown(number)} {thing}{'' if number == 1 else 's'}"
 
 
-def _verdict(found: Assessment) -> RenderableType:
+def _verdict(found: Assessment, *, is_unicode: bool) -> RenderableType:
     if found.verdict is None:
         return Panel(Text(found.line), title="No verdict", border_style="blue")
     meets = found.verdict.meets
     lines: list[RenderableType] = []
+    kept, broken = "✓✗" if is_unicode else "+-"
     for check in found.verdict.checks:
-        mark = "✓" if check.passed else "✗" if check.passed is False else "?"
+        mark = kept if check.passed else broken if check.passed is False else "?"
         lines.append(Text(f"{mark} {check.reason}"))
     title = Text(f"{'Meets' if meets else 'Does not meet'} policy '{found.verdict.policy}'")
     return Panel(Group(*lines), title=title, border_style="green" if meets else "red")

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.io.address import parsed_address
 from discreet.io.columnar import scan_columnar
 from discreet.io.delimited import scan_delimited
@@ -120,7 +120,12 @@ def _read_file(path: Path, roles: Any, given: dict[str, Any], options: dict[str,
     metadata = replace(metadata, source=path.name, checksum=checksum(path), reading=reading)
     uses_sidecar = roles is None and not given
     chosen = _chosen(sidecar.roles if roles is not None or uses_sidecar else Roles(), given)
-    return Microdata(frame, **chosen, metadata=metadata)
+    try:
+        return Microdata(frame, **chosen, metadata=metadata)
+    except ColumnError as error:
+        if uses_sidecar and sidecar.roles != Roles():
+            raise ColumnError(f"{error} The roles were read from '{sidecar_path(path).name}'.") from None
+        raise
 
 
 def _read_database(
