@@ -50,7 +50,7 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
             _publish_new(unfinished, target)
     except OSError as error:
         raise InputError(
-            f"'{target.name}' cannot be written: {(error.strerror or type(error).__name__).lower()}. "
+            f"'{target.name}' cannot be written: {error.strerror or type(error).__name__}. "
             "Name a place where you may write and that has room."
         ) from error
     finally:
