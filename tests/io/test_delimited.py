@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.io import read, write
 
 
@@ -279,10 +279,11 @@ def test_binary_data_named_csv_is_called_what_it_is(tmp_path, content):
         read(file)
 
 
-def test_a_file_without_header_is_refused_without_showing_its_first_record(tmp_path):
-    with pytest.raises(InputError, match="no header") as caught:
-        read(saved(tmp_path, "47,1234.5,-3\n30,99,1\n"), keys=["age"])
-    assert "47" not in str(caught.value)
+def test_a_first_line_of_numbers_is_a_header_only_with_a_warning(tmp_path):
+    with pytest.warns(DiscreetWarning, match="no header") as caught:
+        data = read(saved(tmp_path, "47,1234.5,-3\n30,99,1\n"))
+    assert data.columns == ("47", "1234.5", "-3")
+    assert "47" not in str(caught[0].message)
 
 
 def test_an_option_of_another_format_is_refused_with_those_that_fit(tmp_path):

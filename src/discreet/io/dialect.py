@@ -10,13 +10,14 @@ import csv
 import gzip
 import io
 import re
+import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.errors import DiscreetWarning, InputError, ParameterError, unknown_name
 
 MISSING_TOKENS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan", "?", ".")
 SEPARATORS = (",", ";", "\t", "|")
@@ -281,8 +282,10 @@ def _header(text: str, dialect: Dialect, path: Path) -> list[str]:
             "Rename the columns so that each name is used once."
         )
     if names and all(_NUMBER.fullmatch(name.strip()) for name in names):
-        raise InputError(
-            f"The file '{path.name}' seems to have no header: its first line holds numbers only. Put a line with "
-            "the names of the columns first."
+        warnings.warn(
+            f"The file '{path.name}' seems to have no header: its first line holds numbers only and was taken for "
+            "the names of the columns. If it is a record, put a line with names first.",
+            DiscreetWarning,
+            stacklevel=2,
         )
     return names
