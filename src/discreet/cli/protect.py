@@ -11,7 +11,12 @@ from discreet.cli import options
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
+    from discreet.microdata import Microdata
+    from discreet.protect import Plan
     from discreet.results import Release
+    from discreet.workflow import ReleaseReport
+
+NOT_MET = 3
 
 
 def protect(
@@ -29,6 +34,18 @@ def protect(
         Path | None,
         typer.Option("--internal-log", help="Write the log with seeds; it must stay in the house."),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write the report: what was done, the risk before and after, the cost."),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy", "-p", help="Judge the release by a policy file (TOML) or a template's name."
+        ),
+    ] = None,
+    missing: options.MissingKeys = "category",
+    show_values: options.ShowValues = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     keys: options.Keys = None,
     sensitive: options.Sensitive = None,
@@ -45,12 +62,14 @@ def protect(
     missing_token: options.MissingTokens = None,
     sheet: options.Sheet = None,
 ) -> None:
-    """Protect a file by a plan, with a log of every change."""
-    from discreet.io import write
+    """Protect a file by a plan, with a log of every change and a report to sign."""
     from discreet.protect import Plan
 
     if out is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
+    if html and html.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"--html writes a report; '{html.name}' must end in .html.")
+    _check_targets(None if dry_run else out, (html, True), (log, overwrite), (internal_log, overwrite))
     steps = Plan.load(plan)
     data = options.read_file(
         file,
@@ -68,21 +87,59 @@ def protect(
         missing=missing_token,
         sheet=sheet,
     )
-    if dry_run:
-        release = steps.dry_run(data, seed=seed)
+    report = None
+    if html or policy:
+        report = _documented(
+            data, steps, policy, missing, show_values=show_values, progress=not json, seed=seed
+        )
+        release = report.release
     else:
         release = steps.apply(data, seed=seed, progress=not json)
-        write(release.data, str(out), overwrite=overwrite)
+    written = None if dry_run else out
+    if written is not None:
+        _write_release(release, written, overwrite=overwrite)
+    if report is not None:
+        report = report if written is None else report.of_file(written)
+        if html:
+            report.to_html(html)
     for path, internal in ((log, False), (internal_log, True)):
         if path is not None:
             _write_json(release.to_dict(internal=internal), path, overwrite=overwrite)
     if json:
-        typer.echo(_text(release.to_dict()))
+        typer.echo(_text((report or release).to_dict()))
     else:
-        _show(release, None if dry_run else out)
+        _show(release, written, report, html)
+    if report is not None and report.verdict is not None and not report.verdict.meets:
+        raise typer.Exit(NOT_MET)
 
 
-def _show(release: Release, out: str | None) -> None:
+def _documented(
+    data: Microdata, plan: Plan, policy: str | None, missing: str, **settings: Any
+) -> ReleaseReport:
+    from discreet.workflow import document_plan
+
+    return document_plan(data, plan, policy, missing=missing, **settings)  # type: ignore[arg-type]
+
+
+def _check_targets(out: str | None, *others: tuple[Path | None, bool]) -> None:
+    """Refuse a file that cannot be written before any work is done, and two that would have the same name."""
+    from discreet.io.atomic import check_target
+
+    named = [path for path, _ in others if path is not None]
+    if len({path.resolve() for path in [*named, *([Path(out)] if out else [])]}) < len(named) + bool(out):
+        raise ParameterError("Two of --out, --html, --log and --internal-log name the same file.")
+    for path, overwrite in others:
+        if path is not None:
+            check_target(path, overwrite=overwrite)
+
+
+def _write_release(release: Release, out: str, *, overwrite: bool) -> None:
+    from discreet.io import write
+
+    write(release.data, out, overwrite=overwrite)
+
+
+def _show(release: Release, out: str | None, report: ReleaseReport | None, html: Path | None) -> None:
     for number, step in enumerate(release.log, start=1):
         changed = ", ".join(f"{name} {count:,}" for name, count in step.changed_cells.items() if count)
         typer.echo(
@@ -92,7 +149,11 @@ def _show(release: Release, out: str | None) -> None:
             typer.echo(f"   removed records: {step.removed_records:,}")
         for note in step.notes:
             typer.echo(f"   {note}")
-    typer.echo(f"Wrote {out}" if out else "Nothing was written (dry run).")
+    if report is not None:
+        typer.echo(report.line if report.verdict else report.cost.meaning)
+    typer.echo(f"Wrote {out}" if out else "The release was not written (dry run).")
+    if html:
+        typer.echo(f"Report: {html}")
 
 
 def _write_json(document: dict[str, Any], path: Path, *, overwrite: bool) -> None:

@@ -1,9 +1,10 @@
-"""What a person reads: the HTML report of an assessment and the pictures of its measures.
+"""What a person reads: the HTML reports of assessments and releases, and the pictures of their measures.
 
-The report is one file that needs nothing else: no network, no fonts, no scripts from elsewhere.
+A report is one file that needs nothing else: no network, no fonts, no scripts from elsewhere.
 """
 
 from discreet.report.page import render_assessment, write_assessment
 from discreet.report.plots import draw, svg
+from discreet.report.release_page import render_release, write_release
 
-__all__ = ["draw", "render_assessment", "svg", "write_assessment"]
+__all__ = ["draw", "render_assessment", "render_release", "svg", "write_assessment", "write_release"]

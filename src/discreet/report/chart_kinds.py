@@ -93,7 +93,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Lines:
-    """How figures change along an axis."""
+    """How figures change along an axis.
+
+    With ``ends`` only the two ends of the axis are named; with ``stepped`` a height holds until the next place.
+    """
 
     title: str
     places: tuple[float, ...]
@@ -101,6 +104,8 @@ class Lines:
     axis: str
     as_share: bool = True
     places_as_share: bool = False
+    ends: tuple[str, str] | None = None
+    stepped: bool = False
 
     @property
     def text(self) -> str:

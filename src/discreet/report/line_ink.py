@@ -32,6 +32,7 @@ def draw_lines(axes: Axes, chart: Lines) -> None:
             heights,
             color=SERIES_COLORS[at % len(SERIES_COLORS)],
             linestyle=_DASHES[at % len(_DASHES)],
+            drawstyle="steps-post" if chart.stepped else "default",
             linewidth=2.2 if at == 0 else 1.8,
             marker="o" if len(chart.places) <= _FEW_PLACES else None,
             markersize=5,
@@ -51,7 +52,13 @@ def draw_lines(axes: Axes, chart: Lines) -> None:
             places[3 * len(places) // 4],
             places[-1],
         ]
-    axes.set_xticks(places, [_tick(place, chart.places_as_share) for place in places])
+    if chart.ends is not None:
+        axes.set_xticks([places[0], places[-1]], [clean(end) for end in chart.ends])
+        first, last = axes.get_xticklabels()
+        first.set_horizontalalignment("left")
+        last.set_horizontalalignment("right")
+    else:
+        axes.set_xticks(places, [_tick(place, chart.places_as_share) for place in places])
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.8)
     axes.set_axisbelow(True)
     if chart.lines:

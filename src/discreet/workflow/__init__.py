@@ -3,5 +3,6 @@
 from discreet.workflow.assessment import assess
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import plan_grid, search
+from discreet.workflow.treatment_report import ReleaseReport, document_plan, document_release
 
-__all__ = ["assess", "inspect", "plan_grid", "search"]
+__all__ = ["ReleaseReport", "assess", "document_plan", "document_release", "inspect", "plan_grid", "search"]

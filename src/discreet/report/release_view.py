@@ -1,0 +1,368 @@
+"""The parts of a release report, worked out before any HTML is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.protect import Treatment
+from discreet.report.answer import Answer, answer_of
+from discreet.report.chart_tables import finite, rows_of
+from discreet.report.excerpts import Excerpt
+from discreet.report.words import counted, flat
+from discreet.results import Assessment, Check, Measure, Step, jsonable
+from discreet.wording import percent, shown, title_of, worded
+from discreet.workflow import ReleaseReport
+
+_COMPARED = (
+    ("k_anonymity", "value", "Records in the smallest group (k)", False),
+    ("uniqueness", "unique_records", "Records alone with their keys", True),
+    ("uniqueness", "unique_share", "Share of records alone", True),
+    ("reidentification", "prosecutor_max", "Highest chance of being found", True),
+    ("reidentification", "prosecutor_mean", "Average chance of being found", True),
+    ("reidentification", "share_above_threshold", "Records above the risk threshold", True),
+    ("individual", "expected_reidentifications", "People expected to be found in the population", True),
+    ("k_map", "value", "Smallest group in the population", False),
+    ("l_diversity", "value", "Fewest sensitive values in a group (l)", False),
+    ("l_diversity", "best_guess", "Best guess of a sensitive value", True),
+    ("t_closeness", "value", "Largest distance from the whole file (t)", True),
+    ("alpha_k", "value", "Commonest sensitive value in a group (alpha)", True),
+    ("beta_likeness", "value", "Largest gain about a sensitive value (beta)", True),
+    ("delta_disclosure", "value", "Largest shift in the odds (delta)", True),
+    ("attribution", "cap_original", "Sensitive values guessed right from the keys", True),
+)
+"""Measure, figure, words, and whether a larger number is the riskier one."""
+
+_KINDS = {
+    "bands": "numbers to labels",
+    "category": "categories",
+    "dropped": "not released",
+    "number": "numbers",
+}
+_MOST_NUMBERS = 12
+_MOST_NAMED = 6
+_MOST_COLUMNS = 40
+_MOST_ENTRIES = 12
+_COLUMN_HEADINGS = (
+    "Column",
+    "Compared as",
+    "Loss",
+    "Cells changed",
+    "Of them suppressed",
+    "Mean moved by",
+    "Spread kept",
+)
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One step of the plan, ready to be shown."""
+
+    number: int
+    name: str
+    purpose: str
+    settings: tuple[tuple[str, str], ...]
+    cells: Excerpt
+    removed: int
+    notes: tuple[str, ...]
+
+    @property
+    def done(self) -> str:
+        """What the step did, in one line."""
+        parts = []
+        if self.cells.rows:
+            named = [f"{changed} in {name}" for name, changed, _ in self.cells.rows[:_MOST_NAMED]]
+            more = len(self.cells.rows) - len(named)
+            parts.append(f"Cells changed: {', '.join(named)}{f' and {more} more columns' if more else ''}")
+        if self.removed:
+            parts.append(f"{counted(self.removed, 'record')} removed")
+        return f"{'; '.join(parts) or 'No cell changed'}."
+
+
+@dataclass(frozen=True)
+class RiskRow:
+    """One figure before and after, and in which direction it went."""
+
+    label: str
+    before: str
+    after: str
+    change: str
+    state: str
+
+
+@dataclass(frozen=True)
+class RuleRow:
+    """One rule of the policy, held against both files."""
+
+    rule: str
+    limit: str
+    before: str
+    after: str
+    state: str
+    mark: str
+    result: str
+    reason: str
+
+
+def steps_of(report: ReleaseReport) -> list[StepView]:
+    """Lay out every step: what it is for, its settings, and what it changed."""
+    columns = frozenset(
+        [
+            *(name for step in report.release.log for name in step.changed_cells),
+            *report.release.data.columns,
+            *(report.about.get("columns_left_out") or ()),
+        ]
+    )
+    return [
+        _step(number, step, columns, report.show_values)
+        for number, step in enumerate(report.release.log, start=1)
+    ]
+
+
+def risk_rows(report: ReleaseReport) -> list[RiskRow]:
+    """Put the figures of both files side by side; a figure that neither has is left out."""
+    rows = []
+    for measure, figure, label, larger_is_riskier in _COMPARED:
+        numbers = [_figure(found, measure, figure) for found in (report.before, report.after)]
+        if numbers == [None, None]:
+            continue
+        change, state = _direction(*numbers, larger_is_riskier=larger_is_riskier)
+        said = [
+            _said(found, measure, figure, value)
+            for found, value in zip((report.before, report.after), numbers, strict=True)
+        ]
+        rows.append(RiskRow(label, said[0], said[1], change, state))
+    return rows
+
+
+def answers_of(report: ReleaseReport) -> tuple[Answer | None, Answer]:
+    """Return the verdict on the original (None without a policy) and on the release."""
+    if report.after is None:
+        sentence = "The release has no key columns, so there is nothing an intruder could be assumed to know."
+        return None, Answer("none", "–", "No verdict: the release has no keys", sentence, (), ())
+    before = answer_of(report.before) if report.before and report.before.verdict else None
+    return before, answer_of(report.after)
+
+
+def rule_rows(report: ReleaseReport) -> list[RuleRow]:
+    """Hold every rule of the policy against both files."""
+    if report.verdict is None or report.after is None:
+        return []
+    _, answer = answers_of(report)
+    earlier: dict[tuple[str, str, str], Check] = {}
+    if report.before and report.before.verdict:
+        earlier = {_place(check): check for check in report.before.verdict.checks}
+    rows = []
+    for check, row in zip(report.verdict.checks, answer.rows, strict=True):
+        then = earlier.get(_place(check))
+        was = "–" if then is None or then.actual is None else _worded(then)
+        rows.append(RuleRow(row.rule, row.limit, was, row.found, row.state, row.mark, row.result, row.reason))
+    return rows
+
+
+def column_losses(cost: Measure) -> Excerpt:
+    """Lay out what each column that was changed has lost, the most first."""
+    rows = rows_of(cost, "variables", "column", "loss")
+    rows = [row for row in rows if row["loss"] or row.get("changed")]
+    rows.sort(key=lambda row: (-(row["loss"] or 0.0), str(row["column"])))
+    cells = tuple(
+        (
+            str(row["column"]),
+            _KINDS.get(str(row.get("kind")), str(row.get("kind"))),
+            percent(row["loss"]),
+            _counted(row.get("changed")),
+            _counted(row.get("suppressed")),
+            _mean_move(row),
+            _spread(row),
+        )
+        for row in rows[:_MOST_COLUMNS]
+    )
+    return Excerpt(_COLUMN_HEADINGS, (False, False, *(True,) * 5), cells, len(rows))
+
+
+def untouched_words(cost: Measure) -> str:
+    """Say how many columns have lost nothing."""
+    rows = rows_of(cost, "variables", "column", "loss")
+    same = sum(1 for row in rows if not row["loss"] and not row.get("changed"))
+    return f"{counted(same, 'column')} left untouched." if same else ""
+
+
+def cost_cards(cost: Measure) -> list[tuple[str, str, str]]:
+    """Choose the few numbers about the cost that a reader should remember."""
+    figures = cost.figures
+    cards = [
+        (
+            percent(float(cost.value)) if cost.value is not None else "undefined",
+            "of the information is lost",
+            "0 % is the file as it was, 100 % a file that says nothing. The mean over all columns.",
+        )
+    ]
+    if finite(figures.get("share_cells_changed")):
+        changed, empty = shown(figures["cells_changed"]), shown(figures["cells_suppressed"])
+        cards.append(
+            (
+                worded("share_cells_changed", figures["share_cells_changed"]),
+                "of the cells were changed",
+                f"{changed} cells, of which {empty} are empty now.",
+            )
+        )
+    if finite(figures.get("records_removed")):
+        removed, records = int(figures["records_removed"] or 0), int(figures["records"] or 0)
+        sentence = "Every record is still there." if not removed else f"Of {records:,} records."
+        cards.append((shown(removed), "record removed" if removed == 1 else "records removed", sentence))
+    if finite(figures.get("share_means_in_interval")):
+        cards.append(
+            (
+                worded("share_means_in_interval", figures["share_means_in_interval"]),
+                "of the means hold",
+                "Numeric columns whose mean lies within the confidence interval of the original mean.",
+            )
+        )
+    if finite(figures.get("largest_correlation_change")):
+        cards.append(
+            (
+                shown(figures["largest_correlation_change"]),
+                "largest change of a correlation",
+                "Between two numeric columns, on a scale from 0 to 2.",
+            )
+        )
+    return cards
+
+
+def setting_words(value: Any, columns: frozenset[str], *, show_values: bool) -> str:
+    """Write a setting of a treatment; what may hold data values is counted, not shown.
+
+    Examples
+    --------
+    >>> setting_words({"age": 10}, frozenset({"age"}), show_values=False)
+    'age: 10'
+    >>> setting_words({"town": {"Ulm": "South"}}, frozenset({"town"}), show_values=False)
+    'town: 1 entry'
+    """
+    plain = jsonable(value)
+    if show_values or plain is None or isinstance(plain, bool | int | float | str):
+        return flat(plain)
+    if isinstance(plain, Mapping):
+        if not set(plain) <= columns and not all(_number(item) for item in plain.values()):
+            return counted(len(plain), "entry", "entries")
+        if len(plain) > _MOST_ENTRIES:
+            return counted(len(plain), "entry", "entries")
+        return ", ".join(f"{name}: {_inner(item, columns)}" for name, item in plain.items())
+    if all(isinstance(item, Mapping) and "model" in item for item in plain):
+        return "; ".join(_model(item, columns) for item in plain)
+    return _inner(plain, columns)
+
+
+def _step(number: int, step: Step, columns: frozenset[str], show_values: bool) -> StepView:
+    kind = Treatment.known.get(step.treatment)
+    purpose = (inspect.getdoc(kind) or "").partition("\n")[0] if kind else ""
+    changed = [(name, count) for name, count in step.changed_cells.items() if count]
+    rows = tuple(
+        (name, f"{count:,}", f"{step.suppressed_cells.get(name, 0):,}")
+        for name, count in sorted(changed, key=lambda item: -item[1])
+    )
+    return StepView(
+        number=number,
+        name=step.treatment,
+        purpose=purpose,
+        settings=tuple(
+            (name.replace("_", " "), setting_words(value, columns, show_values=show_values))
+            for name, value in step.parameters.items()
+            if value is not None
+        ),
+        cells=Excerpt(
+            ("Column", "Cells changed", "Of them suppressed"), (False, True, True), rows, len(rows)
+        ),
+        removed=step.removed_records,
+        notes=tuple(step.notes),
+    )
+
+
+def _inner(value: Any, columns: frozenset[str]) -> str:
+    if isinstance(value, bool | int | float):
+        return shown(value)
+    if isinstance(value, str):
+        return value if value in columns else "given"
+    if isinstance(value, Mapping):
+        return f"hierarchy ({value['kind']})" if "kind" in value else counted(len(value), "entry", "entries")
+    if isinstance(value, list):
+        if all(_number(item) for item in value) and len(value) <= _MOST_NUMBERS:
+            # Breaks and widths are set by the plan; years must not get a thousands mark.
+            return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value)
+        if all(isinstance(item, str) and item in columns for item in value):
+            return ", ".join(value)
+        if all(isinstance(item, list) for item in value) and len(value) <= _MOST_NUMBERS:
+            return "; ".join(_inner(item, columns) for item in value)
+        return counted(len(value), "entry", "entries")
+    return "given"
+
+
+def _model(item: Mapping[str, Any], columns: frozenset[str]) -> str:
+    rest = ", ".join(
+        f"{name.replace('_', ' ')} {value if isinstance(value, str) else _inner(value, columns)}"
+        for name, value in item.items()
+        if name != "model"
+    )
+    return f"{item['model']} ({rest})" if rest else str(item["model"])
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _figure(found: Assessment | None, measure: str, figure: str) -> float | None:
+    if found is None or measure not in found.measures:
+        return None
+    held = found.measures[measure]
+    value = held.value if figure == "value" else held.figures.get(figure)
+    return value if isinstance(value, int | float) else None
+
+
+def _said(found: Assessment | None, measure: str, figure: str, value: float | None) -> str:
+    if value is not None:
+        return worded(figure, value, measure=measure)
+    return "left out" if found is not None and measure in found.main.skipped else "–"
+
+
+def _direction(before: float | None, after: float | None, *, larger_is_riskier: bool) -> tuple[str, str]:
+    if before is None or after is None:
+        return "cannot be compared", "none"
+    if before == after:
+        return "no change", "none"
+    riskier = (after > before) == larger_is_riskier
+    return ("riskier", "fail") if riskier else ("safer", "pass")
+
+
+def _place(check: Check) -> tuple[str, str, str]:
+    return check.measure, check.figure, check.scenario
+
+
+def _worded(check: Check) -> str:
+    return worded(check.figure, check.actual, measure=check.measure)
+
+
+def _counted(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else "–"
+
+
+def _mean_move(row: Mapping[str, Any]) -> str:
+    before, after, spread = row.get("mean_before"), row.get("mean_after"), row.get("sd_before")
+    if not (finite(before) and finite(after) and finite(spread)) or not spread:
+        return "–"
+    return f"{shown(round(abs(after - before) / spread, 4))} sd"
+
+
+def _spread(row: Mapping[str, Any]) -> str:
+    before, after = row.get("sd_before"), row.get("sd_after")
+    if not (finite(before) and finite(after)) or not before:
+        return "–"
+    return percent(after / before)
+
+
+def skipped_words(report: ReleaseReport) -> Sequence[tuple[str, str]]:
+    """Name the measures that were left out of the assessment of the release, and why."""
+    if report.after is None:
+        return ()
+    return [(title_of(name), reason) for name, reason in report.after.main.skipped.items()]

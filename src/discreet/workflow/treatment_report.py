@@ -1,0 +1,283 @@
+"""What was done to a file, what is left of the risk, and what it cost: the papers that go with a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from discreet import engine
+from discreet._version import __version__
+from discreet.engine import Missing
+from discreet.microdata import Microdata
+from discreet.policy import Policy
+from discreet.protect import Plan, Treatment
+from discreet.randomness import Seed
+from discreet.results import Assessment, Measure, Release, Verdict, jsonable
+from discreet.utility import information_loss
+from discreet.workflow.assessment import assess
+from discreet.workflow.trials import Numbered
+
+_GAPS = (
+    "Suppressed cells count as a value of their own in these figures. missing='wildcard' (--missing wildcard) lets "
+    "them match anything, as local suppression does."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class ReleaseReport:
+    """Everything a person needs to know to sign off a release.
+
+    Attributes
+    ----------
+    release
+        The treated file and the log of what was done.
+    before, after
+        The assessments of the original and of the release; None where the file has no keys.
+    cost
+        What `discreet.utility.information_loss` says.
+    about
+        The file and the run: ``source``, ``rows``, ``rows_released``, ``checksum``, ``versions``.
+    caveats
+        What to keep in mind when reading the figures side by side.
+    """
+
+    release: Release
+    before: Assessment | None
+    after: Assessment | None
+    cost: Measure
+    about: Mapping[str, Any] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
+    show_values: bool = False
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the release meets the policy; None where none was named or the release has no keys."""
+        return self.after.verdict if self.after else None
+
+    @property
+    def line(self) -> str:
+        """The outcome in one line."""
+        said = self.verdict.line if self.verdict else "No policy was named, so there is no verdict."
+        return f"{said} {self.cost.meaning}"
+
+    def of_file(self, path: str | Path) -> ReleaseReport:
+        """Tie the report to the file the release was written to, by its checksum."""
+        from discreet.io.naming import checksum
+
+        place = Path(path)
+        if not place.is_file():
+            return self
+        told = {"released_file": place.name, "released_checksum": checksum(place)}
+        return replace(self, about={**self.about, **told})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report, ready for JSON: the public log, the risk before and after, and the cost."""
+        return {
+            **self.release.to_dict(),
+            "about": jsonable(self.about),
+            "verdict": self.verdict.to_dict() if self.verdict else None,
+            "before": self.before.to_dict() if self.before else None,
+            "after": self.after.to_dict() if self.after else None,
+            "information_loss": self.cost.to_dict(),
+            "caveats": list(self.caveats),
+        }
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the report as one self-contained HTML file and return its path."""
+        from discreet.report import write_release
+
+        return write_release(self, path)
+
+    def __str__(self) -> str:
+        steps = [
+            f"{number}. {step.treatment}: {sum(step.changed_cells.values()):,} cells changed"
+            + (f", {step.removed_records:,} records removed" if step.removed_records else "")
+            for number, step in enumerate(self.release.log, start=1)
+        ]
+        return "\n".join([*steps, "", self.line, f"Guarantee: {self.release.guarantee or 'none'}"])
+
+    __repr__ = __str__
+
+
+def document_release(
+    original: Microdata,
+    release: Release,
+    policy: Policy | str | Path | None = None,
+    path: str | Path | None = None,
+    *,
+    ids: str | None = None,
+    population: Microdata | None = None,
+    missing: Missing = "category",
+    show_values: bool = False,
+    progress: bool = False,
+) -> ReleaseReport:
+    """What was done to this file, what is left of the risk, and what did it cost?
+
+    Parameters
+    ----------
+    original
+        The file before.
+    release
+        What a treatment or a plan made of it.
+    policy
+        A `Policy`, the path of a policy file or the name of a template; without one there is no verdict.
+    path
+        Where to write the report (HTML); nothing is written without it.
+    ids
+        A column that links the records of both files, where the plan removed or reordered records. `document_plan`
+        needs none.
+    population
+        A file of the population, for the measures that need one.
+    missing
+        How missing key values count: ``category``, ``wildcard`` or ``drop``.
+    show_values
+        Show key values and the ends of distributions in the report.
+    progress
+        Show a progress bar on a terminal.
+
+    Returns
+    -------
+    ReleaseReport
+        With ``before``, ``after``, ``cost``, ``verdict``, ``to_html(path)`` and ``to_dict()``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.protect import Band
+    >>> people = pl.DataFrame({"age": [30, 31, 32, 45, 46, 47] * 5, "ill": ["y", "n", "n"] * 10})
+    >>> data = Microdata(people, keys="age", sensitive="ill")
+    >>> report = document_release(data, Band(widths={"age": 20}).apply(data), "safe-setting")
+    >>> report.before["k_anonymity"].value, report.after["k_anonymity"].value, round(report.cost.value, 2)
+    (5, 15, 0.2)
+    """
+    cost = information_loss(original, release.data, ids=ids)
+    return _reported(
+        original,
+        release,
+        cost,
+        path,
+        policy=policy,
+        population=population,
+        missing=missing,
+        show_values=show_values,
+        progress=progress,
+    )
+
+
+def document_plan(
+    data: Microdata,
+    plan: Treatment,
+    policy: Policy | str | Path | None = None,
+    path: str | Path | None = None,
+    *,
+    population: Microdata | None = None,
+    missing: Missing = "category",
+    show_values: bool = False,
+    progress: bool = False,
+    seed: Seed = None,
+) -> ReleaseReport:
+    """Apply a plan and document it; records are followed through removal and reordering.
+
+    ``report.release`` is what ``plan.apply(data, seed=seed)`` gives. The parameters are those of `document_release`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.protect import Band, ReorderRecords
+    >>> people = pl.DataFrame({"age": [30, 31, 32, 45, 46, 47] * 5, "ill": ["y", "n", "n"] * 10})
+    >>> plan = Plan([Band(widths={"age": 20}), ReorderRecords()])
+    >>> report = document_plan(Microdata(people, keys="age", sensitive="ill"), plan, seed=1)
+    >>> round(report.cost.value, 2), report.cost.parameters["aligned"]
+    (0.2, True)
+    """
+    steps = plan if isinstance(plan, Plan) else Plan([plan])
+    numbered = Numbered.of(data)
+    made = steps.apply(numbered.data, seed=seed, progress=progress)
+    followed = numbered.column in made.data.schema
+    cost = information_loss(
+        numbered.data if followed else data, made.data, ids=numbered.column if followed else None
+    )
+    release = replace(made, data=numbered.plain(made.data))
+    return _reported(
+        data,
+        release,
+        cost,
+        path,
+        policy=policy,
+        population=population,
+        missing=missing,
+        show_values=show_values,
+        progress=progress,
+    )
+
+
+def _reported(
+    original: Microdata,
+    release: Release,
+    cost: Measure,
+    path: str | Path | None,
+    *,
+    policy: Policy | str | Path | None,
+    missing: Missing,
+    show_values: bool,
+    **settings: Any,
+) -> ReleaseReport:
+    rules = None if policy is None else Policy.load(policy)
+    before, after = (
+        assess(file, rules, missing=missing, show_values=show_values, **settings) if file.roles.keys else None
+        for file in (original, release.data)
+    )
+    report = ReleaseReport(
+        release=release,
+        before=before,
+        after=after,
+        cost=cost,
+        about=_about(original, release, before),
+        caveats=tuple(_caveats(original, release, missing)),
+        show_values=show_values,
+    )
+    if path is not None:
+        report.to_html(path)
+    return report
+
+
+def _about(original: Microdata, release: Release, before: Assessment | None) -> dict[str, Any]:
+    told = dict(before.about) if before else _without_keys(original)
+    told |= {
+        "rows_released": engine.overview(release.data, ()).rows,
+        "columns_released": len(release.data.columns),
+        "columns_left_out": [name for name in original.columns if name not in release.data.schema],
+    }
+    return told
+
+
+def _without_keys(data: Microdata) -> dict[str, Any]:
+    return {
+        "source": data.metadata.source,
+        "rows": engine.overview(data, ()).rows,
+        "columns": len(data.columns),
+        "engine": engine.engine_name(data),
+        "checksum": data.metadata.checksum,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"discreet": __version__},
+    }
+
+
+def _caveats(original: Microdata, release: Release, missing: Missing) -> list[str]:
+    said = []
+    gone = [key for key in original.roles.keys if key not in release.data.roles.keys]
+    if gone:
+        said.append(
+            f"The release no longer has {', '.join(map(repr, gone))} as a key: its risk is measured by the keys that "
+            "are left."
+        )
+    matching = any(
+        step.treatment == "local-suppression" and step.parameters.get("missing") != "category"
+        for step in release.log
+    )
+    if missing == "category" and matching:
+        said.append(_GAPS)
+    return said
