@@ -19,7 +19,9 @@ from discreet.engine.classes import (
     distinct_counts,
     keyed_rows,
     matched_classes,
+    packed_table,
     size_spectrum,
+    smallest_classes,
 )
 from discreet.engine.frames import collect, engine_name, like, scan
 from discreet.engine.rebuild import rebuilt, whole_frame
@@ -55,12 +57,14 @@ __all__ = [
     "matched_classes",
     "named_classes",
     "overview",
+    "packed_table",
     "rebuilt",
     "resolve_keys",
     "resolve_sensitive",
     "resolve_weight",
     "scan",
     "size_spectrum",
+    "smallest_classes",
     "total",
     "value_shares",
     "whole_frame",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.engine.classes import Missing, key_names, keyed_rows, size_spectrum
+from discreet.engine.classes import Missing, key_names, keyed_rows
 from discreet.engine.frames import Lazy, collect, in_memory, remembered
+from discreet.engine.packing import PackedClasses, Packing, packed_classes
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 
@@ -26,8 +28,8 @@ class ClassCounts:
 
     Attributes
     ----------
-    classes
-        The key values of each class, ``k0``…; row j is class j.
+    key_values
+        Gives the key values of each class when they are asked for; see ``classes``.
     values
         The distinct values of the file in order, missing last.
     starts
@@ -36,11 +38,16 @@ class ClassCounts:
         For each entry the position of its value in ``values`` and how many records have it.
     """
 
-    classes: pl.DataFrame
+    key_values: Callable[[], pl.DataFrame]
     values: pl.Series
     starts: Ints
     codes: Ints
     counts: Ints
+
+    @property
+    def classes(self) -> pl.DataFrame:
+        """The key values of each class, ``k0``…; row j is class j."""
+        return self.key_values()
 
     @property
     def sizes(self) -> Ints:
@@ -108,24 +115,21 @@ def _sparse(
     data: Microdata, keys: Sequence[str], target: str, missing: Missing, breaks: Breaks
 ) -> ClassCounts:
     names = list(key_names(keys))
-    spectrum = size_spectrum(data, keys, missing)
     rows = _target_rows(data, keys, target, missing, breaks)
-    # Counting pairs first keeps few rows where classes are large; where nearly every record is a class of its
-    # own it is a second pass over as many rows as there are records.
-    small = spectrum["records"].sum() < MANY_RECORDS * spectrum["classes"].sum()
-    if small and rows.implementation.is_polars():
-        grouped = _streamed(rows.to_native().group_by(names).agg("s"))
-        weights = None
-    else:
-        pairs = collect(rows.group_by(*names, "s").agg(nw.len().cast(nw.Int64).alias("count")))
-        grouped = _streamed(pairs.lazy().group_by(names).agg("s", "count"))
-        weights = grouped["count"].explode().to_numpy().astype(np.int64)
+    if rows.implementation.is_polars():
+        ordered = rows.to_native().with_columns(s=_declared_order(rows, data.schema[target]))
+        packed = packed_classes(ordered, [*names, "s"])
+        if packed is not None and len(packed.numbers):
+            return _unpacked(packed, names)
+    pairs = collect(rows.group_by(*names, "s").agg(nw.len().cast(nw.Int64).alias("count")))
+    grouped = in_memory(nw.from_native(pairs.lazy().group_by(names).agg("s", "count")))
+    weights = grouped["count"].explode().to_numpy().astype(np.int64)
     flat = _in_declared_order(grouped["s"].explode(), data.schema[target])
     values = flat.unique().sort(nulls_last=True)
     owners = np.repeat(np.arange(grouped.height, dtype=np.int64), grouped["s"].list.len().to_numpy())
     owners, codes, counts = _tallied(owners, _codes(flat, values), len(values), weights)
     return ClassCounts(
-        classes=grouped.select(names),
+        key_values=partial(grouped.select, names),
         values=values,
         starts=np.searchsorted(owners, np.arange(grouped.height + 1)).astype(np.int64),
         codes=codes,
@@ -133,11 +137,30 @@ def _sparse(
     )
 
 
-MANY_RECORDS = 8  # a class
+def _unpacked(packed: PackedClasses, names: Sequence[str]) -> ClassCounts:
+    """Read class counts off the packed cells, which are sorted by class and then by value."""
+    coding = packed.packing.codings["s"]
+    classes, codes = packed.numbers // coding.size, packed.numbers % coding.size
+    starts = np.flatnonzero(np.diff(classes, prepend=-1))
+    present = np.flatnonzero(np.bincount(codes, minlength=1))
+    place = np.zeros(present[-1] + 1, dtype=np.int64)
+    place[present] = np.arange(len(present))
+    keys = Packing({name: packed.packing.codings[name] for name in names})
+    return ClassCounts(
+        key_values=partial(keys.decode, classes[starts]),
+        values=coding.decode(present),
+        starts=np.append(starts, len(codes)).astype(np.int64),
+        codes=place[codes],
+        counts=packed.records,
+    )
 
 
-def _streamed(query: pl.LazyFrame) -> pl.DataFrame:
-    return in_memory(nw.from_native(query))
+def _declared_order(rows: Lazy, dtype: nw.dtypes.DType) -> pl.Expr:
+    """Give ordered categories their order back, which pandas loses on the way through Arrow."""
+    held = rows.collect_schema()["s"]
+    if isinstance(dtype, nw.Enum) and not isinstance(held, nw.Enum) and not held.is_numeric():
+        return pl.col("s").cast(pl.String).cast(pl.Enum(dtype.categories))
+    return pl.col("s")
 
 
 def _in_declared_order(values: pl.Series, dtype: nw.dtypes.DType) -> pl.Series:
@@ -156,16 +179,13 @@ def _codes(flat: pl.Series, values: pl.Series) -> Ints:
     return joined["code"].to_numpy().astype(np.int64)
 
 
-def _tallied(owners: Ints, codes: Ints, width: int, weights: Ints | None) -> tuple[Ints, Ints, Ints]:
+def _tallied(owners: Ints, codes: Ints, width: int, weights: Ints) -> tuple[Ints, Ints, Ints]:
     """Bring the entries of each class into the order of the values, each value once, with its count."""
     cell = owners * width + codes
-    if weights is None:
-        cell.sort(kind="stable")
-    else:
-        order = np.argsort(cell, kind="stable")
-        cell, weights = cell[order], weights[order]
+    order = np.argsort(cell, kind="stable")
+    cell, weights = cell[order], weights[order]
     fresh = np.flatnonzero(np.diff(cell, prepend=-1))
-    counts = np.diff(np.append(fresh, len(cell))) if weights is None else np.add.reduceat(weights, fresh)
+    counts = np.add.reduceat(weights, fresh)
     cell = cell[fresh]
     return cell // width, cell % width, counts.astype(np.int64)
 

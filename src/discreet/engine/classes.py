@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from discreet.engine.alignment import comparable, recoded
 from discreet.engine.frames import Lazy, collect, remembered, scan
+from discreet.engine.packing import PackedClasses, packed_classes
 from discreet.engine.roles import overview
 from discreet.engine.wildcard import neighborhood_sizes
 from discreet.errors import ColumnError, ParameterError
@@ -59,11 +61,47 @@ def class_table(data: Microdata, keys: Sequence[str], missing: Missing = "catego
 
 def _class_table(data: Microdata, keys: Sequence[str], missing: Missing) -> pl.DataFrame:
     names = list(key_names(keys))
-    rows = keyed_rows(data, keys, missing)
-    table = collect(rows.group_by(*names).agg(nw.len().cast(nw.Int64).alias("records")))
+    packed = packed_table(data, keys, missing)
+    if packed is None:
+        rows = keyed_rows(data, keys, missing)
+        table = collect(rows.group_by(*names).agg(nw.len().cast(nw.Int64).alias("records")))
+    else:
+        table = packed.packing.decode(packed.numbers).with_columns(records=packed.records)
     wild = missing == "wildcard" and any(overview(data, keys).missing.values())
     sizes = neighborhood_sizes(table, names) if wild else table["records"]
     return table.with_columns(sizes.alias("class_size"))
+
+
+def packed_table(data: Microdata, keys: Sequence[str], missing: Missing) -> PackedClasses | None:
+    """Count every key combination as one packed number, where the source is in Polars and they fit; kept."""
+    rows = keyed_rows(data, keys, missing)
+    if not rows.implementation.is_polars():
+        return None
+    counted_as: Missing = "drop" if missing == "drop" else "category"
+    return remembered(
+        data,
+        "packed classes",
+        (tuple(keys), counted_as),
+        lambda: packed_classes(rows.to_native(), list(key_names(keys))),
+    )
+
+
+def smallest_classes(data: Microdata, keys: Sequence[str], missing: Missing, most: int) -> pl.DataFrame:
+    """Return the smallest classes only, as `class_table` has them; ties go by the key values, missing last.
+
+    Engines hand over groups in any order, and a report must not change by itself.
+    """
+    packed = None if missing == "wildcard" else packed_table(data, keys, missing)
+    if packed is None:
+        order = ["class_size", *key_names(keys)]
+        return class_table(data, keys, missing).sort(order, nulls_last=True).head(most)
+    sizes = packed.records
+    limit = np.partition(sizes, most - 1)[most - 1] if len(sizes) > most else sizes.max(initial=0)
+    smaller = np.flatnonzero(sizes < limit)
+    chosen = np.concatenate([smaller, np.flatnonzero(sizes == limit)[: most - len(smaller)]])
+    chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
+    table = packed.packing.decode(packed.numbers[chosen]).with_columns(records=sizes[chosen])
+    return table.with_columns(class_size=pl.col("records"))
 
 
 def size_spectrum(data: Microdata, keys: Sequence[str], missing: Missing = "category") -> pl.DataFrame:
@@ -80,13 +118,14 @@ def _spectrum(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.Da
     if missing == "wildcard" and not any_missing:
         missing = "category"
     by_size = {"classes": pl.len().cast(pl.Int64), "records": pl.col("records").sum().cast(pl.Int64)}
-    finer = _finer_table(data, keys, missing)
     if missing == "wildcard":
         table = class_table(data, keys, missing)
         return table.lazy().group_by("class_size").agg(**by_size).sort("class_size").collect()
-    if finer is not None:
-        lazy = finer.lazy().group_by([name for name in finer.columns if name.startswith("k")])
-        sizes = lazy.agg(pl.col("records").sum()).with_columns(class_size=pl.col("records"))
+    if not _finer_held(data, keys, missing):
+        packed_table(data, keys, missing)
+    finer = _finer_sizes(data, keys, missing)
+    if finer is not None and len(finer):
+        sizes = pl.LazyFrame({"class_size": finer, "records": finer})
         return sizes.group_by("class_size").agg(**by_size).sort("class_size").collect()
     rows = keyed_rows(data, keys, missing)
     sizes_in_place = rows.group_by(*key_names(keys)).agg(nw.len().cast(nw.Int64).alias("class_size"))
@@ -99,14 +138,23 @@ def _spectrum(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.Da
     return spectrum.sort("class_size").with_columns(records=pl.col("class_size") * pl.col("classes"))
 
 
-def _finer_table(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.DataFrame | None:
-    """Find a class table already made on more keys: counting its rows is cheaper than counting the records."""
-    if missing != "category":
-        return None
-    for held_keys, held_missing in data.memory.get("class tables", {}):
-        if held_missing == missing and set(keys) <= set(held_keys):
-            table: pl.DataFrame = data.memory["class tables"][(held_keys, held_missing)]
-            return table.select(*(f"k{held_keys.index(key)}" for key in keys), "records")
+def _finer_held(data: Microdata, keys: tuple[str, ...], missing: Missing) -> bool:
+    held = [*data.memory.get("packed classes", {}), *data.memory.get("class tables", {})]
+    return any(was == missing == "category" and set(keys) <= set(there) for there, was in held)
+
+
+def _finer_sizes(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.Series | None:
+    """Count from classes already made on more keys, which is cheaper than counting the records."""
+    for (held_keys, held_missing), packed in data.memory.get("packed classes", {}).items():
+        same = set(keys) == set(held_keys) or missing == "category"
+        if packed is not None and held_missing == missing and same and set(keys) <= set(held_keys):
+            return pl.Series(packed.sizes([f"k{held_keys.index(key)}" for key in keys]))
+    for (held_keys, held_missing), table in data.memory.get("class tables", {}).items():
+        if held_missing == missing == "category" and set(keys) <= set(held_keys):
+            chosen = table.select(*(f"k{held_keys.index(key)}" for key in keys), "records")
+            grouped = chosen.lazy().group_by(chosen.columns[:-1]).agg(pl.col("records").sum())
+            sizes: pl.Series = grouped.collect()["records"]
+            return sizes
     return None
 
 

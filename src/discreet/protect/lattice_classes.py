@@ -69,7 +69,7 @@ class ClassTable:
         """Give the sparse counts of a sensitive column."""
         owners, codes, counts = self.entries[column]
         starts = np.searchsorted(owners, np.arange(len(self.sizes) + 1)).astype(np.int64)
-        return ClassCounts(pl.DataFrame(), self.domains[column], starts, codes, counts)
+        return ClassCounts(pl.DataFrame, self.domains[column], starts, codes, counts)
 
     def population(self, model: KMap) -> Floats:
         """Give the number of people behind each class."""

@@ -67,7 +67,7 @@ class Pieces:
         domain, codes = self.watched.sensitive[column]
         pairs, counts = np.unique(self.owners * len(domain) + codes, return_counts=True)
         starts = np.searchsorted(pairs // len(domain), np.arange(self.many + 1)).astype(np.int64)
-        return ClassCounts(pl.DataFrame(), domain, starts, pairs % len(domain), counts.astype(np.int64))
+        return ClassCounts(pl.DataFrame, domain, starts, pairs % len(domain), counts.astype(np.int64))
 
     def population(self, model: KMap) -> Floats:
         """Add up the weights of each piece."""

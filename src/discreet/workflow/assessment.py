@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from discreet import engine
 from discreet._version import __version__
@@ -194,12 +193,7 @@ def _asked(question: Question, case: Case, policy: Policy | None) -> Measure:
 def _riskiest(case: Case, *, show_values: bool) -> list[dict[str, Any]]:
     """List the classes most at risk; key values only when asked for."""
     keys = case.data.roles.keys
-    table = engine.class_table(case.data, keys, case.missing)
-    # Ties go by the key values: engines hand over groups in any order, and a report must not change by itself.
-    order = ["class_size", *(name for name in table.columns if name not in ("records", "class_size"))]
-    largest = table["class_size"].bottom_k(_RISKIEST).max()
-    smallest = table.filter(pl.col("class_size") <= largest).sort(order).head(_RISKIEST)
-    worst = engine.named_classes(keys, smallest)
+    worst = engine.named_classes(keys, engine.smallest_classes(case.data, keys, case.missing, _RISKIEST))
     rows = []
     for number, row in enumerate(worst.to_dicts(), start=1):
         values = {name: value for name, value in row.items() if name not in ("records", "class_size")}

@@ -75,7 +75,7 @@ def key_contributions(
             raise ParameterError("max_size must be 1 or more.")
         max_size = len(keys)
     caveats = key_caveats(data, keys)
-    if missing == "category":
+    if missing == "category" and engine.packed_table(data, keys, missing) is None:
         engine.class_table(data, keys, missing)  # every smaller set is then counted from its rows
     whole = _facts(data, keys, missing)
     rows = []
