@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.pram import Pram
-from discreet.protect.record_swapping import RecordSwap
-from discreet.protect.swapping import RandomSwap, RankSwap
+from discreet.protect.exchanging.pram import Pram
+from discreet.protect.exchanging.record_swapping import RecordSwap
+from discreet.protect.exchanging.swapping import RandomSwap, RankSwap
 from discreet.protect.treatment import Treatment
 
 QUOTED = {("pram", 1_000_000): 12.0, ("rank-swap", 250_000): 57.0}

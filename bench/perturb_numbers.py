@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.noise import AddNoise
-from discreet.protect.regression_synthesis import RegressionSynthesis
-from discreet.protect.shuffling import Shuffle
+from discreet.protect.numbers.noise import AddNoise
+from discreet.protect.numbers.regression_synthesis import RegressionSynthesis
+from discreet.protect.numbers.shuffling import Shuffle
 from discreet.protect.spectral import SpectralAnonymize
 from discreet.protect.treatment import Treatment
 

@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.donut import DonutMask
-from discreet.protect.raster import SpatialRaster
-from discreet.risk.spatial import spatial_k
-from discreet.risk.spatial_search import counted_within
+from discreet.protect.places.donut import DonutMask
+from discreet.protect.places.raster import SpatialRaster
+from discreet.risk.places.spatial import spatial_k
+from discreet.risk.places.spatial_search import counted_within
 
 
 def timed(work):

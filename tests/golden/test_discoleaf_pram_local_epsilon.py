@@ -8,8 +8,12 @@ import pytest
 
 from discreet import Microdata
 from discreet.errors import ParameterError
-from discreet.protect.pram import Pram
-from discreet.protect.transition_matrices import local_epsilon, one_step_invariant, theta_for_epsilon
+from discreet.protect.exchanging.pram import Pram
+from discreet.protect.exchanging.transition_matrices import (
+    local_epsilon,
+    one_step_invariant,
+    theta_for_epsilon,
+)
 
 
 def test_counts_50_30_20():

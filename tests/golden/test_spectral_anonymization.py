@@ -8,6 +8,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.errors import DiscreetWarning, ParameterError
+from discreet.protect.numbers.spectral_matches import match_measures
 from discreet.protect.spectral import (
     SpectralAnonymize,
     asymptotic_cov,
@@ -15,7 +16,6 @@ from discreet.protect.spectral import (
     relative_error,
     standard_error_inflation,
 )
-from discreet.protect.spectral_matches import match_measures
 
 TILTED = np.array([[2.0, 1.0], [1.0, 1.0]])
 

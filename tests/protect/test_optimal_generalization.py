@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet import Microdata, loss
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.protect.models import (
+from discreet.protect.generalizing.models import (
     AlphaK,
     BetaLikeness,
     DeltaDisclosure,
@@ -24,7 +24,7 @@ from discreet.protect.models import (
     PrivacyModel,
     TCloseness,
 )
-from discreet.protect.optimal_generalization import OptimalGeneralization
+from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
 from discreet.protect.treatment import Treatment
 
 REGION = Hierarchy.from_tree({"north": {"n": ["a", "b"], "o": ["c"]}, "south": {"s": ["d", "e"]}})

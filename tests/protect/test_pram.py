@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.protect.plan import Plan
-from discreet.protect.pram import Pram
-from discreet.protect.transition_matrices import (
+from discreet.protect.exchanging.pram import Pram
+from discreet.protect.exchanging.transition_matrices import (
     even_change,
     expected_change,
     local_epsilon,
@@ -19,6 +18,7 @@ from discreet.protect.transition_matrices import (
     theta_for_epsilon,
     two_stage_invariant,
 )
+from discreet.protect.plan import Plan
 
 counts = st.lists(st.integers(1, 10_000), min_size=1, max_size=12)
 shares = st.floats(0, 1)

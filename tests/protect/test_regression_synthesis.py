@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.protect.numbers.regression_synthesis import RegressionSynthesis
 from discreet.protect.plan import Plan
-from discreet.protect.regression_synthesis import RegressionSynthesis
 
 PAIR = ["sales", "debt"]
 

@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.protect.lattice_classes import Lattice
-from discreet.protect.light_generalization import joint_entropy_loss, minimal_nodes, nodes_by_loss
-from discreet.protect.masking import allot
-from discreet.protect.robin_hood import RobinHood
+from discreet.protect.generalizing.lattice_classes import Lattice
+from discreet.protect.generalizing.light_generalization import (
+    joint_entropy_loss,
+    minimal_nodes,
+    nodes_by_loss,
+)
+from discreet.protect.hiding.masking import allot
+from discreet.protect.hiding.robin_hood import RobinHood
 from discreet.protect.treatment import Treatment
 
 KEYS = ["race", "sex", "age"]

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 from discreet import Hierarchy, Microdata
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.protect.plan import Plan
-from discreet.protect.sample_and_anonymize import SampleAndAnonymize, _Choice
-from discreet.protect.sampling_privacy import delta_of, highest_rate, sampling_plan, smallest_k, telling_share
+from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize, _Choice
+from discreet.protect.sampling.sampling_privacy import (
+    delta_of,
+    highest_rate,
+    sampling_plan,
+    smallest_k,
+    telling_share,
+)
 from discreet.randomness import generator
 
 AGES = {"age": Hierarchy.intervals([10, 50])}
@@ -103,7 +109,7 @@ def test_same_seed_same_bytes_and_a_plan_file_brings_it_back():
 def test_levels_are_chosen_on_a_sample_that_is_not_the_one_released():
     asked, data = SampleAndAnonymize(epsilon=2, hierarchies=AGES, keys=["sex", "age"]), Microdata(people())
     made = [
-        asked.change(data, lambda *path, other=other: generator(other if path == ("sample",) else 1, *path))
+        asked.treat(data, lambda *path, other=other: generator(other if path == ("sample",) else 1, *path))
         for other in (1, 2, 3)
     ]
     assert len({change.keep.sum() for change in made}) > 1
@@ -144,7 +150,7 @@ def test_better_nodes_are_chosen_more_often_by_the_factor_of_the_mechanism():
 
 
 def test_a_large_lattice_is_walked_and_the_end_is_chosen_privately(monkeypatch):
-    monkeypatch.setattr("discreet.protect.sample_and_anonymize._SMALL_LATTICE", 3)
+    monkeypatch.setattr("discreet.protect.sampling.sample_and_anonymize._SMALL_LATTICE", 3)
     log = released(steps=5).log[0]
     assert set(log.parameters["levels"]) == {"sex", "age", "job"}
     assert released(steps=5000).log[0].parameters["levels"].keys() == log.parameters["levels"].keys()

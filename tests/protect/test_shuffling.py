@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
+from discreet.protect.numbers.ranks import rank_correlation
+from discreet.protect.numbers.shuffling import Shuffle
 from discreet.protect.plan import Plan
-from discreet.protect.ranks import rank_correlation
-from discreet.protect.shuffling import Shuffle
 
 MIXED = st.lists(
     st.tuples(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
 from discreet.protect.plan import Plan
-from discreet.protect.stochastic_rounding import (
+from discreet.protect.recodings.stochastic_rounding import (
     StochasticRound,
     definitions,
     keyed_uniforms,

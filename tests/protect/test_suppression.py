@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from discreet import Microdata, engine
 from discreet.engine.wildcard import neighborhood_sizes
 from discreet.errors import ColumnError, DiscreetError, ParameterError
-from discreet.protect import suppressing
-from discreet.protect.suppression import LocalSuppression
+from discreet.protect.hiding import suppressing
+from discreet.protect.hiding.suppression import LocalSuppression
 from discreet.protect.treatment import Treatment
 
 KEYS = ["a", "b", "c"]

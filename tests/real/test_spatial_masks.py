@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.protect.donut import DonutMask
-from discreet.protect.raster import SpatialRaster
-from discreet.risk.spatial import spatial_k
+from discreet.protect.places.donut import DonutMask
+from discreet.protect.places.raster import SpatialRaster
+from discreet.risk.places.spatial import spatial_k
 from discreet.utility.spatial import clark_evans, zone_shares
 
 

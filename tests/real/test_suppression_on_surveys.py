@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, engine
-from discreet.protect.suppression import LocalSuppression
+from discreet.protect.hiding.suppression import LocalSuppression
 
 DWELLING = ["urbrur", "roof", "walls", "water", "electcon", "relat", "sex"]
 

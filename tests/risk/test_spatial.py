@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.geography import EARTH_RADIUS
-from discreet.protect.donut import DonutMask
-from discreet.risk.spatial import spatial_k
-from discreet.risk.spatial_search import counted_within, has_within
+from discreet.protect.places.donut import DonutMask
+from discreet.risk.places.spatial import spatial_k
+from discreet.risk.places.spatial_search import counted_within, has_within
 
 
 def homes(n=300, seed=0, **more):

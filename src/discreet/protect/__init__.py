@@ -1,9 +1,9 @@
 """Treatments of microdata: recode, suppress, perturb, mask."""
 
-from discreet.protect.extremes import TopBottomCode
-from discreet.protect.identifiers import DropIdentifiers, Pseudonymize
-from discreet.protect.microaggregation import Microaggregate
-from discreet.protect.models import (
+from discreet.protect.exchanging.pram import Pram
+from discreet.protect.exchanging.record_swapping import RecordSwap
+from discreet.protect.exchanging.swapping import RandomSwap, RankSwap
+from discreet.protect.generalizing.models import (
     AlphaK,
     BetaLikeness,
     DeltaDisclosure,
@@ -12,22 +12,24 @@ from discreet.protect.models import (
     LDiversity,
     TCloseness,
 )
-from discreet.protect.mondrian import Mondrian
-from discreet.protect.noise import AddNoise
-from discreet.protect.optimal_generalization import OptimalGeneralization
-from discreet.protect.ordering import ReorderRecords, ShiftDates
+from discreet.protect.generalizing.mondrian import Mondrian
+from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
+from discreet.protect.hiding.robin_hood import RobinHood
+from discreet.protect.hiding.suppression import LocalSuppression
+from discreet.protect.numbers.microaggregation import Microaggregate
+from discreet.protect.numbers.noise import AddNoise
+from discreet.protect.numbers.regression_synthesis import RegressionSynthesis
+from discreet.protect.numbers.shuffling import Shuffle
+from discreet.protect.places.donut import DonutMask
+from discreet.protect.places.raster import SpatialRaster
 from discreet.protect.plan import Draft, Plan
-from discreet.protect.pram import Pram
-from discreet.protect.recoding import Band, Generalize, Recode, Round
-from discreet.protect.record_swapping import RecordSwap
-from discreet.protect.regression_synthesis import RegressionSynthesis
-from discreet.protect.robin_hood import RobinHood
-from discreet.protect.sample_and_anonymize import SampleAndAnonymize
-from discreet.protect.shuffling import Shuffle
+from discreet.protect.recodings.extremes import TopBottomCode
+from discreet.protect.recodings.identifiers import DropIdentifiers, Pseudonymize
+from discreet.protect.recodings.ordering import ReorderRecords, ShiftDates
+from discreet.protect.recodings.recoding import Band, Generalize, Recode, Round
+from discreet.protect.recodings.stochastic_rounding import StochasticRound
+from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize
 from discreet.protect.spectral import SpectralAnonymize
-from discreet.protect.stochastic_rounding import StochasticRound
-from discreet.protect.suppression import LocalSuppression
-from discreet.protect.swapping import RandomSwap, RankSwap
 from discreet.protect.treatment import Change, Treatment
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "BetaLikeness",
     "Change",
     "DeltaDisclosure",
+    "DonutMask",
     "Draft",
     "DropIdentifiers",
     "Generalize",
@@ -61,6 +64,7 @@ __all__ = [
     "SampleAndAnonymize",
     "ShiftDates",
     "Shuffle",
+    "SpatialRaster",
     "SpectralAnonymize",
     "StochasticRound",
     "TCloseness",

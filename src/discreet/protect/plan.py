@@ -93,7 +93,7 @@ class Plan(Treatment):
         """Return the plan without its last step."""
         return replace(self, steps=tuple(self.steps)[:-1])
 
-    def change(self, data: Microdata, stream: Stream) -> Change:
+    def treat(self, data: Microdata, stream: Stream) -> Change:
         """Not used: a plan applies its steps."""
         raise ParameterError("A plan is applied as a whole with apply().")
 

@@ -13,7 +13,7 @@ import polars as pl
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
-from discreet.protect.number_blocks import (
+from discreet.protect.numbers.number_blocks import (
     Floats,
     Mask,
     NumberBlock,
@@ -23,8 +23,8 @@ from discreet.protect.number_blocks import (
     stratum_codes,
     weight_note,
 )
-from discreet.protect.spectral_matches import match_measures
-from discreet.protect.spectral_theory import (
+from discreet.protect.numbers.spectral_matches import match_measures
+from discreet.protect.numbers.spectral_theory import (
     EQUAL,
     asymptotic_cov,
     expected_match_rate,
@@ -147,7 +147,7 @@ class SpectralAnonymize(Treatment):
         if not self.exact_match_tol > 0:
             raise ParameterError("exact_match_tol must be above 0.")
 
-    def change(self, data: Microdata, stream: Stream) -> Change:
+    def treat(self, data: Microdata, stream: Stream) -> Change:
         """Mask the block of columns, group by group."""
         names = numeric(data, self.columns, treatment=self.name)
         strata = own_strata(data, self.by, names, treatment=self.name)

@@ -1,6 +1,6 @@
 """What every treatment is: a frozen set of parameters that turns a file into a release with a log.
 
-A treatment says in `Treatment.change` what becomes of which columns; everything around it (randomness, timing,
+A treatment says in `Treatment.treat` what becomes of which columns; everything around it (randomness, timing,
 counting changed cells, putting the columns back into the user's kind of frame) is done once, here. The same
 treatment has the same name in Python (``LocalSuppression``), in a plan file and on the command line
 (``local-suppression``).
@@ -83,7 +83,7 @@ class Treatment(ABC):
         return kebab(type(self).__name__)
 
     @abstractmethod
-    def change(self, data: Microdata, stream: Stream) -> Change:
+    def treat(self, data: Microdata, stream: Stream) -> Change:
         """Say what becomes of the file. ``stream("name")`` opens a named child of the seed's generator."""
 
     def apply(self, data: Microdata, *, seed: Seed = None) -> Release:
@@ -104,7 +104,7 @@ class Treatment(ABC):
         began = time.perf_counter()
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
-        change = self.change(data, lambda *path: generator(int(root), self.name, *path))
+        change = self.treat(data, lambda *path: generator(int(root), self.name, *path))
         treated = data.with_frame(
             engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
         )

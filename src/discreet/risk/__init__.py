@@ -20,6 +20,7 @@ from discreet.risk.inference.superpopulation import known_population, population
 from discreet.risk.nearness.matching import linkage
 from discreet.risk.nearness.nearest import neighbours
 from discreet.risk.nearness.outlying import outliers
+from discreet.risk.places.spatial import spatial_k
 from discreet.risk.releases.successive import differencing
 from discreet.risk.sample.combinations import unsafe_combinations
 from discreet.risk.sample.sampled import individual
@@ -53,6 +54,7 @@ __all__ = [
     "replicated_special_uniques",
     "replicated_uniques",
     "series",
+    "spatial_k",
     "special_uniques",
     "t_closeness",
     "uniqueness",

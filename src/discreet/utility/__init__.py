@@ -8,12 +8,16 @@ from discreet.utility.distributions import (
     paired_t,
     rank_sum,
 )
+from discreet.utility.donut_sweep import donut_settings
 from discreet.utility.estimators import estimator_quality
 from discreet.utility.information import information_loss
+from discreet.utility.spatial import clark_evans, zone_shares
 from discreet.utility.table_distance import table_distances
 
 __all__ = [
+    "clark_evans",
     "critical_ks",
+    "donut_settings",
     "ecdf_interval",
     "estimator_quality",
     "information_loss",
@@ -22,4 +26,5 @@ __all__ = [
     "paired_t",
     "rank_sum",
     "table_distances",
+    "zone_shares",
 ]

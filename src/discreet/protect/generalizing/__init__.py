@@ -1,0 +1,1 @@
+"""Generalization: optimal levels, local recoding and the privacy models they reach."""

@@ -1,0 +1,202 @@
+"""Cutting a file into ever smaller boxes of key values, all boxes of a round at once.
+
+Every open box proposes its most promising cut; the models judge all pieces together; boxes whose pieces all pass
+are cut, the others try their next cut in the next round. A box without cuts left is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine import ClassCounts
+from discreet.errors import ParameterError
+from discreet.protect.generalizing.models import KAnonymity, KMap, PrivacyModel
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One key as Mondrian sees it.
+
+    Attributes
+    ----------
+    ranks
+        The place of each record's value in the order of the key; -1 is missing.
+    places
+        Where the values of that order lie on a line, from 0 to 1; their distances make a box wide or narrow.
+    levels
+        For a key with a hierarchy the code of each record at every level; missing is a code of its own.
+    """
+
+    ranks: Ints
+    places: Floats
+    levels: Ints | None = None
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What the models look at beside the size of a class: sensitive values (domain, codes) and weights."""
+
+    sensitive: Mapping[str, tuple[pl.Series, Ints]]
+    weights: Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces a round proposes; records that are not on trial make up one more, so that the file is whole."""
+
+    owners: Ints
+    many: int
+    watched: Watched
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of records of each piece."""
+        return np.bincount(self.owners, minlength=self.many).astype(np.int64)
+
+    def values(self, column: str) -> ClassCounts:
+        """Count the values of a sensitive column in each piece."""
+        domain, codes = self.watched.sensitive[column]
+        pairs, counts = np.unique(self.owners * len(domain) + codes, return_counts=True)
+        starts = np.searchsorted(pairs // len(domain), np.arange(self.many + 1)).astype(np.int64)
+        return ClassCounts(pl.DataFrame, domain, starts, pairs % len(domain), counts.astype(np.int64))
+
+    def population(self, model: KMap) -> Floats:
+        """Add up the weights of each piece."""
+        weights = self.watched.weights[str(model.weight)]
+        return np.asarray(np.bincount(self.owners, weights=weights, minlength=self.many), dtype=np.float64)
+
+
+def partition(
+    dimensions: Sequence[Dimension], models: Sequence[PrivacyModel], watched: Watched, *, strict: bool
+) -> Ints:
+    """Number the final boxes and say in which each record lies.
+
+    Each key offers two cuts: its missing values from the others, and all values (missing ones first, where they
+    could not be cut off) near their median or, with a hierarchy, into the labels one level down.
+    """
+    n = len(dimensions[0].ranks)
+    if _violating(Pieces(np.zeros(n, dtype=np.int64), 1, watched), models).any():
+        names = ", ".join(model.name for model in models)
+        raise ParameterError(
+            f"Even the whole file, taken as one class, does not meet {names}: ask for less in k or models."
+        )
+    implied = [closed for model in models for closed in model.implied()]
+    least = max([model.k for model in implied if isinstance(model, KAnonymity)], default=1)
+    final, finished = np.full(n, -1, dtype=np.int64), 0
+    records, here = np.arange(n), np.zeros(n, dtype=np.int64)
+    tried = np.zeros((1, 2 * len(dimensions)), dtype=np.bool_)
+    while len(records):
+        # Records stand box by box, which makes everything about a box a slice.
+        order = np.argsort(here, kind="stable")
+        records, here = records[order], here[order]
+        move = _best_moves(dimensions, records, here, tried, 2 * least)
+        done = move < 0
+        leaving = done[here]
+        final[records[leaving]] = finished + (np.cumsum(done) - 1)[here[leaving]]
+        finished += int(done.sum())
+        records, here = records[~leaving], (np.cumsum(~done) - 1)[here[~leaving]]
+        tried, move = tried[~done], move[~done]
+        if not len(records):
+            break
+        parts = _parts(dimensions, records, here, move, strict=strict)
+        width = int(parts.max()) + 1
+        pairs, piece = np.unique(here * width + parts, return_inverse=True)
+        parent = pairs // width
+        refused = np.bincount(parent, minlength=len(move)) < 2
+        refused[parent[_refused_pieces(records, piece, len(pairs), models, watched, n=n)]] = True
+        tried[refused, move[refused]] = True
+        # A refused box stays whole and remembers what it tried; the pieces of an accepted one start afresh.
+        box_of_piece = np.where(refused[parent], np.searchsorted(parent, parent), np.arange(len(pairs)))
+        kept, renamed = np.unique(box_of_piece, return_inverse=True)
+        here = renamed[piece]
+        tried = tried[parent[kept]] & refused[parent[kept]][:, None]
+    return final
+
+
+def _refused_pieces(
+    records: Ints, piece: Ints, many: int, models: Sequence[PrivacyModel], watched: Watched, *, n: int
+) -> Flags:
+    if not (watched.sensitive or watched.weights):
+        return _violating(Pieces(piece, many, watched), models)
+    owners = np.full(n, many, dtype=np.int64)
+    owners[records] = piece
+    return _violating(Pieces(owners, many + (len(records) < n), watched), models)[:many]
+
+
+def _violating(pieces: Pieces, models: Sequence[PrivacyModel]) -> Flags:
+    violating = np.zeros(pieces.many, dtype=np.bool_)
+    for model in models:
+        violating |= model.violations(pieces)
+    return violating
+
+
+def _best_moves(dimensions: Sequence[Dimension], records: Ints, here: Ints, tried: Flags, least: int) -> Ints:
+    """Choose for each box the cut to try: off with missing values first, then across the widest key; -1 is none."""
+    begin = np.searchsorted(here, np.arange(len(tried)))
+    sizes = np.diff(np.append(begin, len(here)))
+    score = np.full(tried.shape, -np.inf)
+    for j, dimension in enumerate(dimensions):
+        ranks = dimension.ranks[records]
+        low, high = np.minimum.reduceat(ranks, begin), np.maximum.reduceat(ranks, begin)
+        mixed = (low < 0) & (high >= 0)
+        known = np.minimum.reduceat(np.where(ranks < 0, len(dimension.places), ranks), begin)
+        known = np.minimum(known, np.maximum(high, 0))
+        extent = dimension.places[np.maximum(high, 0)] - dimension.places[known]
+        score[:, 2 * j] = np.where(mixed, 2.0 + extent, -np.inf)
+        score[:, 2 * j + 1] = np.where(extent > 0, extent, -np.inf)
+    score[tried] = -np.inf
+    score[sizes < least] = -np.inf
+    best = score.argmax(axis=1)
+    return np.where(np.isneginf(score.max(axis=1)), -1, best)
+
+
+def _parts(dimensions: Sequence[Dimension], records: Ints, here: Ints, move: Ints, *, strict: bool) -> Ints:
+    """Say into which part of its box's cut each record falls."""
+    parts = np.zeros(len(records), dtype=np.int64)
+    chosen = move[here]
+    for j, dimension in enumerate(dimensions):
+        off = np.flatnonzero(chosen == 2 * j)
+        parts[off] = dimension.ranks[records[off]] >= 0
+        across = np.flatnonzero(chosen == 2 * j + 1)
+        if not len(across):
+            continue
+        if dimension.levels is not None:
+            parts[across] = _one_level_down(dimension.levels[records[across]], here[across])
+        else:
+            parts[across] = _halves(dimension.ranks[records[across]], here[across], strict=strict)
+    return parts
+
+
+def _one_level_down(levels: Ints, here: Ints) -> Ints:
+    """Give each record its code on the highest level that still tells records of its box apart."""
+    begin = np.flatnonzero(np.diff(here, prepend=-1))
+    alike = np.maximum.reduceat(levels, begin, axis=0) == np.minimum.reduceat(levels, begin, axis=0)
+    meet = alike.argmax(axis=1)
+    below = np.repeat(np.maximum(meet - 1, 0), np.diff(np.append(begin, len(here))))
+    return np.asarray(levels[np.arange(len(here)), below])
+
+
+def _halves(ranks: Ints, here: Ints, *, strict: bool) -> Ints:
+    """Cut each box near its median; equal values stay together unless the cut is relaxed."""
+    begin = np.flatnonzero(np.diff(here, prepend=-1))
+    sizes = np.diff(np.append(begin, len(here)))
+    order = np.lexsort((ranks, here))
+    place = np.arange(len(here)) - np.repeat(begin, sizes)
+    if not strict:
+        parts = np.empty(len(here), dtype=np.int64)
+        parts[order] = place >= np.repeat(sizes // 2, sizes)
+        return parts
+    median = np.repeat(ranks[order][begin + (sizes - 1) // 2], sizes)
+    under = np.add.reduceat((ranks < median).astype(np.int64), begin)
+    up_to = np.add.reduceat((ranks <= median).astype(np.int64), begin)
+    cut_before = (up_to == sizes) | ((under > 0) & (np.abs(2 * under - sizes) < np.abs(2 * up_to - sizes)))
+    return np.where(np.repeat(cut_before, sizes), ranks >= median, ranks > median).astype(np.int64)

@@ -1,0 +1,277 @@
+"""How coarse must the keys become, at least, before the file is safe?
+
+Full-domain generalization: every key gets one level of its hierarchy for the whole file. The search over all
+combinations of levels is exact and says so; see `discreet.protect.generalizing.lattice_search` for how.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.hierarchy import Hierarchy
+from discreet.loss import CELL_LOSSES, LOSSES
+from discreet.microdata import Microdata
+from discreet.protect.generalizing.lattice_classes import Lattice
+from discreet.protect.generalizing.lattice_search import (
+    Answer,
+    CellObjective,
+    ClassObjective,
+    Evaluated,
+    Search,
+)
+from discreet.protect.generalizing.models import PrivacyModel, models_of
+from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.results import percent
+
+Loss = Literal[
+    "coverage", "normalized-entropy", "precision", "discernibility", "average-class-size", "classification"
+]
+
+
+@dataclass(frozen=True)
+class OptimalGeneralization(Treatment):
+    """Coarsen the keys, each to one level of its hierarchy, so that the models hold and the least is lost.
+
+    All combinations of levels form a lattice; the one with the least loss is found and proved to be so. Records in
+    classes that violate a model at that node are suppressed: all their keys become missing. How many may be is
+    yours to say.
+
+    Parameters
+    ----------
+    models
+        The privacy models every released class must meet, e.g. ``[KAnonymity(5), LDiversity("income", 2)]``.
+    hierarchies
+        ``{key: Hierarchy}``. A key without one is either kept as it is or replaced by ``*`` altogether.
+    suppression_limit
+        The share of records that may be suppressed.
+    loss
+        What is to be small: ``coverage``, the mean share of its domain that a released cell covers, suppressed
+        cells covering all of it; ``normalized-entropy``, ``precision``, ``discernibility``,
+        ``average-class-size`` or ``classification``. See `discreet.loss`.
+    target
+        The column that must stay predictable, for ``loss="classification"``.
+    weights
+        Importance of keys, ``{key: number}``, for the losses of cells; 1 unless given.
+    keys
+        The columns to generalize; the keys of the data unless named.
+    suppressed
+        ``missing``: suppressed records stay, with all keys missing. ``remove``: they are taken out.
+    time_limit
+        Seconds after which the best node found so far is taken; the log then says how far it may be from the best.
+
+    Notes
+    -----
+    Missing key values are a group of their own and stay missing, except where a key goes to the top of its
+    hierarchy and nothing is said about anybody. Distributions of sensitive values are compared with those of the
+    whole file as it was. Which levels were chosen is learned from the data; models on classes say nothing about
+    that. The log has ``levels``, ``loss_reached``, ``suppressed_records``, the ``frontier`` (among the nodes that
+    were evaluated, those that no other beats in both suppressed records and loss), and how the search went.
+
+    References
+    ----------
+    P. Samarati, Protecting respondents' identities in microdata release, IEEE TKDE 2001. K. El Emam et al., A
+    globally optimal k-anonymity method, JAMIA 2009. F. Kohlmayer et al., Flash, PASSAT 2012.
+
+    Examples
+    --------
+    >>> from discreet import Microdata
+    >>> from discreet.protect.generalizing.models import KAnonymity
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": [31, 34, 42, 48]})
+    >>> ages = {"age": Hierarchy.intervals([10])}
+    >>> safe = OptimalGeneralization([KAnonymity(2)], ages).apply(Microdata(people, keys=["sex", "age"]))
+    >>> safe.data.frame["age"].to_list()
+    ['[30, 40)', '[30, 40)', '[40, 50)', '[40, 50)']
+    >>> safe.log[0].parameters["levels"]
+    {'sex': 0, 'age': 1}
+    """
+
+    models: Sequence[PrivacyModel]
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    suppression_limit: float = 0.0
+    loss: Loss = "coverage"
+    target: str | None = None
+    weights: Mapping[str, float] | None = None
+    keys: Sequence[str] | None = None
+    suppressed: Literal["missing", "remove"] = "missing"
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "models", models_of(self.models))
+        object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
+        limit = self.suppression_limit
+        if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit <= 1:
+            raise ParameterError("suppression_limit must be a share between 0 and 1, e.g. 0.05 for 5 %.")
+        if self.loss not in LOSSES:
+            raise ParameterError(unknown_name(str(self.loss), LOSSES, what="loss"))
+        if (self.loss == "classification") != (self.target is not None):
+            raise ParameterError(
+                "target names the column that must stay predictable: loss='classification' needs it, and "
+                "no other loss uses it."
+            )
+        if self.suppressed not in ("missing", "remove"):
+            raise ParameterError("suppressed must be 'missing' or 'remove'.")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ParameterError("time_limit must be a number of seconds above 0.")
+        if self.keys is not None:
+            object.__setattr__(self, "keys", (self.keys,) if isinstance(self.keys, str) else tuple(self.keys))
+        if self.weights is not None:
+            _check_weights(self.weights, self.loss)
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Search the lattice and recode the keys to the levels found."""
+        keys = engine.resolve_keys(data, self.keys)
+        for role, names in (("hierarchies", self.hierarchies), ("weights", self.weights or {})):
+            for name in names:
+                if name not in keys:
+                    raise ColumnError(f"In {role}: {unknown_name(name, keys, what='key')}")
+        for model in self.models:
+            for column in model.columns:
+                engine.resolve_sensitive(data, column, keys)
+        if self.target is not None:
+            engine.resolve_sensitive(data, self.target, keys)
+        lattice = Lattice(
+            data, keys, self.hierarchies, self.models, [self.target] if self.target is not None else []
+        )
+        allowed = math.floor(self.suppression_limit * lattice.records + 1e-9)
+        objective = (
+            CellObjective(lattice, self.loss, [(self.weights or {}).get(key, 1.0) for key in keys])
+            if self.loss in CELL_LOSSES
+            else ClassObjective(lattice, self.loss, self.target)
+        )
+        answer = Search(lattice, self.models, allowed, objective, self.time_limit).run()
+        if answer.best is None:
+            raise ParameterError(self._hopeless(answer))
+        return self._released(lattice, answer, answer.best)
+
+    def _released(self, lattice: Lattice, answer: Answer, best: Evaluated) -> Change:
+        names = [key.name for key in lattice.keys]
+        gone = pl.Series(self._suppressed_records(lattice, best))
+        hide = best.suppressed > 0 and self.suppressed == "missing"
+        columns = {}
+        for key, level in zip(lattice.keys, best.node, strict=True):
+            if level or hide:
+                column = key.released(lattice.columns[key.name], level)
+                columns[key.name] = _without(column, gone) if hide else column
+        rest = lattice.violations_together(best.node, self.models) if hide else ()
+        meets = ", ".join(model.name for model in self.models)
+        if any(model.relative for model in self.models):
+            meets += " (compared with the file as it was)"
+        return Change(
+            columns=columns,
+            keep=~gone if best.suppressed and self.suppressed == "remove" else None,
+            notes=self._notes(lattice, answer, best, rest),
+            parameters={
+                "levels": dict(zip(names, best.node, strict=True)),
+                "heights": dict(zip(names, lattice.heights, strict=True)),
+                "loss_reached": best.loss,
+                "suppressed_records": best.suppressed,
+                "proven": answer.proven,
+                "gap": answer.gap,
+                "nodes": {
+                    "lattice": answer.nodes,
+                    "evaluated": len(answer.evaluated),
+                    "pruned": answer.nodes - len(answer.evaluated) if answer.proven else None,
+                },
+                "frontier": _frontier(answer, names),
+            },
+            guarantee=None if rest else f"Every class of the keys {', '.join(names)} meets {meets}.",
+        )
+
+    def _suppressed_records(self, lattice: Lattice, best: Evaluated) -> np.ndarray:
+        table = lattice.fresh_table(best.node)
+        violating = np.zeros(len(table.sizes), dtype=np.bool_)
+        for model in self.models:
+            violating |= model.violations(table)
+        return violating[lattice.owners_of_base(best.node)[lattice.base_of_record]]
+
+    def _notes(
+        self, lattice: Lattice, answer: Answer, best: Evaluated, rest: Sequence[str]
+    ) -> tuple[str, ...]:
+        levels = ", ".join(
+            f"'{key.name}' {level} of {key.height}"
+            for key, level in zip(lattice.keys, best.node, strict=True)
+        )
+        share = percent(best.suppressed / lattice.records)
+        fate = "all their keys are missing" if self.suppressed == "missing" else "they were removed"
+        notes = [
+            f"Keys were coarsened to these levels: {levels}.",
+            f"{best.suppressed:,} of {lattice.records:,} records ({share}) were suppressed: {fate}."
+            if best.suppressed
+            else "No record was suppressed.",
+            f"The loss ({self.loss}) is {best.loss:.4f}. "
+            + (
+                f"No other choice of levels loses less: {len(answer.evaluated):,} of {answer.nodes:,} were "
+                "counted and the others are ruled out."
+                if answer.proven
+                else f"The time was up; a choice that loses up to {answer.gap:.4f} less is not ruled out."
+            ),
+        ]
+        if rest:
+            notes.append(
+                f"The suppressed records, taken as one class, do not meet {', '.join(rest)}: somebody known to be "
+                "in the file who fits no class must be among them. Take them out with suppressed='remove'."
+            )
+        return tuple(notes)
+
+    def _hopeless(self, answer: Answer) -> str:
+        names = ", ".join(model.name for model in self.models)
+        if self.time_limit is not None and answer.lower_bound < math.inf:
+            return (
+                f"No levels that meet {names} were found within time_limit={self.time_limit:g} seconds. "
+                "Allow more time."
+            )
+        return (
+            f"No combination of levels meets {names} with at most {percent(self.suppression_limit)} of the records "
+            "suppressed. Raise suppression_limit, or ask for less in models."
+        )
+
+
+def hierarchies_of(hierarchies: Any) -> dict[str, Hierarchy]:
+    """Take hierarchies as a user or a plan file gives them: as objects or descriptions, by column."""
+    if not isinstance(hierarchies, Mapping):
+        raise ParameterError("hierarchies must be a dictionary {column: Hierarchy}.")
+    found = {
+        str(name): Hierarchy.from_dict(item) if isinstance(item, Mapping) else item
+        for name, item in hierarchies.items()
+    }
+    for name, item in found.items():
+        if not isinstance(item, Hierarchy):
+            raise ParameterError(
+                f"hierarchies must hold a Hierarchy for '{name}', not {type(item).__name__}. "
+                "Make one with Hierarchy.from_csv, from_tree, intervals, …"
+            )
+    return found
+
+
+def _check_weights(weights: Mapping[str, float], loss: str) -> None:
+    if loss not in CELL_LOSSES:
+        raise ParameterError(
+            f"weights are for the losses of cells ({', '.join(CELL_LOSSES)}), not for '{loss}'."
+        )
+    values = list(weights.values())
+    if not all(isinstance(w, int | float) and math.isfinite(w) and w > 0 for w in values):
+        raise ParameterError("weights must be numbers above 0, one for each key that is named.")
+
+
+def _frontier(answer: Answer, names: Sequence[str]) -> list[dict[str, Any]]:
+    found = [node for node in answer.evaluated if node.loss < math.inf]
+    kept: list[Evaluated] = []
+    for node in sorted(found, key=lambda item: (item.suppressed, item.loss, item.node)):
+        if not kept or node.loss < kept[-1].loss:
+            kept.append(node)
+    return [
+        {"levels": dict(zip(names, node.node, strict=True)), "suppressed": node.suppressed, "loss": node.loss}
+        for node in kept
+    ]
+
+
+def _without(column: pl.Series, gone: pl.Series) -> pl.Series:
+    return pl.select(pl.when(~gone).then(column).alias(column.name)).to_series()

@@ -1,0 +1,1 @@
+"""Suppression and masking of key cells."""

@@ -1,0 +1,112 @@
+"""How much company has each combination of key values, gaps matching anything or being a value of their own?
+
+Keys are codes: one row a combination, 0 for a gap. What is asked is always the same: for some rows (the askers),
+how many records of the file, and how much survey weight, agree with them. Where gaps are wildcards, rows are
+sorted by which keys they know, and two sorts are compared on the keys both know; nothing is compared pairwise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.protect.hiding.suppression_kernels import add_agreeing, numbered
+
+Codes = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Demand:
+    """How much company is enough, and on which columns.
+
+    Attributes
+    ----------
+    columns
+        The columns that an intruder would match on, strata included.
+    k
+        The least number of records.
+    least
+        The least weight by number of records; beyond its end any weight will do.
+    """
+
+    columns: Ints
+    k: int
+    least: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def met(self, size: Ints, weight: Floats) -> Bools:
+        """Say for each company whether it is enough."""
+        enough = size >= self.k
+        if len(self.least):
+            needed = np.append(self.least, 0.0)[np.minimum(size, len(self.least))]
+            enough &= weight >= needed
+        return enough
+
+
+class CountedRows:
+    """The distinct rows of a table of codes, with the records and the weight of each."""
+
+    def __init__(self, codes: Codes, weights: Floats, *, wildcard: bool) -> None:
+        everything, columns = np.arange(len(codes)), np.arange(codes.shape[1])
+        self.row_of, firsts = numbered(codes, everything, columns)
+        self.codes: Codes = np.ascontiguousarray(codes[firsts])
+        self.records: Ints = np.bincount(self.row_of, minlength=len(firsts)).astype(np.int64)
+        self.weights = summed(self.row_of, weights, len(firsts))
+        self._columns = columns
+        self._wildcard = wildcard
+        self._by_known = by_value(known_keys(self.codes)) if wildcard else {}
+
+    def company(self, asking: Codes | None = None, known: Ints | None = None) -> tuple[Ints, Floats]:
+        """Count the records, and add up the weight, that agree with each asker; with each row by default.
+
+        ``known`` may hide keys that the askers have.
+        """
+        if asking is None:
+            asking = self.codes
+        size, weight = np.zeros(len(asking), dtype=np.int64), np.zeros(len(asking))
+        if not self._wildcard:
+            rows, askers = np.arange(len(self.codes)), np.arange(len(asking))
+            add_agreeing(
+                self.codes, rows, self.records, self.weights, asking, askers, self._columns, size, weight
+            )
+            return size, weight
+        for has, askers in by_value(known_keys(asking) if known is None else known).items():
+            shared = defaultdict(list)
+            for other, rows in self._by_known.items():
+                shared[has & other].append(rows)
+            for both, groups in shared.items():
+                rows = np.concatenate(groups)
+                columns = bits(both)
+                add_agreeing(
+                    self.codes, rows, self.records, self.weights, asking, askers, columns, size, weight
+                )
+        return size, weight
+
+
+def known_keys(codes: Codes) -> Ints:
+    """Write the columns that each row knows as the bits of a number."""
+    known: Ints = (codes > 0).astype(np.int64) @ (1 << np.arange(codes.shape[1], dtype=np.int64))
+    return known
+
+
+def bits(mask: int) -> Ints:
+    """List the columns in a mask."""
+    return np.array([column for column in range(mask.bit_length()) if mask >> column & 1], dtype=np.int64)
+
+
+def by_value(values: Ints) -> dict[int, Ints]:
+    """List the positions of every value."""
+    order = np.argsort(values, kind="stable")
+    distinct, starts = np.unique(values[order], return_index=True)
+    ends = np.append(starts, len(order))[1:]
+    return {int(v): order[start:end] for v, start, end in zip(distinct, starts, ends, strict=True)}
+
+
+def summed(numbers: Ints, values: npt.NDArray[np.generic], groups: int) -> Floats:
+    """Add up values by the number of their group."""
+    return np.bincount(numbers, weights=values.astype(np.float64), minlength=groups).astype(np.float64)

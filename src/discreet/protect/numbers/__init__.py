@@ -1,0 +1,1 @@
+"""Perturbation of numbers."""

@@ -1,0 +1,1 @@
+"""Places: points, distances and maps."""

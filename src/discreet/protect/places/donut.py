@@ -1,0 +1,353 @@
+"""Shift locations by a random distance that is neither too small nor too large: donut geomasking.
+
+The ring keeps a released point away from the address it stands for (at least ``r_min``) and near enough to be of use
+(at most ``r_max``). How well a person hides afterwards is measured by `discreet.risk.spatial_k`.
+
+References
+----------
+Hampton, K. H., Fitch, M. K., Allshouse, W. B., Doherty, I. A., Gesink, D. C., Leone, P. A., Serre, M. L. and Miller,
+W. C. (2010). Mapping health data: improved privacy protection with donut method geomasking. American Journal of
+Epidemiology 172(9), 1062-1069.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, ParameterError
+from discreet.geography import CoordinateSystem, Flags, Floats, Places, places_of, to_nth_neighbor
+from discreet.microdata import Microdata
+from discreet.protect.columns import existing, group_column, numeric
+from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.zones import OUTSIDE, NearestRecordZones, PolygonZones, Zoning, plain_polygons, zone_codes
+
+RadiusLaw = Literal["uniform", "area"]
+Rows = npt.NDArray[np.int64]
+
+_CROWDED = 5
+
+
+@dataclass(frozen=True)
+class DonutMask(Treatment):
+    """Shift every location in a random direction by a random distance between two radii.
+
+    Distances are meters over ground. The ring may follow the density of the population (``adaptive``), so that people
+    in the countryside move further than people in town, and shifted points can be held inside their zone.
+
+    Parameters
+    ----------
+    r_min, r_max
+        The least and the largest shift in meters. With ``adaptive`` they are optional and limit the rings.
+    radius_law
+        ``"uniform"``: every distance between the radii is as likely (the law that the published results follow).
+        ``"area"``: every point of the ring is as likely, so larger shifts are more frequent.
+    location
+        The two columns, (x, y) or (latitude, longitude); the role ``location`` unless named.
+    geographic
+        The columns are degrees of latitude and longitude. Otherwise they are meters.
+    crs
+        The coordinate system of the columns by name, e.g. ``"EPSG:3857"``, where neither holds (needs pyproj).
+    adaptive
+        ``(K_min, K_max)``: how many people the inner and the outer circle shall hold. The local density comes from the
+        distance to the K_max-th nearest record, or from ``density``.
+    density
+        Column with the people per square kilometer where the record lies, for ``adaptive``.
+    zone
+        Column with the zone of each record, which its location may not leave. Without ``polygons`` a point counts as
+        being in the zone of the nearest record.
+    polygons
+        ``{zone: polygon}`` as WKT, GeoJSON or shapely, in the coordinates of the file. A location may not leave the
+        polygon it lies in, or the one that ``zone`` names (needs shapely).
+    by
+        Column whose equal values move together by one shift; the role ``household`` unless named.
+    max_tries
+        How often a location that left its zone is drawn again.
+    unreachable
+        What becomes of locations that found no place in their zone: ``"refuse"`` the whole run, or ``"suppress"``
+        them.
+    on_missing
+        Records without a location: ``"refuse"`` them, ``"keep"`` them without one, or ``"drop"`` them.
+
+    Notes
+    -----
+    There is no guarantee: k is to be measured on the file. Members of one address that are shifted independently can
+    be averaged by an intruder, and so can two releases with different seeds; keep the seed of the internal log.
+
+    Examples
+    --------
+    >>> homes = Microdata(pl.DataFrame({"x": [5000.0, 6000.0], "y": [300.0, 900.0]}), location=("x", "y"))
+    >>> moved = DonutMask(r_min=100, r_max=200).apply(homes, seed=1).data.frame
+    >>> shift = ((moved["x"] - homes.frame["x"]) ** 2 + (moved["y"] - homes.frame["y"]) ** 2) ** 0.5
+    >>> bool(shift.is_between(100, 200).all())
+    True
+    """
+
+    r_min: float | None = None
+    r_max: float | None = None
+    radius_law: RadiusLaw = "uniform"
+    location: Sequence[str] | None = None
+    geographic: bool = False
+    crs: str | None = None
+    adaptive: Sequence[int] | None = None
+    density: str | None = None
+    zone: str | None = None
+    polygons: Mapping[str, Any] = field(default_factory=dict)
+    by: str | None = None
+    max_tries: int = 1000
+    unreachable: Literal["refuse", "suppress"] = "refuse"
+    on_missing: Literal["refuse", "keep", "drop"] = "refuse"
+
+    def __post_init__(self) -> None:
+        for name in ("r_min", "r_max"):
+            radius = getattr(self, name)
+            if radius is None and self.adaptive is None:
+                raise ParameterError(f"{name} is missing. Give r_min and r_max in meters, or adaptive.")
+            if radius is not None and not (math.isfinite(radius) and radius >= 0):
+                raise ParameterError(f"{name} must be a distance in meters, 0 or more.")
+        if self.r_min is not None and self.r_max is not None and not self.r_min < self.r_max:
+            raise ParameterError("r_min must be below r_max.")
+        if self.radius_law not in ("uniform", "area"):
+            raise ParameterError("radius_law must be 'uniform' or 'area'.")
+        if self.adaptive is not None:
+            pair = tuple(self.adaptive)
+            object.__setattr__(self, "adaptive", pair)
+            if len(pair) != 2 or not 0 <= pair[0] < pair[1]:
+                raise ParameterError(
+                    "adaptive must be two numbers of people, K_min below K_max, e.g. (5, 50)."
+                )
+            if pair[1] != int(pair[1]):
+                raise ParameterError("K_max of adaptive must be a whole number of people.")
+        elif self.density is not None:
+            raise ParameterError("density is used with adaptive=(K_min, K_max) only. Give both, or neither.")
+        if self.location is not None and not isinstance(self.location, str):
+            object.__setattr__(self, "location", tuple(self.location))
+        if self.polygons:
+            object.__setattr__(self, "polygons", plain_polygons(self.polygons))
+        if self.max_tries < 1:
+            raise ParameterError("max_tries must be 1 or more.")
+        if self.unreachable not in ("refuse", "suppress"):
+            raise ParameterError("unreachable must be 'refuse' or 'suppress'.")
+        if self.on_missing not in ("refuse", "keep", "drop"):
+            raise ParameterError("on_missing must be 'refuse', 'keep' or 'drop'.")
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Draw the shifts."""
+        system = CoordinateSystem(self.geographic, self.crs)
+        places = places_of(data, self.location, system, purpose=self.name)
+        _refuse_whole_degrees(data, places)
+        notes = self._about_missing(places)
+        rows = np.flatnonzero(places.known)
+        xy = places.xy[rows]
+        by = group_column(data, self.by, ("household",), treatment=self.name)
+        groups = np.arange(len(rows))
+        if by is not None:
+            _, groups = np.unique(_numbered(engine.collect(data, [by])[by])[rows], return_inverse=True)
+        inner, outer = self._radii(data, system, xy, rows, groups)
+        zoning, home = self._containment(data, places, rows)
+        moved, lost, redrawn = self._shifted(
+            stream("shifts"), xy, groups, (inner, outer), system=system, zoning=zoning, home=home
+        )
+        released = np.full_like(places.xy, np.nan)
+        released[rows[~lost]] = moved[~lost]
+        notes += self._notes(by, xy, home, int(lost.sum()))
+        old = engine.collect(data, places.columns)
+        fresh = {name: _like(old[name], values) for name, values in places.in_columns(released).items()}
+        return Change(
+            columns=fresh,
+            keep=pl.Series(places.known) if self.on_missing == "drop" and not places.known.all() else None,
+            notes=tuple(notes),
+            parameters={"records_drawn_again": redrawn, "locations_suppressed": int(lost.sum())},
+        )
+
+    def _about_missing(self, places: Places) -> list[str]:
+        gone = int((~places.known).sum())
+        if not gone:
+            return []
+        if self.on_missing == "refuse":
+            raise ColumnError(
+                f"{gone:,} records have no location in '{places.columns[0]}' and '{places.columns[1]}'. Say with "
+                "on_missing whether to 'keep' or to 'drop' them."
+            )
+        if self.on_missing == "drop":
+            return [f"{gone:,} records without a location were dropped."]
+        return [f"{gone:,} records without a location were left without one."]
+
+    def _radii(
+        self, data: Microdata, system: CoordinateSystem, xy: Floats, rows: Rows, groups: Rows
+    ) -> tuple[Floats, Floats]:
+        """Return the inner and outer radius of every group."""
+        size = int(groups.max()) + 1 if len(groups) else 0
+        if self.adaptive is None:
+            return np.full(size, float(self.r_min or 0)), np.full(size, float(self.r_max or 0))
+        least, most = self.adaptive
+        # The ring is (spread * sqrt(K_min), spread * sqrt(K_max)) with spread = 1 / sqrt(pi * density), so limits on
+        # the radii are limits on the spread, and the ring keeps its proportions.
+        spread = self._spread(data, system, xy, rows, int(most))
+        if self.r_min is not None and least:
+            spread = np.maximum(spread, self.r_min / math.sqrt(least))
+        if self.r_max is not None:
+            spread = np.minimum(spread, self.r_max / math.sqrt(most))
+        widest = np.zeros(size)
+        np.maximum.at(widest, groups, spread)
+        inner, outer = widest * math.sqrt(least), widest * math.sqrt(most)
+        if self.r_min is not None:
+            if (outer <= self.r_min).any():
+                raise ParameterError(
+                    f"adaptive=({least}, {most}) leaves {int((outer <= self.r_min).sum()):,} rings that end inside "
+                    "r_min. Raise K_max or r_max, or lower r_min."
+                )
+            inner = np.maximum(inner, self.r_min)
+        empty = int((outer <= 0).sum())
+        if empty:
+            raise ParameterError(
+                f"{empty:,} records share their location with {most} or more others, so their ring has no width. Set "
+                "r_min to the least shift, or raise K_max."
+            )
+        return inner, outer
+
+    def _spread(self, data: Microdata, system: CoordinateSystem, xy: Floats, rows: Rows, most: int) -> Floats:
+        if self.density is not None:
+            name = numeric(data, self.density, treatment=self.name)[0]
+            people = engine.collect(data, [name])[name].cast(pl.Float64).fill_null(np.nan).to_numpy()[rows]
+            if not (people > 0).all():
+                raise ColumnError(
+                    f"The density '{name}' is missing, zero or negative for {int((~(people > 0)).sum()):,} records. "
+                    "Every location needs people per square kilometer above zero."
+                )
+            spread: Floats = 1 / np.sqrt(math.pi * people / 1e6)
+            return spread
+        if len(xy) <= most:
+            raise ParameterError(
+                f"adaptive asks for {most} neighbors and the file has {len(xy):,} located records. Lower K_max, or "
+                "name a density column."
+            )
+        return system.over_ground(to_nth_neighbor(system.solid(xy), most)) / math.sqrt(most)
+
+    def _containment(self, data: Microdata, places: Places, rows: Rows) -> tuple[Zoning | None, Rows]:
+        """Say which zone holds each record, and who knows where the zones are."""
+        nowhere = np.full(len(rows), OUTSIDE, dtype=np.int64)
+        xy = places.xy[rows]
+        if self.zone is None:
+            if not self.polygons:
+                return None, nowhere
+            drawn = PolygonZones.of(self.polygons)
+            return drawn, drawn.locate(xy)
+        name = existing(data, self.zone, treatment=self.name)[0]
+        labels = engine.collect(data, [name])[name].cast(pl.String)[rows]
+        if not self.polygons:
+            nearest = NearestRecordZones.of(labels, xy, places.system)
+            return nearest, zone_codes(labels, nearest.labels)
+        drawn = PolygonZones.of(self.polygons)
+        codes = zone_codes(labels, drawn.labels)
+        unknown = int(((codes == OUTSIDE) & labels.is_not_null().to_numpy()).sum())
+        if unknown:
+            raise ParameterError(
+                f"{unknown:,} records are in a zone of '{name}' that polygons does not have. Add its polygon."
+            )
+        return drawn, codes
+
+    def _shifted(
+        self,
+        rng: np.random.Generator,
+        xy: Floats,
+        groups: Rows,
+        radii: tuple[Floats, Floats],
+        *,
+        system: CoordinateSystem,
+        zoning: Zoning | None,
+        home: Rows,
+    ) -> tuple[Floats, Flags, int]:
+        """Draw until every group is where it may be; say who moved where, who found no place, and who was redrawn."""
+        moved = np.empty_like(xy)
+        rows, redrawn = np.arange(len(xy)), 0
+        for attempt in range(self.max_tries):
+            waiting, of = np.unique(groups[rows], return_inverse=True)
+            angle = rng.uniform(0, 2 * np.pi, len(waiting))
+            distance = self._distances(radii[0][waiting], radii[1][waiting], rng)
+            moved[rows] = system.moved(xy[rows], angle[of], distance[of])
+            if zoning is None:
+                rows = rows[:0]
+            else:
+                strayed = ~zoning.inside(moved[rows], home[rows])
+                again = np.zeros(len(waiting), dtype=bool)
+                again[of[strayed]] = True
+                rows = rows[again[of]]
+            if not len(rows):
+                break
+            if attempt == 0:
+                redrawn = len(rows)
+        lost = np.zeros(len(xy), dtype=bool)
+        lost[rows] = True
+        if len(rows) and self.unreachable == "refuse":
+            raise ParameterError(
+                f"{len(rows):,} locations found no place inside their zone in {self.max_tries:,} draws. Lower r_min, "
+                "raise max_tries, or say unreachable='suppress' to leave these locations out."
+            )
+        return moved, lost, redrawn
+
+    def _distances(self, inner: Floats, outer: Floats, rng: np.random.Generator) -> Floats:
+        if self.radius_law == "area":
+            return np.sqrt(rng.uniform(inner**2, outer**2))
+        return rng.uniform(inner, outer)
+
+    def _notes(self, by: str | None, xy: Floats, home: Rows, lost: int) -> list[str]:
+        notes = [
+            "Locations were shifted at random. Do not release the file a second time with other draws: the two can be "
+            "averaged."
+        ]
+        if by is not None:
+            notes.append(f"Records with the same '{by}' moved together.")
+        else:
+            _, crowd = np.unique(xy.view(np.complex128), return_counts=True)
+            many = int(crowd[crowd > _CROWDED].sum())
+            if many:
+                notes.append(
+                    f"{many:,} records share their location with {_CROWDED} or more others and moved independently; "
+                    "the mean of their shifted locations lies near the true one."
+                )
+        if self.zone is not None or self.polygons:
+            free = int((home == OUTSIDE).sum())
+            notes.append(
+                "Locations stayed in their zone, so near its border not every direction was possible."
+            )
+            if free:
+                notes.append(f"{free:,} records are in no zone and moved freely.")
+        if lost:
+            notes.append(f"{lost:,} locations found no place inside their zone and were left out.")
+        return notes
+
+
+def _numbered(values: pl.Series) -> Rows:
+    """Number the distinct values; every missing value is a group of its own."""
+    codes = values.rank("dense").cast(pl.Int64).to_numpy(allow_copy=True).astype(np.float64)
+    alone = np.isnan(codes)
+    codes[alone] = len(codes) + 1 + np.arange(int(alone.sum()))
+    return codes.astype(np.int64)
+
+
+def _like(old: pl.Series, values: Floats) -> pl.Series:
+    """Keep the type of the column; whole numbers are rounded to whole numbers."""
+    fresh = pl.Series(old.name, values, nan_to_null=True)
+    if not old.dtype.is_integer():
+        return fresh.cast(old.dtype)
+    try:
+        return fresh.round().cast(old.dtype)
+    except pl.exceptions.InvalidOperationError:
+        return fresh.round().cast(pl.Int64)
+
+
+def _refuse_whole_degrees(data: Microdata, places: Places) -> None:
+    for name in places.columns:
+        if places.system.degrees and data.schema[name].is_integer():
+            raise ColumnError(
+                f"The location column '{name}' holds whole degrees, which a shift of meters cannot change. "
+                "Convert it to decimal degrees first."
+            )

@@ -1,0 +1,1 @@
+"""Recoding: coarser values, identifiers, order and rounding."""

@@ -1,0 +1,135 @@
+"""Extreme values: top- and bottom-coding, one column at a time or all together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.protect.columns import numeric
+from discreet.protect.treatment import Change, Stream, Treatment
+
+Replacement = Literal["limit", "mean", "median", "missing"]
+
+
+@dataclass(frozen=True)
+class TopBottomCode(Treatment):
+    """Pull extreme values in: the highest incomes, the oldest people.
+
+    One column at a time, values beyond a limit are replaced. With ``joint`` columns, records that are extreme
+    *together* are found by their robust Mahalanobis distance (minimum covariance determinant, Rousseeuw and Van
+    Driessen 1999) and drawn towards the center until they are at the limit distance.
+
+    Parameters
+    ----------
+    top, bottom
+        ``{column: limit}``.
+    top_share, bottom_share
+        ``{column: share}``: the limit that this share of the values lies beyond, e.g. 0.01.
+    replacement
+        What stands for values beyond a limit: the ``"limit"`` itself, the ``"mean"`` or ``"median"`` of the values
+        beyond it (which keeps the total, or the middle), or ``"missing"``.
+    joint
+        Numeric columns to be looked at together.
+    joint_share
+        Share of a normal population that lies beyond the joint limit.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"pay": [10, 20, 30, 1000]}))
+    >>> TopBottomCode(top={"pay": 30}).apply(people).data.frame["pay"].to_list()
+    [10, 20, 30, 30]
+    """
+
+    top: Mapping[str, float] = field(default_factory=dict)
+    bottom: Mapping[str, float] = field(default_factory=dict)
+    top_share: Mapping[str, float] = field(default_factory=dict)
+    bottom_share: Mapping[str, float] = field(default_factory=dict)
+    replacement: Replacement = "limit"
+    joint: Sequence[str] = ()
+    joint_share: float = 0.025
+
+    def __post_init__(self) -> None:
+        if self.replacement not in ("limit", "mean", "median", "missing"):
+            raise ParameterError("replacement must be 'limit', 'mean', 'median' or 'missing'.")
+        for side, shares in (("top", self.top_share), ("bottom", self.bottom_share)):
+            fixed = self.top if side == "top" else self.bottom
+            for name, share in shares.items():
+                if not 0 < share < 1:
+                    raise ParameterError(f"{side}_share of '{name}' must be a share between 0 and 1.")
+                if name in fixed:
+                    raise ParameterError(f"'{name}' has both {side} and {side}_share. Give one of them.")
+        for name in set(self.top) & set(self.bottom):
+            if self.bottom[name] > self.top[name]:
+                raise ParameterError(f"The bottom limit of '{name}' is above its top limit.")
+        if not 0 < self.joint_share < 1:
+            raise ParameterError("joint_share must be a share between 0 and 1.")
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Replace what lies beyond the limits."""
+        single = dict.fromkeys([*self.top, *self.bottom, *self.top_share, *self.bottom_share])
+        names = numeric(data, [*single, *(c for c in self.joint if c not in single)], treatment=self.name)
+        table = engine.collect(data, names)
+        columns = {name: self._coded(table[name]) for name in single}
+        if self.joint:
+            columns |= self._jointly(table.with_columns(**columns), stream)
+        return Change(columns=columns)
+
+    def _coded(self, values: pl.Series) -> pl.Series:
+        name, coded = values.name, values
+        high, low = self.top.get(name), self.bottom.get(name)
+        if name in self.top_share:
+            high = values.quantile(1 - self.top_share[name], interpolation="lower")
+        if name in self.bottom_share:
+            low = values.quantile(self.bottom_share[name], interpolation="higher")
+        if high is not None:
+            coded = self._replaced(coded, values > high, high)
+        if low is not None:
+            coded = self._replaced(coded, values < low, low)
+        return coded
+
+    def _replaced(self, values: pl.Series, beyond: pl.Series, limit: float) -> pl.Series:
+        outside = values.filter(beyond)
+        stand_in: float | None = limit
+        if self.replacement == "missing" or not len(outside):
+            stand_in = None
+        elif self.replacement != "limit":
+            stand_in = getattr(outside, self.replacement)()
+        fits = stand_in is None or not values.dtype.is_integer() or float(stand_in).is_integer()
+        kind = values.dtype if fits else pl.Float64()
+        return pl.select(
+            pl.when(beyond).then(pl.lit(stand_in).cast(kind)).otherwise(values.cast(kind))
+        ).to_series()
+
+    def _jointly(self, table: pl.DataFrame, stream: Stream) -> dict[str, pl.Series]:
+        from scipy.stats import chi2
+        from sklearn.covariance import MinCovDet
+
+        names = list(self.joint)
+        complete = table.select(pl.all_horizontal(pl.col(names).is_not_null())).to_series()
+        matrix: npt.NDArray[np.float64] = table.filter(complete).select(names).cast(pl.Float64).to_numpy()
+        if len(matrix) <= 2 * len(names):
+            raise ParameterError(
+                f"joint top coding needs more than {2 * len(names)} records without missing values in these columns."
+            )
+        fit = MinCovDet(random_state=int(stream("joint").integers(2**31))).fit(matrix)
+        distance = np.sqrt(fit.mahalanobis(matrix))
+        limit = float(np.sqrt(chi2.ppf(1 - self.joint_share, df=len(names))))
+        shrink = np.minimum(1.0, limit / np.maximum(distance, 1e-300))
+        pulled = fit.location_ + (matrix - fit.location_) * shrink[:, None]
+        moved = distance > limit
+        columns = {}
+        for i, name in enumerate(names):
+            column = table[name].cast(pl.Float64).to_numpy().copy()
+            where = np.flatnonzero(complete.to_numpy())[moved]
+            column[where] = pulled[moved, i]
+            fresh = pl.Series(name, column).fill_nan(None)
+            columns[name] = fresh.round().cast(table[name].dtype) if table[name].dtype.is_integer() else fresh
+        return columns

@@ -1,0 +1,115 @@
+"""Time and order: shift dates, and let the order of the records say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, ParameterError
+from discreet.microdata import Microdata
+from discreet.protect.columns import existing, group_column
+from discreet.protect.treatment import Change, Stream, Treatment
+
+
+@dataclass(frozen=True)
+class ShiftDates(Treatment):
+    """Move all dates of a person (or household) by the same random number of days.
+
+    Durations and the order of events of one person stay exact; the calendar is blurred.
+
+    Parameters
+    ----------
+    columns
+        Date or datetime columns; all of them unless named.
+    max_days
+        Shifts are whole days drawn evenly from -max_days…max_days, zero left out.
+    by
+        Column whose equal values move together; the role ``person``, else ``household``, unless named. Without
+        any, every record moves on its own.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> visits = pl.DataFrame({"who": [1, 1], "day": [date(2024, 1, 1), date(2024, 1, 31)]})
+    >>> moved = ShiftDates(max_days=30, by="who").apply(Microdata(visits), seed=1).data.frame["day"]
+    >>> (moved[1] - moved[0]).days, moved[0] != date(2024, 1, 1)
+    (30, True)
+    """
+
+    columns: Sequence[str] | None = None
+    max_days: int = 30
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_days < 1:
+            raise ParameterError("max_days must be 1 or more.")
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Shift the dates."""
+        dates = [name for name, kind in data.schema.items() if str(kind).startswith("Date")]
+        names = existing(data, dates if self.columns is None else self.columns, treatment=self.name)
+        for name in names:
+            if name not in dates:
+                raise ColumnError(f"shift-dates is for dates, and column '{name}' is {data.schema[name]}.")
+        by = group_column(data, self.by, ("person", "household"), treatment=self.name)
+        table = engine.collect(data, list(dict.fromkeys([*names, *([by] if by else [])])))
+        days = self._shifts(table, by, stream("days"))
+        moved = table.select(pl.col(name) + pl.duration(days=pl.lit(days)) for name in names)
+        return Change(
+            columns={name: moved[name].cast(table[name].dtype) for name in names},
+            notes=(
+                f"Dates of each {'record' if by is None else 'group of records'} moved by up to {self.max_days} days.",
+            ),
+        )
+
+    def _shifts(self, table: pl.DataFrame, by: str | None, rng: np.random.Generator) -> pl.Series:
+        groups = np.arange(table.height) if by is None else _codes(table[by])
+        size = int(groups.max()) + 1 if len(groups) else 0
+        drawn = rng.integers(-self.max_days, self.max_days, size=size)
+        drawn[drawn >= 0] += 1
+        return pl.Series(drawn[groups])
+
+
+@dataclass(frozen=True)
+class ReorderRecords(Treatment):
+    """Put the records into a random order, so that their position says nothing.
+
+    Parameters
+    ----------
+    by
+        Column whose equal values stay next to each other (a household); the role ``household`` unless named.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"age": [1, 2, 3, 4]}))
+    >>> sorted(ReorderRecords().apply(people, seed=1).data.frame["age"].to_list())
+    [1, 2, 3, 4]
+    """
+
+    by: str | None = None
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Draw the new order."""
+        rng = stream("order")
+        by = group_column(data, self.by, ("household",), treatment=self.name)
+        rows = engine.overview(data, ()).rows
+        if by is None:
+            return Change(order=rng.permutation(rows))
+        groups = _codes(engine.collect(data, [by])[by])
+        place = rng.permutation(int(groups.max()) + 1)
+        return Change(order=np.lexsort((rng.random(rows), place[groups])).astype(np.int64))
+
+
+def _codes(values: pl.Series) -> np.ndarray:
+    """Number the distinct values in order of appearance; every missing value is a group of its own."""
+    table = pl.DataFrame({"value": values})
+    distinct = table.unique(maintain_order=True).drop_nulls().with_row_index("code")
+    codes = table.join(distinct, on="value", how="left", maintain_order="left")["code"].cast(pl.Int64)
+    alone = np.flatnonzero(codes.is_null().to_numpy())
+    numbers = codes.fill_null(0).to_numpy().copy()
+    numbers[alone] = distinct.height + np.arange(len(alone))
+    return numbers

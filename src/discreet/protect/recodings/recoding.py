@@ -1,0 +1,230 @@
+"""Coarser values: recode, generalize, band, round, top- and bottom-code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, ParameterError
+from discreet.hierarchy import Hierarchy
+from discreet.microdata import Microdata
+from discreet.protect.columns import existing, numeric
+from discreet.protect.treatment import Change, Stream, Treatment
+
+
+@dataclass(frozen=True)
+class Recode(Treatment):
+    """Replace values by others, by a table.
+
+    Parameters
+    ----------
+    mapping
+        ``{column: {old value: new value}}``.
+    other
+        What becomes of values that the table does not name: ``"keep"`` them, make them ``"missing"``, or raise an
+        ``"error"``.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"region": ["Nord", "Nordwest", "Süd"]}))
+    >>> Recode({"region": {"Nordwest": "Nord"}}).apply(people).data.frame["region"].to_list()
+    ['Nord', 'Nord', 'Süd']
+    """
+
+    mapping: Mapping[str, Mapping[Any, Any]]
+    other: Literal["keep", "missing", "error"] = "keep"
+
+    def __post_init__(self) -> None:
+        if self.other not in ("keep", "missing", "error"):
+            raise ParameterError("other must be 'keep', 'missing' or 'error'.")
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Look every value up in the table."""
+        names = existing(data, self.mapping, treatment=self.name)
+        table = engine.collect(data, names)
+        return Change(columns={name: self._recoded(table[name]) for name in names})
+
+    def _recoded(self, values: pl.Series) -> pl.Series:
+        codes = self.mapping[values.name]
+        plain = values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
+        old = _like(plain, codes, values.name)
+        new = pl.Series(list(codes.values()), strict=False)
+        distinct = plain.unique().drop_nulls()
+        uncovered = int((~distinct.is_in(old.implode())).sum())
+        if uncovered and self.other == "error":
+            raise ColumnError(
+                f"The recoding of '{values.name}' does not name {uncovered:,} of its values. "
+                "Add them, or set other='keep' or 'missing'."
+            )
+        both_numeric = new.dtype.is_numeric() and plain.dtype.is_numeric()
+        if self.other == "keep" and uncovered and new.dtype != plain.dtype and not both_numeric:
+            new, plain, old = new.cast(pl.String), plain.cast(pl.String), old.cast(pl.String)
+        default = plain if self.other == "keep" else None
+        recoded = plain.replace_strict(old, new, default=default)
+        return _as_before(recoded, values)
+
+
+@dataclass(frozen=True)
+class Generalize(Treatment):
+    """Raise columns to a level of their hierarchies.
+
+    Parameters
+    ----------
+    levels
+        ``{column: level}``; 0 leaves the column as it is.
+    hierarchies
+        ``{column: Hierarchy}``.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"age": [31, 38, 52]}))
+    >>> by_ten = Generalize({"age": 1}, {"age": Hierarchy.intervals([10])})
+    >>> by_ten.apply(people).data.frame["age"].cast(pl.String).to_list()
+    ['[30, 40)', '[30, 40)', '[50, 60)']
+    """
+
+    levels: Mapping[str, int]
+    hierarchies: Mapping[str, Hierarchy]
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Generalize each column."""
+        names = existing(data, self.levels, treatment=self.name)
+        for name in names:
+            if name not in self.hierarchies:
+                raise ParameterError(
+                    f"generalize has a level for '{name}' but no hierarchy. Give hierarchies['{name}']."
+                )
+        table = engine.collect(data, names)
+        columns = {}
+        for name in names:
+            self.hierarchies[name].check(table[name], column=name)
+            columns[name] = self.hierarchies[name].generalize(table[name], self.levels[name])
+        return Change(columns=columns)
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Generalize:
+        """Read hierarchies from their description in a plan file."""
+        given = dict(parameters)
+        given["hierarchies"] = {
+            name: item if isinstance(item, Hierarchy) else Hierarchy.from_dict(item)
+            for name, item in dict(given.get("hierarchies", {})).items()
+        }
+        return cls(**given)
+
+
+@dataclass(frozen=True)
+class Band(Treatment):
+    """Put numbers into bands: by breaks of your own, or by bands of one width.
+
+    No value is ever lost: what lies below the first or above the last break falls into an open-ended band.
+
+    Parameters
+    ----------
+    breaks
+        ``{column: [break, …]}``, in increasing order.
+    widths
+        ``{column: width}``, for bands of equal width from 0.
+    labels
+        ``{column: [label, …]}``, one more than there are breaks.
+    closed
+        Whether a value that equals a break belongs to the band above it (``"left"``: ``[18, 30)``) or below it
+        (``"right"``).
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"age": [17, 18, 65, None]}))
+    >>> made = Band(breaks={"age": [18, 65]}, labels={"age": ["minor", "adult", "senior"]}).apply(people)
+    >>> made.data.frame["age"].cast(pl.String).to_list()
+    ['minor', 'adult', 'senior', None]
+    """
+
+    breaks: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    widths: Mapping[str, float] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    closed: Literal["left", "right"] = "left"
+
+    def __post_init__(self) -> None:
+        both = set(self.breaks) & set(self.widths)
+        if both:
+            raise ParameterError(f"band has both breaks and a width for '{min(both)}'. Give one of them.")
+        for name in self.labels:
+            if name not in self.breaks:
+                raise ParameterError(f"band has labels for '{name}' but no breaks. Labels go with breaks.")
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Band each column."""
+        names = numeric(data, [*self.breaks, *self.widths], treatment=self.name)
+        table = engine.collect(data, names)
+        return Change(columns={name: self._hierarchy(name).generalize(table[name], 1) for name in names})
+
+    def _hierarchy(self, name: str) -> Hierarchy:
+        if name in self.widths:
+            return Hierarchy.intervals([self.widths[name]], closed=self.closed)
+        labels = [list(self.labels[name])] if name in self.labels else None
+        return Hierarchy.breaks([list(self.breaks[name])], labels=labels, closed=self.closed)
+
+
+@dataclass(frozen=True)
+class Round(Treatment):
+    """Round numbers to a multiple of a base, halves away from zero.
+
+    Parameters
+    ----------
+    base
+        ``{column: base}``, e.g. ``{"income": 100}``.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"income": [1249, 1250, -1250, None]}))
+    >>> Round({"income": 500}).apply(people).data.frame["income"].to_list()
+    [1000, 1500, -1500, None]
+    """
+
+    base: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for name, base in self.base.items():
+            if not base > 0:
+                raise ParameterError(f"The base for '{name}' must be above 0.")
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Round each column."""
+        names = numeric(data, self.base, treatment=self.name)
+        table = engine.collect(data, names)
+        columns = {}
+        for name in names:
+            base, values = self.base[name], table[name]
+            steps = (values.cast(pl.Float64) / base).abs()
+            rounded = (steps + 0.5).floor() * base * values.cast(pl.Float64).sign()
+            keeps = values.dtype.is_integer() and float(base).is_integer()
+            columns[name] = rounded.cast(values.dtype) if keeps or values.dtype.is_float() else rounded
+        return Change(columns=columns)
+
+
+def _like(values: pl.Series, codes: Mapping[Any, Any], column: str) -> pl.Series:
+    """Bring the old codes of a recoding to the type of the column (plan files hold text only)."""
+    try:
+        return pl.Series(list(codes)).cast(values.dtype)
+    except pl.exceptions.PolarsError as error:
+        raise ParameterError(
+            f"The recoding of '{column}' names values of another type than the column, which is {values.dtype}."
+        ) from error
+
+
+def _as_before(recoded: pl.Series, values: pl.Series) -> pl.Series:
+    """Keep the type of the column, and the order of its levels, where the new values allow it."""
+    if isinstance(values.dtype, pl.Enum):
+        levels = values.dtype.categories
+        fresh = recoded.cast(pl.String).unique(maintain_order=True).drop_nulls()
+        known = [level for level in levels if level in set(fresh)]
+        added = [level for level in fresh if level not in set(levels)]
+        return recoded.cast(pl.String).cast(pl.Enum([*known, *added]))
+    if values.dtype == pl.Categorical:
+        return recoded.cast(pl.String).cast(values.dtype)
+    if recoded.dtype.is_numeric() and values.dtype.is_numeric():
+        return recoded.cast(values.dtype, strict=False) if recoded.dtype.is_integer() else recoded
+    return recoded

@@ -1,0 +1,325 @@
+"""Differentially private k-anonymity: release a random sample, coarsened, without its small classes."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.hierarchy import Hierarchy
+from discreet.microdata import Microdata
+from discreet.protect.columns import existing
+from discreet.protect.generalizing.coded_keys import coded_key
+from discreet.protect.generalizing.lattice_classes import Lattice, Node
+from discreet.protect.generalizing.optimal_generalization import hierarchies_of
+from discreet.protect.sampling.sampling_privacy import (
+    check_budget,
+    highest_rate,
+    sampling_plan,
+    smallest_k,
+    telling_share,
+)
+from discreet.protect.treatment import Change, Stream, Treatment
+
+Score = Literal["granularity", "classification", "group-size"]
+
+_SMALL_LATTICE = 10_000
+
+
+@dataclass(frozen=True)
+class SampleAndAnonymize(Treatment):
+    """Release a random sample of true records, coarsened and without small classes, with differential privacy.
+
+    Every record is kept with the same chance, the keys are coarsened to levels chosen privately, and classes with
+    fewer than k records are left out, where k follows from the budget. No value is invented and none is noisy.
+    Only the keys (and targets) are released, because everything released has to be shared by k records.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget of the whole release. ``delta`` should be well below one in the number of records.
+    sampling_rate
+        The chance of each record to be sampled; ``"auto"`` for the rate that needs the smallest classes relative
+        to the sample, ``"max"`` for the largest possible, which makes k explode as epsilon grows.
+    hierarchies
+        ``{key: Hierarchy}``, fixed without looking at this file. A key without one is kept or becomes ``*``.
+    keys
+        The columns to release; the keys of the data unless named.
+    score
+        What a good choice of levels keeps: ``granularity`` (fine levels, few suppressed records),
+        ``classification`` (the targets stay predictable), ``group-size`` (many classes).
+    target
+        The columns to stay predictable, for ``score="classification"``. They are released as they are, and count
+        for the size of a class.
+    search_fraction
+        The share of epsilon spent on choosing the levels.
+    steps
+        Expansions of the private search, where the lattice has more than 10,000 nodes; smaller ones are drawn
+        from as a whole.
+    others
+        ``drop`` all other columns, or ``keep`` them, which leaves no guarantee.
+    arx_compatible
+        Use a k larger by one, as ARX does.
+
+    Notes
+    -----
+    A Bernoulli sample, coarsened in a way that does not depend on it, whose classes below k are removed, is
+    differentially private (Li, Qardaji and Su 2012). For that the levels are chosen by the exponential mechanism
+    on a second sample, independent of the one released; both parts then compose. Records are released in random
+    order. The privacy is that of one record: people with several records, and households, are not covered as a
+    whole. The exact counts in the log (removed records, changed cells) and the seed are not covered either.
+
+    References
+    ----------
+    N. Li, W. Qardaji, D. Su, On sampling, anonymization, and differential privacy, ASIACCS 2012. R. Bild,
+    K. Kuhn, F. Prasser, SafePub: a truthful data anonymization algorithm with strong privacy guarantees, PoPETs
+    2018.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 2000, "age": [31, 34, 42, 48] * 1000})
+    >>> release = SampleAndAnonymize(epsilon=2, delta=1e-6, hierarchies={"age": Hierarchy.intervals([10, 50])}).apply(
+    ...     Microdata(people, keys=["sex", "age"]), seed=1
+    ... )
+    >>> release.log[0].parameters["k"], release.log[0].parameters["sampling_rate"]
+    (14, 0.3)
+    >>> release.guarantee
+    '(2, 1e-06)-differential privacy for ...'
+    """
+
+    epsilon: float
+    delta: float = 1e-6
+    sampling_rate: float | Literal["auto", "max"] = "auto"
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    keys: str | Sequence[str] | None = None
+    score: Score = "granularity"
+    target: str | Sequence[str] | None = None
+    search_fraction: float = 0.1
+    steps: int = 300
+    others: Literal["drop", "keep"] = "drop"
+    arx_compatible: bool = False
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
+        if not 0 < self.search_fraction < 1:
+            raise ParameterError("search_fraction must be a share between 0 and 1.")
+        if self.score not in ("granularity", "classification", "group-size"):
+            raise ParameterError("score must be 'granularity', 'classification' or 'group-size'.")
+        if (self.score == "classification") != (self.target is not None):
+            raise ParameterError("score='classification' needs a target, and no other score has one.")
+        if self.steps < 1:
+            raise ParameterError("steps must be 1 or more.")
+        if self.others not in ("drop", "keep"):
+            raise ParameterError("others must be 'drop' or 'keep'.")
+        if isinstance(self.sampling_rate, str):
+            if self.sampling_rate not in ("auto", "max"):
+                raise ParameterError("sampling_rate must be a number, 'auto' or 'max'.")
+        else:
+            smallest_k(self._release_epsilon, self.delta, self.sampling_rate)
+
+    @property
+    def _search_epsilon(self) -> float:
+        return self.search_fraction * self.epsilon
+
+    @property
+    def _release_epsilon(self) -> float:
+        return self.epsilon - self._search_epsilon
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Choose the levels privately, sample, coarsen, and leave small classes out."""
+        keys = engine.resolve_keys(data, self.keys)
+        for name in self.hierarchies:
+            if name not in keys:
+                raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
+        targets = () if self.target is None else existing(data, self.target, treatment=self.name)
+        table = engine.collect(data, list(dict.fromkeys([*keys, *targets])))
+        rate, k, plan = self._sized(table.height)
+        coded = [coded_key(table[key], self.hierarchies.get(key)) for key in keys]
+        trial = table.filter(pl.Series(stream("trial sample").random(table.height) < rate))
+        heights = tuple(key.height for key in coded)
+        node = _Choice(self, trial, keys, targets, heights=heights, k=k).draw(stream("levels"))
+        released = table.with_columns(
+            _plain(key.released(table[key.name], level), level)
+            for key, level in zip(coded, node, strict=True)
+        )
+        sampled = pl.Series(stream("sample").random(table.height) < rate)
+        sizes = released.with_columns(sampled.alias("\0sampled")).select(
+            pl.len().over([*released.columns, "\0sampled"])
+        )
+        keep = sampled & (sizes.to_series() >= k)
+        left = int(keep.sum())
+        if not left:
+            warnings.warn(
+                "Every sampled record was suppressed: the release is empty.", DiscreetWarning, stacklevel=3
+            )
+        return Change(
+            columns={key: released[key] for key, level in zip(keys, node, strict=True) if level},
+            keep=keep,
+            order=stream("order").permutation(left).astype(np.int64),
+            drop=tuple(name for name in data.columns if name not in released.columns)
+            if self.others == "drop"
+            else (),
+            notes=self._notes(data, rate, k),
+            parameters={
+                "levels": dict(zip(keys, node, strict=True)),
+                "heights": dict(zip(keys, heights, strict=True)),
+                "k": k,
+                "sampling_rate": rate,
+                "gamma": telling_share(self._release_epsilon, rate),
+                "ledger": {
+                    "levels": {"epsilon": self._search_epsilon, "delta": 0.0},
+                    "release": {"epsilon": self._release_epsilon, "delta": self.delta},
+                },
+                **({"plan": plan.to_dicts()} if plan is not None else {}),
+            },
+            internal={
+                "sampled": int(sampled.sum()),
+                "released": left,
+                "suppressed": int(sampled.sum()) - left,
+                "classes": released.filter(keep).n_unique() if left else 0,
+            },
+            guarantee=self._guarantee(released.columns),
+        )
+
+    def _sized(self, records: int) -> tuple[float, int, pl.DataFrame | None]:
+        """Settle the sampling rate and k from the budget alone, and warn where they do not fit the file."""
+        epsilon, plan = self._release_epsilon, None
+        if self.sampling_rate == "auto":
+            best = sampling_plan(epsilon, self.delta)
+            rate, k, plan = best.rate, best.k, best.table
+        else:
+            rate = highest_rate(epsilon) if self.sampling_rate == "max" else float(self.sampling_rate)
+            k = smallest_k(epsilon, self.delta, rate)
+        k += int(self.arx_compatible)
+        if self.delta > 1 / records:
+            warnings.warn(
+                f"delta={self.delta:g} is above one in the number of records: releasing one record at random as it "
+                "is would be as private. Choose a smaller delta.",
+                DiscreetWarning,
+                stacklevel=4,
+            )
+        if k > rate * records:
+            warnings.warn(
+                f"Classes need {k:,} records, more than are sampled of this file on average: nearly everything will "
+                "be suppressed. Raise epsilon or delta, or take a larger file.",
+                DiscreetWarning,
+                stacklevel=4,
+            )
+        return rate, k, plan
+
+    def _notes(self, data: Microdata, rate: float, k: int) -> tuple[str, ...]:
+        notes = [
+            f"Each record was sampled with chance {rate:.4g}; classes with fewer than {k} records were left out.",
+            "The exact counts in this log are not covered by the guarantee: publish the file without them.",
+        ]
+        several = [role for role in ("household", "person") if getattr(data.roles, role)]
+        if several:
+            notes.append(
+                f"The file has several records for a {' or '.join(several)}. The guarantee is about one record."
+            )
+        if self.others == "keep":
+            notes.append(
+                "Columns that are not keys were kept. They are not shared by k records, so there is no guarantee."
+            )
+        return tuple(notes)
+
+    def _guarantee(self, released: Sequence[str]) -> str | None:
+        if self.others == "keep":
+            return None
+        return (
+            f"({self.epsilon:g}, {self.delta:g})-differential privacy for the presence and values of one record in "
+            f"the columns {', '.join(released)}, with hierarchies and lists of category levels that do not come "
+            "from this file, as long as the seed and the exact counts of the log stay secret."
+        )
+
+
+class _Choice:
+    """The private choice of a node: a better score makes it likelier, never certain."""
+
+    def __init__(
+        self,
+        asked: SampleAndAnonymize,
+        sample: pl.DataFrame,
+        keys: Sequence[str],
+        targets: Sequence[str],
+        *,
+        heights: Node,
+        k: int,
+    ) -> None:
+        self.score, self.k, self.heights, self.targets = asked.score, k, heights, targets
+        self.epsilon, self.steps = asked._search_epsilon, asked.steps
+        self.lattice = (
+            Lattice(Microdata(sample), keys, asked.hierarchies, (), targets) if sample.height else None
+        )
+        if asked.score == "granularity":
+            self.sensitivity = max(k - 1, 1)
+        else:
+            self.sensitivity = k * len(targets) if asked.score == "classification" else 1
+        self._scores: dict[Node, float] = {}
+
+    def draw(self, rng: np.random.Generator) -> Node:
+        """Choose a node with all of the budget for the search."""
+        many = int(np.prod([height + 1 for height in self.heights], dtype=object))
+        if many <= _SMALL_LATTICE:
+            nodes = list(itertools.product(*(range(height + 1) for height in self.heights)))
+            return self._mechanism(nodes, self.epsilon, rng)
+        return self._walk(rng)
+
+    def _walk(self, rng: np.random.Generator) -> Node:
+        """Expand from the top, one private choice a step, and choose privately among the nodes visited."""
+        each = self.epsilon / (self.steps + 1)
+        pivot = self.heights
+        visited, candidates = [pivot], {pivot}
+        for _ in range(self.steps):
+            candidates.discard(pivot)
+            for key, level in enumerate(pivot):
+                finer = (*pivot[:key], level - 1, *pivot[key + 1 :])
+                if level and finer not in visited:
+                    candidates.add(finer)
+            if not candidates:
+                break
+            pivot = self._mechanism(sorted(candidates), each, rng)
+            visited.append(pivot)
+        return self._mechanism(visited, each, rng)
+
+    def _mechanism(self, nodes: Sequence[Node], epsilon: float, rng: np.random.Generator) -> Node:
+        """Draw a node with chances proportional to exp(epsilon score / (2 sensitivity)), by the Gumbel trick."""
+        scores = np.array([self._scored(node) for node in nodes])
+        return nodes[int(np.argmax(epsilon * scores / (2 * self.sensitivity) + rng.gumbel(size=len(nodes))))]
+
+    def _scored(self, node: Node) -> float:
+        if node not in self._scores:
+            self._scores[node] = self._score(node)
+        return self._scores[node]
+
+    def _score(self, node: Node) -> float:
+        if self.lattice is None:
+            return 0.0
+        table = self.lattice.table(node)
+        kept = table.sizes >= self.k
+        if self.score == "group-size":
+            return float(kept.sum()) + float(not kept.all())
+        if self.score == "classification":
+            return sum(self._predictable(table.values(target), kept) for target in self.targets)
+        stay = int(table.sizes[kept].sum())
+        coarse = float(np.mean([level / top for level, top in zip(node, self.heights, strict=True)]))
+        return -(stay * coarse + self.lattice.records - stay)
+
+    @staticmethod
+    def _predictable(counts: Any, kept: npt.NDArray[np.bool_]) -> float:
+        """Count the records of kept classes that have the commonest target value of their class."""
+        return float(np.maximum.reduceat(counts.counts, counts.starts[:-1])[kept].sum())
+
+
+def _plain(column: pl.Series, level: int) -> pl.Series:
+    """Drop the list of all labels of a coarsened column: it names bands of people who were not sampled."""
+    return column.cast(pl.String) if level else column
