@@ -33,12 +33,25 @@ from discreet.results import Release
 class Plan(Treatment):
     """Treatments applied one after the other.
 
+    It protects against what its steps protect against, in the order in which they stand.
+
     Parameters
     ----------
     steps
         The treatments, in order.
     title
         What the plan is for.
+
+    What it costs
+    -------------
+    The sum of its steps, and sometimes more: noise added after banding is lost on the bands.
+    `discreet.search` measures whole plans.
+
+    When not to use it
+    ------------------
+    Do not apply a plan to another year's file without assessing the result: what was enough for one file need
+    not be for the next. A guarantee of one step holds for the plan only where no other step follows or
+    precedes it, so plans of several steps claim none.
 
     Examples
     --------

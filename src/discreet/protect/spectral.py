@@ -52,6 +52,9 @@ _LOOKED_AT = 10_000
 class SpectralAnonymize(Treatment):
     """Mask numbers in the basis of their singular vectors, so that moments survive and records do not.
 
+    It protects against recognizing somebody by their numbers: the released records are made of the moments of
+    the file, not of single records (methods O and P).
+
     The centered columns are written as U D V', every column of U is perturbed on its own, and the result is turned
     back with D V' and moved to the old means:
 
@@ -104,6 +107,16 @@ class SpectralAnonymize(Treatment):
     ----------
     T. A. Lasko, S. A. Vinterbo, Spectral anonymization of data, IEEE Transactions on Knowledge and Data Engineering
     22, 2010.
+
+    What it costs
+    -------------
+    Shape: skewness, bounds and non-linear relations; precision, as if the file were smaller. Relations with
+    columns that were not masked are lost, except within ``by``.
+
+    When not to use it
+    ------------------
+    Do not use method ``"J"`` on few columns: n / 2^p records are released unchanged. Do not use it on
+    categories, counts with many zeros, or heavy tails, whose outliers can dominate a singular vector.
 
     Examples
     --------

@@ -39,6 +39,9 @@ _MOST_ENTRIES = 50_000_000
 class Pram(Treatment):
     """Replace values by others at random, with known chances (post-randomization method).
 
+    It protects against being sure of a value: whoever finds a record cannot know whether its category is the
+    true one.
+
     Every record draws its new value by the transition matrix, from the row of its old value. An invariant matrix
     keeps the expected counts: tables of a released column are right on average, without correction. Nobody can
     say of one record whether its value is the true one.
@@ -84,6 +87,17 @@ class Pram(Treatment):
     ----------
     J. Gouweleeuw, P. Kooiman, L. Willenborg, P.-P. de Wolf, Post randomisation for statistical disclosure control,
     Journal of Official Statistics 14, 1998.
+
+    What it costs
+    -------------
+    Categories of single records are wrong with known chances. Expected counts stay right for an invariant
+    matrix, but relations with columns that were not randomized grow weaker.
+
+    When not to use it
+    ------------------
+    Do not use it where impossible combinations do harm (a married child): randomize such columns ``jointly``.
+    Do not use it on columns with very many rare values, which are exchanged nearly always. It does not hide
+    that a person is in the file.
 
     Examples
     --------

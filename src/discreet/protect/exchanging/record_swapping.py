@@ -25,6 +25,9 @@ _TRIES = 32
 class RecordSwap(Treatment):
     """Let households that stand out in their area change places with similar ones elsewhere.
 
+    It protects against recognizing a household in a small area by what is rare there, and against being sure
+    that a rare household is the right one.
+
     A household is at risk in an area when one of its members has a combination of key values that fewer than ``k``
     people there share. It is swapped with a household of the same size that looks like it and lives in another
     area of the level at which it stands out, if possible in one where it would not. All places of both households
@@ -63,6 +66,17 @@ class RecordSwap(Treatment):
     References
     ----------
     N. Shlomo, C. Tudor, P. Groom, Data swapping for protecting census tables, PSD 2010.
+
+    What it costs
+    -------------
+    Relations between place and the columns that partners do not have in common, mostly for rare households.
+    Totals by area stay exact.
+
+    When not to use it
+    ------------------
+    Do not use it where place itself is the subject, such as a study of exposure near a plant. Do not use it
+    as the only protection of a detailed file: a swapped record is still a true record. Keep the swapping rate
+    secret where you can.
 
     Examples
     --------

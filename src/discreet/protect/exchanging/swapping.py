@@ -21,6 +21,9 @@ from discreet.protect.treatment import Change, Stream, Treatment
 class RankSwap(Treatment):
     """Swap each value with one close to it in rank.
 
+    It protects against recognizing somebody by an exact number, because the number found belongs to someone
+    of similar rank.
+
     The values of a column are put in order; each is swapped with one drawn evenly from the free ones at most
     ``p`` percent of the records away. Every column is swapped on its own. Margins stay exactly the same, the
     larger ``p`` the weaker the ties between columns.
@@ -45,6 +48,17 @@ class RankSwap(Treatment):
     ----------
     R. A. Moore, Controlled data-swapping techniques for masking public use microdata sets, US Bureau of the Census,
     1996.
+
+    What it costs
+    -------------
+    Correlations, more with larger ``p``; every single value stays in the file, so means and quantiles are
+    exact.
+
+    When not to use it
+    ------------------
+    Do not use it without top-coding where one value gives its owner away by itself. Do not use it with a
+    small ``p`` on columns with few outliers: their ranks are close, their values are not, and an intruder who
+    knows the rank finds them.
 
     Examples
     --------
@@ -112,6 +126,8 @@ class RankSwap(Treatment):
 class RandomSwap(Treatment):
     """Swap the values of some columns between randomly drawn records.
 
+    It protects against being sure that the values found with a record belong to that person.
+
     Records are drawn and paired at random, within groups if you say so; each pair exchanges its values of all the
     columns together. Counts of every column, and of all columns within a group, stay the same.
 
@@ -131,6 +147,16 @@ class RandomSwap(Treatment):
     -----
     A record with a missing value in one of the columns takes no part. In each group the number of pairs is rounded
     at random, so that the share is right on average.
+
+    What it costs
+    -------------
+    The relation of the swapped columns with all others shrinks by about the swapped share, except with the
+    columns in ``within``. All counts of the swapped columns stay exact.
+
+    When not to use it
+    ------------------
+    Do not use it to protect the few who stand out: a random draw misses most of them, `RecordSwap` looks for
+    them. Do not swap a large share of columns that analyses relate to others.
 
     Examples
     --------

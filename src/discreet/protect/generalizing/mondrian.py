@@ -32,6 +32,9 @@ Ints = npt.NDArray[np.int64]
 class Mondrian(Treatment):
     """Cut the file into groups of similar records and release the range of each group instead of its values.
 
+    It protects against finding somebody by their keys: every group that shares its released keys meets the
+    models, with no record lost.
+
     Starting from the whole file, the group's widest key is cut near its median, or into the labels one level down
     its hierarchy, as long as every piece meets the models; no record is suppressed.
 
@@ -56,6 +59,17 @@ class Mondrian(Treatment):
     which all share a value shows it. Missing values are cut off from the others first; where that is not
     possible the label says ``… or missing``, or the top label of the hierarchy. A column in which no group had
     to be widened stays as it was; others become text.
+
+    What it costs
+    -------------
+    Detail of the keys, unevenly: fine where people are many, coarse where they are few. Bands differ from
+    group to group, so that tables by age need care.
+
+    When not to use it
+    ------------------
+    Do not use it where users need one coding for all records, as most published classifications do:
+    `OptimalGeneralization` gives that. Do not publish the result beside a table of the same people by fixed
+    age groups.
 
     Examples
     --------

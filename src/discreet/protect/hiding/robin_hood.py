@@ -30,6 +30,9 @@ Bools = npt.NDArray[np.bool_]
 class RobinHood(Treatment):
     """Mask one attribute of random records, mostly of large groups, so that small groups can stay visible.
 
+    It protects against finding members of small groups, by making an intruder go through masked members of
+    large ones too.
+
     Instead of coarsening everybody until the rarest group reaches k, the keys are generalized lightly (to
     ``k_initial``), and then the fairness attribute (race, religion) of some records is replaced by ``mask_value``.
     Whoever looks for a person of a small class must now also go through the masked records of the same other keys,
@@ -70,6 +73,17 @@ class RobinHood(Treatment):
     ----------
     J. T. Brown et al., Robin Hood: a de-identification method to preserve minority representation for disparities
     research.
+
+    What it costs
+    -------------
+    The masked attribute of some records, mostly of the majority, and the light generalization of the other
+    keys. Small groups keep their detail.
+
+    When not to use it
+    ------------------
+    Do not use it where a single try must not succeed: the chance of one try is that of ``k_initial``. Do not
+    use it where other columns predict the masked attribute well, and do not release two versions with
+    different seeds.
 
     Examples
     --------

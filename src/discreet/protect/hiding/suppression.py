@@ -37,6 +37,9 @@ _MOST_KEYS = 60  # sets of keys are the bits of a 64-bit number
 class LocalSuppression(Treatment):
     """Set few key cells to missing so that every record has company enough.
 
+    It protects against finding somebody by a rare combination of keys: the few cells that make a record rare
+    are emptied.
+
     A record has *company* of s when s records, itself included, agree with it on the keys. Cells of records with
     too little company are suppressed (set to missing) until nobody is left alone; which cells, is chosen for the
     whole file at once, so that few are lost. What was reached is counted again on the treated columns before they
@@ -76,6 +79,17 @@ class LocalSuppression(Treatment):
     The choice is a greedy weighted multicover: of the records that lack company those that are hardest to help go
     first, then each time the suppression that helps most records for its cost; cells that turn out not to be needed
     are given back. The greedy choice is good, not proved to be the least.
+
+    What it costs
+    -------------
+    Few cells, but not at random: those of unusual people. Rare groups look rarer than they are, and users
+    need methods for missing values.
+
+    When not to use it
+    ------------------
+    Do not use it where many records are rare: coarsen the keys first and suppress what is left. It does not
+    protect the sensitive value of a class in which all share it; check l-diversity afterwards. With
+    ``missing="wildcard"``, do not promise k to users who count gaps as a value.
 
     Examples
     --------

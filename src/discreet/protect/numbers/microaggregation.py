@@ -47,6 +47,9 @@ Missing = Literal["apart", "observed"]
 class Microaggregate(Treatment):
     """Replace the values of each record by those of a group of at least k similar records.
 
+    It protects against recognizing somebody by their exact numbers: every combination of them is shared by at
+    least k records (methods that group on all columns together).
+
     Similar records are put into groups, and each group shows one value a column: its mean. Means and totals of
     every column stay exact; variances and correlations shrink by what differs within the groups, which the log
     reports as ``sse_share`` (sum of squares within groups over total, all columns in standard deviations: 0 nothing
@@ -111,6 +114,17 @@ class Microaggregate(Treatment):
         missing, and the log says how many.
     round
         Whether whole numbers stay whole.
+
+    What it costs
+    -------------
+    Differences within the groups: variances and correlations shrink by ``sse_share``. Means and totals stay
+    exact.
+
+    When not to use it
+    ------------------
+    Do not use it one column at a time (``"univariate"``, ``"ranking"``) when k-anonymity is wanted. Do not
+    use it where a group may share one sensitive value, nor on few records with many columns: groups get wide
+    and little is left.
 
     Examples
     --------

@@ -50,6 +50,9 @@ _SHRINKAGE = 0.01
 class AddNoise(Treatment):
     """Add random noise to numbers.
 
+    It protects against recognizing somebody by an exact number known from elsewhere, such as a salary or a
+    turnover.
+
     How much noise is said by ``level``, a share of the standard deviation. How the noise of several columns goes
     together, and what survives it, is said by ``method``:
 
@@ -111,6 +114,17 @@ class AddNoise(Treatment):
     R. Brand, Microdata protection through noise addition, in: Inference Control in Statistical Databases, 2002.
     D. Ting, S. E. Fienberg, M. Trottini, Random orthogonal matrix masking methodology for microdata release,
     International Journal of Information and Computer Security 2, 2008.
+
+    What it costs
+    -------------
+    Every value is a little wrong. Estimates lose precision as if the file were smaller by the factor 1 +
+    level²; which moments stay right depends on the method.
+
+    When not to use it
+    ------------------
+    Do not use it for outliers alone: a fortune with ten percent of noise is still a fortune, so top-code
+    first. Do not release the same file twice with different seeds, because the mean of both is nearer to the
+    truth. Counts, codes and values that add up to a published total do not stay consistent.
 
     Examples
     --------

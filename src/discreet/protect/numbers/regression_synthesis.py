@@ -33,6 +33,9 @@ SynthesisMethod = Literal["exact", "coefficients", "sampled"]
 class RegressionSynthesis(Treatment):
     """Replace numbers by draws from their regression on other columns, keeping the estimates exactly.
 
+    It protects against recognizing somebody by exact numbers, and against learning what the given columns do
+    not say about them.
+
     The columns Y are regressed on the given ones X. What is released is the fitted value plus a new residual; the
     old residual of a record, which is what the given columns do not say about it, is gone.
 
@@ -83,6 +86,17 @@ class RegressionSynthesis(Treatment):
     J. Burridge, Information preserving statistical obfuscation, Statistics and Computing 13, 2003.
     Ø. Langsrud, Information preserving regression-based tools for statistical disclosure control, Statistics and
     Computing 29, 2019.
+
+    What it costs
+    -------------
+    Everything that a linear regression does not see: skewness, bounds, outliers, interactions. Means,
+    covariances and regressions are kept as the method says.
+
+    When not to use it
+    ------------------
+    Do not use it on strongly skewed columns, zeros with a meaning, or shares and counts: negative incomes
+    will appear. Do not use it with a category of one record among ``given``: the regression gives its value
+    back. It is no protection of the given columns.
 
     Examples
     --------

@@ -30,6 +30,9 @@ from discreet.protect.treatment import Change, Stream, Treatment
 class Shuffle(Treatment):
     """Hand the values of columns round among the records, keeping how they go together.
 
+    It protects against learning somebody's number: the released value comes from the given columns and from
+    other people, not from their own value.
+
     For each record a value is drawn from what the ``given`` columns say about it, not from its own value; then the
     drawn values are replaced by the file's own values of the same rank. Every column keeps exactly the values it
     had, so means, quantiles and all one-way tables are untouched; rank correlations among the columns, and with the
@@ -65,6 +68,15 @@ class Shuffle(Treatment):
     ----------
     K. Muralidhar, R. Sarathy, Data shuffling: a new masking approach for numerical data, Management Science 52,
     2006.
+
+    What it costs
+    -------------
+    What is not monotone or not in ``given``: other relations are lost. Every column keeps exactly its values.
+
+    When not to use it
+    ------------------
+    Do not use it where one value says by itself whose it is: all values are still published, so top-code
+    first. Do not leave columns out of ``given`` that users will relate to the shuffled ones.
 
     Examples
     --------

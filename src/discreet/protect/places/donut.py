@@ -39,6 +39,9 @@ _CROWDED = 5
 class DonutMask(Treatment):
     """Shift every location in a random direction by a random distance between two radii.
 
+    It protects against finding a home by the coordinates of a record: the true place is neither at the
+    released point nor close to it.
+
     Distances are meters over ground. The ring may follow the density of the population (``adaptive``), so that people
     in the countryside move further than people in town, and shifted points can be held inside their zone.
 
@@ -80,6 +83,17 @@ class DonutMask(Treatment):
     -----
     There is no guarantee: k is to be measured on the file. Members of one address that are shifted independently can
     be averaged by an intruder, and so can two releases with different seeds; keep the seed of the internal log.
+
+    What it costs
+    -------------
+    Distances below the radius mean nothing anymore: local clusters dissolve and some points change their
+    district. `discreet.utility` measures both.
+
+    When not to use it
+    ------------------
+    Do not use it where people are few and far between: a shift of some hundred meters leads nowhere else, so
+    let the ring follow the density (``adaptive``). Do not use it for the tracks of one person over time,
+    whose mean is the true place, and do not release it twice.
 
     Examples
     --------

@@ -29,6 +29,9 @@ Method = Literal["remove", "quadtree", "smooth"]
 class SpatialRaster(Treatment):
     """Make a density map of the records and take care of its sensitive cells.
 
+    It protects against finding a home, or the contribution of one firm, on a map: cells with few people or a
+    dominant one are merged, smoothed or removed.
+
     The release is the map, one record a cell: the middle of the cell in the location columns, ``cell_size``, ``count``
     and, with a ``value``, its ``total`` and ``mean``. Empty cells are not listed. A cell is sensitive when it has fewer
     than ``min_count`` contributors, when the largest of them makes up more than ``max_share`` of the total (or the p%
@@ -69,6 +72,15 @@ class SpatialRaster(Treatment):
     Notes
     -----
     There is no guarantee. Totals published elsewhere may give removed cells away. Survey weights are not used.
+
+    What it costs
+    -------------
+    Single records: the release is a map. Detail within a cell, and the cells removed.
+
+    When not to use it
+    ------------------
+    Do not use it beside other maps of the same people with other cells or bandwidths: their difference can
+    isolate a few. Totals published elsewhere may give removed cells away.
 
     Examples
     --------

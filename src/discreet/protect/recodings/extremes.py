@@ -23,6 +23,8 @@ Replacement = Literal["limit", "mean", "median", "missing"]
 class TopBottomCode(Treatment):
     """Pull extreme values in: the highest incomes, the oldest people.
 
+    It protects against recognizing the few with extreme values, who are known to many.
+
     One column at a time, values beyond a limit are replaced. With ``joint`` columns, records that are extreme
     *together* are found by their robust Mahalanobis distance (minimum covariance determinant, Rousseeuw and Van
     Driessen 1999) and drawn towards the center until they are at the limit distance.
@@ -40,6 +42,15 @@ class TopBottomCode(Treatment):
         Numeric columns to be looked at together.
     joint_share
         Share of a normal population that lies beyond the joint limit.
+
+    What it costs
+    -------------
+    The tails: means, variances and inequality measures shrink, unless ``replacement="mean"`` keeps the total.
+
+    When not to use it
+    ------------------
+    Do not use it alone: everybody in the middle stays as they were. Do not take a limit beyond which only one
+    or two people lie, whose mean would then be their value.
 
     Examples
     --------

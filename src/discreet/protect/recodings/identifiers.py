@@ -20,10 +20,21 @@ from discreet.protect.treatment import Change, Stream, Treatment
 class DropIdentifiers(Treatment):
     """Leave the direct identifiers out of the file.
 
+    It protects against reading off who somebody is: names, numbers and addresses leave the file.
+
     Parameters
     ----------
     columns
         The columns to leave out; those with the role ``identifiers`` unless named.
+
+    What it costs
+    -------------
+    Records can no longer be linked with other files or followed up.
+
+    When not to use it
+    ------------------
+    Do not stop here: people are found by combinations of keys too. Where records must stay linkable, use
+    `Pseudonymize`.
 
     Examples
     --------
@@ -44,6 +55,8 @@ class DropIdentifiers(Treatment):
 class Pseudonymize(Treatment):
     """Replace identifiers with keyed pseudonyms: the same value gives the same pseudonym, in every file.
 
+    It protects against reading off who somebody is, while records of one person can still be linked.
+
     The pseudonym is an HMAC-SHA256 of the value under a secret key. Whoever has the key can recompute it, whoever
     has not can neither invert nor guess it. Without the key in the plan the plan file can be shared.
 
@@ -60,6 +73,15 @@ class Pseudonymize(Treatment):
         in files that share it.
     length
         Number of hexadecimal digits.
+
+    What it costs
+    -------------
+    Nothing of the content; whoever has the key can recognize everybody.
+
+    When not to use it
+    ------------------
+    Do not call the result anonymous: linked records say more together than each alone, and the keys are
+    untouched. Where nobody needs to link, use `DropIdentifiers`.
 
     Examples
     --------

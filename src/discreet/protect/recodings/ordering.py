@@ -19,6 +19,8 @@ from discreet.protect.treatment import Change, Stream, Treatment
 class ShiftDates(Treatment):
     """Move all dates of a person (or household) by the same random number of days.
 
+    It protects against recognizing somebody by the exact day of an event, such as an admission or a birth.
+
     Durations and the order of events of one person stay exact; the calendar is blurred.
 
     Parameters
@@ -30,6 +32,16 @@ class ShiftDates(Treatment):
     by
         Column whose equal values move together; the role ``person``, else ``household``, unless named. Without
         any, every record moves on its own.
+
+    What it costs
+    -------------
+    The calendar: seasons and weekdays blur, events of different people lose their order. Durations within a
+    person stay exact.
+
+    When not to use it
+    ------------------
+    Do not use it where durations themselves give somebody away (the longest stay), or where a fixed date is
+    visible in the data, such as a holiday or the start of a trial, by which the shift can be read off.
 
     Examples
     --------
@@ -78,10 +90,22 @@ class ShiftDates(Treatment):
 class ReorderRecords(Treatment):
     """Put the records into a random order, so that their position says nothing.
 
+    It protects against recognizing somebody by the position of their record, for example in a file sorted by
+    date of arrival or by name.
+
     Parameters
     ----------
     by
         Column whose equal values stay next to each other (a household); the role ``household`` unless named.
+
+    What it costs
+    -------------
+    Nothing but the order.
+
+    When not to use it
+    ------------------
+    Do not use it alone: it changes nobody's values. Do not use it where the order is data (a series), and
+    keep a link to the original inside the house if records must be traced.
 
     Examples
     --------

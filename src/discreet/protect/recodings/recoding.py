@@ -20,6 +20,8 @@ from discreet.protect.treatment import Change, Stream, Treatment
 class Recode(Treatment):
     """Replace values by others, by a table.
 
+    It protects against recognizing somebody by a rare category, by joining it with others.
+
     Parameters
     ----------
     mapping
@@ -27,6 +29,15 @@ class Recode(Treatment):
     other
         What becomes of values that the table does not name: ``"keep"`` them, make them ``"missing"``, or raise an
         ``"error"``.
+
+    What it costs
+    -------------
+    The differences between the joined categories.
+
+    When not to use it
+    ------------------
+    Do not put data values that nobody may see into a plan file that is shared: the table names them. For many
+    values use a hierarchy and `Generalize`.
 
     Examples
     --------
@@ -72,12 +83,24 @@ class Recode(Treatment):
 class Generalize(Treatment):
     """Raise columns to a level of their hierarchies.
 
+    It protects against recognizing somebody by a detailed value, such as a town or an occupation, by showing
+    the group it belongs to.
+
     Parameters
     ----------
     levels
         ``{column: level}``; 0 leaves the column as it is.
     hierarchies
         ``{column: Hierarchy}``.
+
+    What it costs
+    -------------
+    Everything below the chosen level is gone, for everybody in the file, also for those who never stood out.
+
+    When not to use it
+    ------------------
+    Do not use it to hide a few rare records: `LocalSuppression` costs less there. Where you do not know which
+    levels are needed, let `OptimalGeneralization` find them.
 
     Examples
     --------
@@ -120,6 +143,9 @@ class Generalize(Treatment):
 class Band(Treatment):
     """Put numbers into bands: by breaks of your own, or by bands of one width.
 
+    It protects against recognizing somebody by an exact number, such as an age or a day, by making many
+    people share one label.
+
     No value is ever lost: what lies below the first or above the last break falls into an open-ended band.
 
     Parameters
@@ -133,6 +159,17 @@ class Band(Treatment):
     closed
         Whether a value that equals a break belongs to the band above it (``"left"``: ``[18, 30)``) or below it
         (``"right"``).
+
+    What it costs
+    -------------
+    Differences within a band are gone, and with them exact means and correlations; the wider the band, the
+    more. Tables by band stay exact.
+
+    When not to use it
+    ------------------
+    Do not use it where users need the number itself, for example for regressions on income: noise or
+    microaggregation keep a number. Bands of one width leave the few at the far end alone; give breaks of your
+    own, or top-code first.
 
     Examples
     --------
@@ -172,10 +209,22 @@ class Band(Treatment):
 class Round(Treatment):
     """Round numbers to a multiple of a base, halves away from zero.
 
+    It protects against recognizing somebody by an exact number, as far as several people share the rounded
+    one.
+
     Parameters
     ----------
     base
         ``{column: base}``, e.g. ``{"income": 100}``.
+
+    What it costs
+    -------------
+    Up to half a base for each value; means are nearly right, small differences are not.
+
+    When not to use it
+    ------------------
+    Do not use it for large values alone: a rounded fortune is still the only one of its size. The base must
+    be wide compared with the distances between people, or nothing is hidden; check with k-anonymity.
 
     Examples
     --------

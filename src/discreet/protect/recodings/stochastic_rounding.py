@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 class StochasticRound(Treatment):
     """Round counts below ``k`` to 0 or ``k`` at random, so that they are right on average.
 
+    It protects against learning small counts: no released count lies between 0 and k.
+
     A count z with 0 < z < k becomes k with chance z/k and 0 otherwise; other counts stay. The mean over many
     records, or over the runs of a simulation, is unbiased, and no released count lies between 0 and k. The draw
     depends on a secret key and on what the count is about, not on the seed: whoever asks twice gets the same
@@ -55,6 +57,15 @@ class StochasticRound(Treatment):
     Counts are rounded one by one, so that tables are no longer additive. Totals have to be added up from rounded
     counts: an exact total gives small counts away by subtraction. Magnitudes (turnover, income) are not counts
     and need a dominance rule instead.
+
+    What it costs
+    -------------
+    Small counts are wrong by up to k, right on average; tables no longer add up.
+
+    When not to use it
+    ------------------
+    Do not use it on magnitudes, nor beside exact totals, from which small counts can be subtracted out. Do
+    not change the key between files about the same cells: different draws can be averaged.
 
     Examples
     --------

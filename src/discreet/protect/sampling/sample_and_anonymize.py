@@ -38,6 +38,9 @@ _SMALL_LATTICE = 10_000
 class SampleAndAnonymize(Treatment):
     """Release a random sample of true records, coarsened and without small classes, with differential privacy.
 
+    It protects against telling from the release whether somebody was in the file at all, and so against every
+    attack that needs this, with a proved bound (epsilon, delta).
+
     Every record is kept with the same chance, the keys are coarsened to levels chosen privately, and classes with
     fewer than k records are left out, where k follows from the budget. No value is invented and none is noisy.
     Only the keys (and targets) are released, because everything released has to be shared by k records.
@@ -82,6 +85,16 @@ class SampleAndAnonymize(Treatment):
     N. Li, W. Qardaji, D. Su, On sampling, anonymization, and differential privacy, ASIACCS 2012. R. Bild,
     K. Kuhn, F. Prasser, SafePub: a truthful data anonymization algorithm with strong privacy guarantees, PoPETs
     2018.
+
+    What it costs
+    -------------
+    Most of the records, all other columns, and detail of the keys. What is left is true.
+
+    When not to use it
+    ------------------
+    Do not use it on small files, where nothing survives the threshold, nor where a person has several
+    records: the guarantee is about one. Do not publish exact counts of the log beside it. Hierarchies must
+    not come from the file.
 
     Examples
     --------
