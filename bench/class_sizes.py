@@ -6,8 +6,8 @@ k_anonymity does not need (it keeps the number of classes of each size), so a ra
 record detail includes the k_anonymity call before it. ``--keys realistic`` takes skewed text keys with missing
 values and few classes instead. pycanon runs in an environment of its own, at the largest size it finishes in time::
 
-    python -m venv /tmp/pycanon && /tmp/pycanon/bin/pip install pycanon pandas pyarrow
-    python bench/class_sizes.py --peer-python /tmp/pycanon/bin/python
+    python -m venv .venv-pycanon && .venv-pycanon/bin/pip install pycanon pandas pyarrow
+    python bench/class_sizes.py --peer-python .venv-pycanon/bin/python
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ step with the number of queries: they are given ``queries`` of the released reco
 with ~). scikit-learn searches the same distance by brute force, as Manhattan distance on range-scaled numbers and 0/1
 columns of one half. Anonymeter (``MixedTypeKNeighbors``) runs in an environment of its own, made beforehand with
 
-    python -m venv /tmp/venv-anonymeter && /tmp/venv-anonymeter/bin/pip install anonymeter
+    python -m venv .venv-anonymeter && .venv-anonymeter/bin/pip install anonymeter
 
 With ``--file`` the records of a Parquet or CSV file are used, the first ``columns`` of them: originals from its start,
 released records after them.

@@ -4,7 +4,7 @@
 
 The peer is the package ``suda`` in an environment of its own, made beforehand with
 
-    python -m venv /tmp/venv-suda && /tmp/venv-suda/bin/pip install suda
+    python -m venv .venv-suda && .venv-suda/bin/pip install suda
 """
 
 from __future__ import annotations

@@ -202,7 +202,8 @@ class Verdict:
     def line(self) -> str:
         """The verdict in one line."""
         if self.meets:
-            return f"Meets policy '{self.policy}' ({len(self.checks)} checks passed)."
+            passed = "1 check" if len(self.checks) == 1 else f"{len(self.checks)} checks"
+            return f"Meets policy '{self.policy}' ({passed} passed)."
         failed = [check.reason for check in self.checks if not check.passed]
         rest = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
         return f"Does not meet policy '{self.policy}', because {'; '.join(failed[:3])}{rest}."

@@ -29,6 +29,7 @@ CHAPTERS = (
             "reidentification",
             "linkage",
             "outliers",
+            "spatial_k",
             "neighbours",
             "replicated_uniques",
             "replicated_special_uniques",

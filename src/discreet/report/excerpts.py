@@ -112,11 +112,13 @@ def class_excerpt(
         return Excerpt((), (), (), 0)
     shown_keys = [name for name in keys if name in schema] if show_values else []
     order = [(name, down) for name, down in RISK_ORDER if name in figures]
+    # A column may be called "*", which a selection takes for all columns.
+    neutral = {name: f"value of key {place}" for place, name in enumerate(shown_keys)}
     # Ties are broken by whatever else is shown, so that the same file gives the same report.
-    order += [(name, False) for name in (*figures, *shown_keys) if name not in dict(order)]
+    order += [(name, False) for name in (*figures, *neutral.values()) if name not in dict(order)]
     if shown_keys:
-        frame = frame.select(*shown_keys, *figures)
-        rows = _top(frame, order, limit, raw=shown_keys)
+        frame = frame.rename(neutral).select(*neutral.values(), *figures)
+        rows = _top(frame, order, limit, raw=list(neutral.values()))
         rows = [(str(place), *row) for place, row in enumerate(rows, start=1)]
     else:
         # Without their values many classes look the same: one line for all that do says more.
@@ -183,10 +185,14 @@ def _cell(name: str, value: Any, *, raw: bool) -> str:
         return "–"
     if raw:
         # A year of birth is not a number with thousands.
-        return str(value)
+        text = str(value)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     if isinstance(value, list | tuple):
         return ", ".join(str(item) for item in value)
     return worded(name, value)
+
+
+_LONGEST = 60
 
 
 def _height(frame: Frame) -> int:

@@ -125,6 +125,10 @@ REFERENCES: dict[str, tuple[str, ...]] = {
         "Templ, M. and Meindl, B. (2008). Robust statistics meets SDC: new disclosure risk measures for continuous "
         "microdata masking. Privacy in Statistical Databases, Lecture Notes in Computer Science 5262.",
     ),
+    "spatial_k": (
+        "Hampton, K. H. et al. (2010). Mapping health data: improved privacy protection with donut method geomasking. "
+        "American Journal of Epidemiology 172(9), 1062-1069."
+    ),
     "outliers": (
         "Trindade, C., Antunes, L., Carvalho, T. and Moniz, N. (2024). Synthetic data outliers: navigating identity "
         "disclosure. Privacy in Statistical Databases.",

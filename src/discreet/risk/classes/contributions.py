@@ -112,6 +112,9 @@ def key_contributions(
         meaning=(
             f"'{best['key']}' contributes most: without it {percent(best['unique_share_without'])} of the records "
             f"would be unique instead of {percent(whole['unique_share'])}."
+            if best["unique_share_drop"] > 0
+            else "Leaving out one key would not change how many records are unique "
+            f"({percent(whole['unique_share'])})."
         ),
         caveats=caveats,
         parameters={"keys": list(keys), "max_size": max_size, "missing": missing},

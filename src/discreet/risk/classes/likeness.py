@@ -15,7 +15,7 @@ from discreet import engine
 from discreet.engine import ClassCounts, Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.results import Measure
+from discreet.results import Measure, shown
 from discreet.risk.classes.diversity import class_profile, sensitive_caveats
 from discreet.risk.classes.tables import attribute_detail, worst_column
 
@@ -100,7 +100,7 @@ def beta_likeness(
             "share_above": worst["records_above"] / records,
         },
         meaning=(
-            f"In the worst class some value of '{worst['sensitive']}' is {worst['beta'] + 1:,.3g} times as frequent "
+            f"In the worst class some value of '{worst['sensitive']}' is {shown(worst['beta'] + 1)} times as frequent "
             f"as in the whole file; {worst['records_above']:,} of {records:,} records are in classes where a value "
             f"is more than {threshold + 1:g} times as frequent."
         ),

@@ -73,6 +73,7 @@ def k_map(
     k = int(classes["population"].min())  # type: ignore[arg-type]
     records = int(classes["records"].sum())
     below = int(classes.filter(pl.col("population") < threshold)["records"].sum())
+    people = "one person" if k == 1 else f"{k:,} people"
     return Measure(
         name="k_map",
         value=k,
@@ -84,7 +85,7 @@ def k_map(
             "population_records": engine.overview(population, keys).rows,
         },
         meaning=(
-            f"Each combination of key values in the file belongs to at least {k:,} people of the population; "
+            f"Each combination of key values in the file belongs to at least {people} of the population; "
             f"{below:,} of {records:,} records ({percent(below / records)}) belong to fewer than {threshold}."
         ),
         caveats=[

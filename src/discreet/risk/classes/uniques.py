@@ -108,7 +108,8 @@ def uniqueness(
         )
     if unique == 0 and (population is not None or population_size is not None):
         caveats.append("No record is unique in the file, so the share of population uniques is undefined.")
-    beyond = f", of which {percent(rfue)} are thought unique in the population" if rfue is not None else ""
+    known = "are" if population is not None else "are thought to be"
+    beyond = f", of which {percent(rfue)} {known} unique in the population" if rfue is not None else ""
     return Measure(
         name="uniqueness",
         value=unique / records,

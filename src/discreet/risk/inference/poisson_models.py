@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent
+from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.identity import key_caveats
 from discreet.risk.inference.coded_sample import CodedSample, code_table, coded_sample
 from discreet.risk.inference.jackknife import interval, jackknife_error
@@ -340,7 +340,7 @@ def _meaning(uniques: int, people: int, tau1: float, tau2: float) -> str:
     return (
         f"Of the {uniques:,} records that are unique in the file, about {tau1:,.0f} ({percent(tau1 / uniques)}) are "
         f"unique among the {people:,} people of the population too; an intruder who links each to somebody with the "
-        f"same key values is right about {tau2:,.0f} times ({percent(tau2 / uniques)})."
+        f"same key values is right in {percent(tau2 / uniques)} of the cases (about {shown(round(tau2, 1))})."
     )
 
 

@@ -293,6 +293,11 @@ def _meaning(figures: dict[str, Any], keys: int) -> str:
     if not figures["msus"]:
         size = figures["max_size"]
         return f"No record of {figures['records']:,} is alone on a set of up to {size} of the {keys} keys."
+    if not figures["special_unique_records"]:
+        return (
+            f"{figures['scored_records']:,} of {figures['records']:,} records are alone, but only on all {keys} keys "
+            "together; none stands out on fewer."
+        )
     return (
         f"{figures['special_unique_records']:,} of {figures['records']:,} records "
         f"({percent(figures['special_unique_share'])}) are alone on fewer than all {keys} keys, some on only "
