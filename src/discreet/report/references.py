@@ -127,7 +127,7 @@ REFERENCES: dict[str, tuple[str, ...]] = {
     ),
     "spatial_k": (
         "Hampton, K. H. et al. (2010). Mapping health data: improved privacy protection with donut method geomasking. "
-        "American Journal of Epidemiology 172(9), 1062-1069."
+        "American Journal of Epidemiology 172(9), 1062–1069.",
     ),
     "outliers": (
         "Trindade, C., Antunes, L., Carvalho, T. and Moniz, N. (2024). Synthetic data outliers: navigating identity "
