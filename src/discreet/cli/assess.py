@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -16,14 +17,9 @@ if TYPE_CHECKING:
 NOT_MET = 3
 
 
+@takes_source()
 def assess(
-    file: options.File,
-    keys: options.Keys = None,
-    sensitive: options.Sensitive = None,
-    identifiers: options.Identifiers = None,
-    weight: options.Weight = None,
-    household: options.Household = None,
-    roles: options.RolesFile = None,
+    source: Source,
     policy: Annotated[
         str | None, typer.Option("--policy", "-p", help="A policy file (TOML) or the name of a template.")
     ] = None,
@@ -45,12 +41,6 @@ def assess(
     html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
     json: options.AsJson = False,
     show_values: options.ShowValues = False,
-    query: options.Query = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing_token: options.MissingTokens = None,
-    sheet: options.Sheet = None,
 ) -> None:
     """Measure the disclosure risk of a file and hold it against a policy."""
     from discreet.workflow import assess as assess_data
@@ -59,28 +49,11 @@ def assess(
         raise ParameterError("--json and --check exclude each other: one document, or one line.")
     if html and html.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"--html writes a report; '{html.name}' must end in .html.")
-    reading = {
-        "query": query,
-        "separator": separator,
-        "decimal": decimal,
-        "encoding": encoding,
-        "missing": missing_token,
-        "sheet": sheet,
-    }
-    data = options.read_file(
-        file,
-        roles=roles,
-        keys=options.columns(keys),
-        sensitive=options.columns(sensitive),
-        identifiers=options.columns(identifiers),
-        weight=weight,
-        household=household,
-        **reading,
-    )
+    data = source.read()
     found = assess_data(
         data,
         policy or ("public-use-file" if check else None),
-        population=options.read_other(population, reading) if population else None,
+        population=source.read_other(population) if population else None,
         population_size=population_size,
         scenarios=options.named_columns(scenario, "--scenario"),
         missing=missing,  # type: ignore[arg-type]

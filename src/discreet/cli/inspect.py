@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.source import Source, takes_source
 
 
+@takes_source(roles=False)
 def inspect(
-    file: options.File,
+    source: Source,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the roles file here instead of beside the data.")
     ] = None,
@@ -21,12 +23,6 @@ def inspect(
         bool, typer.Option("--overwrite", help="Replace a roles file that is there.")
     ] = False,
     json: options.AsJson = False,
-    query: options.Query = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing_token: options.MissingTokens = None,
-    sheet: options.Sheet = None,
 ) -> None:
     """Propose a role for every column, with the reason, and write them to a roles file to check."""
     from discreet.errors import InputError
@@ -34,19 +30,11 @@ def inspect(
     from discreet.io.naming import is_address
     from discreet.workflow import inspect as inspect_data
 
+    file, query = source.file, source.reading["query"]
     place = out or (None if is_address(file) else sidecar_path(Path(file)))
     if out is not None and write and out.exists() and not overwrite:
         raise InputError(f"'{out.name}' is there already. Use --overwrite to replace it, or another --out.")
-    data = options.read_file(
-        file,
-        roles={},
-        query=query,
-        separator=separator,
-        decimal=decimal,
-        encoding=encoding,
-        missing=missing_token,
-        sheet=sheet,
-    )
+    data = source.read(roles={})
     found = inspect_data(data)
     if json:
         options.print_json(found.to_dict())

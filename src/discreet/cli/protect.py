@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
+from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 NOT_MET = 3
 
 
+@takes_source()
 def protect(
-    file: options.File,
+    source: Source,
     plan: Annotated[str, typer.Option("--plan", help="A plan file (TOML).")],
     out: Annotated[str | None, typer.Option("--out", "-o", help="Where the release is written.")] = None,
     dry_run: Annotated[
@@ -47,20 +49,7 @@ def protect(
     missing: options.MissingKeys = "category",
     show_values: options.ShowValues = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
-    keys: options.Keys = None,
-    sensitive: options.Sensitive = None,
-    identifiers: options.Identifiers = None,
-    weight: options.Weight = None,
-    household: options.Household = None,
-    location: options.Location = None,
-    roles: options.RolesFile = None,
     json: options.AsJson = False,
-    query: options.Query = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing_token: options.MissingTokens = None,
-    sheet: options.Sheet = None,
 ) -> None:
     """Protect a file by a plan, with a log of every change and a report to sign."""
     from discreet.protect import Plan
@@ -71,22 +60,7 @@ def protect(
         raise ParameterError(f"--html writes a report; '{html.name}' must end in .html.")
     _check_targets(None if dry_run else out, (html, True), (log, overwrite), (internal_log, overwrite))
     steps = Plan.load(plan)
-    data = options.read_file(
-        file,
-        roles=roles,
-        keys=options.columns(keys),
-        sensitive=options.columns(sensitive),
-        identifiers=options.columns(identifiers),
-        weight=weight,
-        household=household,
-        location=options.columns(location),
-        query=query,
-        separator=separator,
-        decimal=decimal,
-        encoding=encoding,
-        missing=missing_token,
-        sheet=sheet,
-    )
+    data = source.read()
     report = None
     if html or policy:
         report = _documented(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
+from discreet.cli.source import Source, takes_source
 from discreet.errors import InputError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
@@ -22,17 +23,12 @@ _SECOND_FILE = ("released", "next")
 _FILES = (*_SECOND_FILE, "population", "holdout")
 
 
+@takes_source()
 def risk(
     name: Annotated[
         str, typer.Argument(help="A measure, as `discreet methods` lists them, e.g. k_anonymity.")
     ],
-    file: options.File,
-    keys: options.Keys = None,
-    sensitive: options.Sensitive = None,
-    identifiers: options.Identifiers = None,
-    weight: options.Weight = None,
-    household: options.Household = None,
-    roles: options.RolesFile = None,
+    source: Source,
     released: Annotated[
         str | None, typer.Option("--released", help="The released (synthetic, protected, later) file.")
     ] = None,
@@ -56,38 +52,15 @@ def risk(
         bool, typer.Option("--overwrite", help="Replace detail tables that are there.")
     ] = False,
     json: options.AsJson = False,
-    query: options.Query = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing_token: options.MissingTokens = None,
-    sheet: options.Sheet = None,
 ) -> None:
     """Compute one measure of risk on a file, or between a file and its release."""
     from discreet.io import write
 
     measure = _measure(name)
     _check_plot(plot)
-    reading = {
-        "separator": separator,
-        "decimal": decimal,
-        "encoding": encoding,
-        "missing": missing_token,
-        "sheet": sheet,
-    }
-    data = options.read_file(
-        file,
-        roles=roles,
-        keys=options.columns(keys),
-        sensitive=options.columns(sensitive),
-        identifiers=options.columns(identifiers),
-        weight=weight,
-        household=household,
-        query=query,
-        **reading,
-    )
+    data = source.read()
     others = {"released": released, "population": population, "holdout": holdout}
-    files = {role: options.read_other(path, reading) for role, path in others.items() if path}
+    files = {role: source.read_other(path) for role, path in others.items() if path}
     settings = _settings(setting)
     if population_size is not None:
         if "population_size" not in inspect.signature(measure).parameters:

@@ -8,24 +8,19 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.source import Source, takes_source
 from discreet.errors import InputError
 
 NOT_MET = 3
 
 
+@takes_source()
 def search(
-    file: options.File,
+    source: Source,
     plans: Annotated[
         list[Path], typer.Option("--plan", help="A plan file (TOML), or a folder of them; repeat.")
     ],
     policy: Annotated[str, typer.Option("--policy", "-p", help="A policy file (TOML) or a template's name.")],
-    keys: options.Keys = None,
-    sensitive: options.Sensitive = None,
-    identifiers: options.Identifiers = None,
-    weight: options.Weight = None,
-    household: options.Household = None,
-    location: options.Location = None,
-    roles: options.RolesFile = None,
     missing: options.MissingKeys = "category",
     workers: Annotated[int, typer.Option("--workers", help="Number of processes.")] = 1,
     resume: Annotated[
@@ -38,23 +33,12 @@ def search(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     json: options.AsJson = False,
-    query: options.Query = None,
 ) -> None:
     """Try plans on a file, mark the frontier of risk and loss, and recommend the cheapest that passes."""
     from discreet.protect import Plan
     from discreet.workflow import search as search_plans
 
-    data = options.read_file(
-        file,
-        roles=roles,
-        keys=options.columns(keys),
-        sensitive=options.columns(sensitive),
-        identifiers=options.columns(identifiers),
-        weight=weight,
-        household=household,
-        location=options.columns(location),
-        query=query,
-    )
+    data = source.read()
     found = search_plans(
         data,
         {path.stem: Plan.load(path) for path in _plan_files(plans)},
@@ -70,9 +54,7 @@ def search(
     if out and found.recommended:
         found.plan.save(out, overwrite=overwrite)
     if json:
-        import json as json_module
-
-        typer.echo(json_module.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        options.print_json(found.to_dict())
     else:
         typer.echo(str(found))
     if found.recommended is None:
