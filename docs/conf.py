@@ -26,5 +26,10 @@ napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
-napoleon_custom_sections = ["How to read it", "When not to trust it"]
+napoleon_custom_sections = [
+    "How to read it",
+    "When not to trust it",
+    "What it costs",
+    "When not to use it",
+]
 nitpicky = False

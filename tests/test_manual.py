@@ -1,4 +1,4 @@
-"""The manual must speak of everything that `discreet.risk` offers, and say when not to trust it."""
+"""The manual must speak of everything that the rooms offer, and say when not to trust or use it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import contextlib
 import inspect
 import io
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from discreet import risk
+from discreet import protect, risk, utility
+from discreet.protect import Plan, Treatment
 from discreet.report.chapters import CHAPTERS
 from discreet.report.references import REFERENCES
 from discreet.report.words import HEADLINES, QUESTIONS
 
 DOCS = Path(__file__).parents[1] / "docs"
 TREATMENTS = {"remove_replicated_uniques"}
+CLASSES = sorted({kind.__name__ for kind in Treatment.known.values()} & set(protect.__all__))
 MEASURES = sorted(set(risk.__all__) - TREATMENTS)
 
 
-def section(name: str, heading: str) -> str:
-    text = inspect.getdoc(getattr(risk, name)) or ""
+def section(name: str, heading: str, room=risk) -> str:
+    text = inspect.getdoc(getattr(room, name)) or ""
     found = re.search(rf"^{heading}\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+\n|\Z)", text, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""
 
@@ -30,6 +33,41 @@ def section(name: str, heading: str) -> str:
 def test_every_risk_measure_is_listed_in_the_manual(name):
     listed = (DOCS / "methods" / "index.md").read_text(encoding="utf-8").split()
     assert listed.count(name) == 1
+
+
+@pytest.mark.parametrize(("room", "page"), [(protect, "protect"), (utility, "utility")])
+def test_every_treatment_and_every_comparison_is_listed_in_the_manual(room, page):
+    text = (DOCS / "methods" / f"{page}.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
+    assert sorted(listed) == sorted(room.__all__)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_treatment_says_what_it_protects_against_what_it_costs_and_when_not_to_use_it(name):
+    text = inspect.getdoc(getattr(protect, name)) or ""
+    assert "protects against" in " ".join(text.partition("\n\n")[2].partition("\n\n")[0].split())
+    assert section(name, "What it costs", protect)
+    assert section(name, "When not to use it", protect).startswith("Do not ")
+    headings = ("What it costs\n-", "When not to use it\n-", "Examples\n-")
+    places = [text.index(heading) for heading in headings]
+    assert places == sorted(places)
+
+
+def plan_examples():
+    page = (DOCS / "howto" / "write-a-plan.md").read_text(encoding="utf-8").partition("every-treatment")[2]
+    return [
+        step
+        for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+        for step in tomllib.loads(block)["step"]
+    ]
+
+
+def test_the_plan_page_has_a_working_example_of_every_treatment():
+    steps = plan_examples()
+    assert sorted(step["treatment"] for step in steps) == sorted(set(Treatment.known) - {"plan"})
+    for step in steps:
+        plan = Plan.from_dict({"step": [step]})
+        assert Plan.from_dict(plan.to_dict()) == plan
 
 
 @pytest.mark.parametrize("heading", ["How to read it", "When not to trust it"])
@@ -66,10 +104,15 @@ def test_every_page_of_the_manual_is_linked_from_its_front_page():
 @pytest.mark.parametrize(
     "page",
     [
+        "howto/find-the-least-costly-plan",
+        "howto/mask-locations",
+        "howto/reach-k-anonymity",
         "howto/survey-samples",
         "howto/synthetic-data",
         "howto/successive-releases",
+        "howto/write-a-plan",
         "tutorials/is-this-file-safe",
+        "tutorials/public-use-file",
     ],
 )
 def test_what_a_page_shows_is_what_its_code_prints(page, tmp_path, monkeypatch):
