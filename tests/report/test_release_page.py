@@ -19,12 +19,21 @@ from discreet.protect import (
     AddNoise,
     Band,
     DropIdentifiers,
+    KAnonymity,
     LocalSuppression,
+    Microaggregate,
+    Mondrian,
+    OptimalGeneralization,
     Plan,
+    Pram,
     Pseudonymize,
+    RandomSwap,
+    RankSwap,
     Recode,
     ReorderRecords,
     SampleAndAnonymize,
+    Shuffle,
+    TopBottomCode,
 )
 from discreet.report import render_release
 from discreet.report.charts import charts_of
@@ -158,6 +167,26 @@ def test_the_documented_release_is_the_one_the_plan_gives(report):
     alone = plan().apply(people(), seed=987654321)
     assert alone.data.frame.equals(report.release.data.frame)
     assert [step.changed_cells for step in alone.log] == [step.changed_cells for step in report.release.log]
+
+
+@pytest.mark.parametrize(
+    "treatment",
+    [
+        OptimalGeneralization([KAnonymity(4)], suppression_limit=0.5, suppressed="remove", keys=["place"]),
+        SampleAndAnonymize(epsilon=2.0, delta=1e-3, keys=["place"]),
+        Mondrian(k=5),
+        Pram(columns=["place"]),
+        Microaggregate(k=3, columns=["pay", "tax"]),
+        Shuffle(columns=["pay"], given=["age"]),
+        RandomSwap(columns=["ill"], share=0.3),
+        RankSwap(columns=["pay"], p=10),
+        TopBottomCode(top_share={"pay": 0.05}),
+    ],
+    ids=lambda treatment: treatment.name,
+)
+def test_following_the_records_does_not_change_the_release(treatment):
+    followed = document_plan(people(), treatment, seed=5).release
+    assert followed.data.frame.equals(Plan([treatment]).apply(people(), seed=5).data.frame)
 
 
 def test_the_page_has_headings_in_order_and_alt_texts(page):
@@ -306,4 +335,5 @@ def test_a_report_without_a_place_is_refused_before_anything_is_written(on_disk,
     assert run([*on_disk, "--out", out, "--html", tmp_path / "no" / "report.html"], monkeypatch) == 2
     assert run([*on_disk, "--out", out, "--html", tmp_path / "report.txt"], monkeypatch) == 2
     assert run([*on_disk, "--out", out, "--log", out], monkeypatch) == 2
+    assert run([*on_disk, "--out", out, "--policy", "no-such-policy"], monkeypatch) == 2
     assert not out.exists()

@@ -58,7 +58,9 @@ def protect(
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
     if html and html.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"--html writes a report; '{html.name}' must end in .html.")
-    _check_targets(None if dry_run else out, (html, True), (log, overwrite), (internal_log, overwrite))
+    _check_targets(
+        (None if dry_run else out, overwrite), (html, True), (log, overwrite), (internal_log, overwrite)
+    )
     steps = Plan.load(plan)
     data = source.read()
     report = None
@@ -95,16 +97,16 @@ def _documented(
     return document_plan(data, plan, policy, missing=missing, **settings)  # type: ignore[arg-type]
 
 
-def _check_targets(out: str | None, *others: tuple[Path | None, bool]) -> None:
-    """Refuse a file that cannot be written before any work is done, and two that would have the same name."""
+def _check_targets(*targets: tuple[str | Path | None, bool]) -> None:
+    """Refuse files that cannot be written, or share a name, before any work is done."""
     from discreet.io.atomic import check_target
+    from discreet.io.naming import is_address
 
-    named = [path for path, _ in others if path is not None]
-    if len({path.resolve() for path in [*named, *([Path(out)] if out else [])]}) < len(named) + bool(out):
+    files = [(Path(to), over) for to, over in targets if to is not None and not is_address(str(to))]
+    if len({path.resolve() for path, _ in files}) < len(files):
         raise ParameterError("Two of --out, --html, --log and --internal-log name the same file.")
-    for path, overwrite in others:
-        if path is not None:
-            check_target(path, overwrite=overwrite)
+    for path, overwrite in files:
+        check_target(path, overwrite=overwrite)
 
 
 def _write_release(release: Release, out: str, *, overwrite: bool) -> None:

@@ -249,7 +249,8 @@ def setting_words(value: Any, columns: frozenset[str], *, show_values: bool) -> 
             return counted(len(plain), "entry", "entries")
         if len(plain) > _MOST_ENTRIES:
             return counted(len(plain), "entry", "entries")
-        return ", ".join(f"{name}: {_inner(item, columns)}" for name, item in plain.items())
+        named = {name if name in columns else name.replace("_", " "): item for name, item in plain.items()}
+        return ", ".join(f"{name}: {_inner(item, columns)}" for name, item in named.items())
     if all(isinstance(item, Mapping) and "model" in item for item in plain):
         return "; ".join(_model(item, columns) for item in plain)
     return _inner(plain, columns)

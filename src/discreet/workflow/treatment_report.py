@@ -153,13 +153,14 @@ def document_release(
     >>> report.before["k_anonymity"].value, report.after["k_anonymity"].value, round(report.cost.value, 2)
     (5, 15, 0.2)
     """
+    rules = None if policy is None else Policy.load(policy)
     cost = information_loss(original, release.data, ids=ids)
     return _reported(
         original,
         release,
         cost,
         path,
-        policy=policy,
+        rules=rules,
         population=population,
         missing=missing,
         show_values=show_values,
@@ -193,6 +194,7 @@ def document_plan(
     >>> round(report.cost.value, 2), report.cost.parameters["aligned"]
     (0.2, True)
     """
+    rules = None if policy is None else Policy.load(policy)
     steps = plan if isinstance(plan, Plan) else Plan([plan])
     numbered = Numbered.of(data)
     made = steps.apply(numbered.data, seed=seed, progress=progress)
@@ -206,7 +208,7 @@ def document_plan(
         release,
         cost,
         path,
-        policy=policy,
+        rules=rules,
         population=population,
         missing=missing,
         show_values=show_values,
@@ -220,12 +222,11 @@ def _reported(
     cost: Measure,
     path: str | Path | None,
     *,
-    policy: Policy | str | Path | None,
+    rules: Policy | None,
     missing: Missing,
     show_values: bool,
     **settings: Any,
 ) -> ReleaseReport:
-    rules = None if policy is None else Policy.load(policy)
     before, after = (
         assess(file, rules, missing=missing, show_values=show_values, **settings) if file.roles.keys else None
         for file in (original, release.data)
