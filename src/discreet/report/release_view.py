@@ -103,7 +103,6 @@ class RuleRow:
     state: str
     mark: str
     result: str
-    reason: str
 
 
 def steps_of(report: ReleaseReport) -> list[StepView]:
@@ -158,7 +157,7 @@ def rule_rows(report: ReleaseReport) -> list[RuleRow]:
     for check, row in zip(report.verdict.checks, answer.rows, strict=True):
         then = earlier.get(_place(check))
         was = "–" if then is None or then.actual is None else _worded(then)
-        rows.append(RuleRow(row.rule, row.limit, was, row.found, row.state, row.mark, row.result, row.reason))
+        rows.append(RuleRow(row.rule, row.limit, was, row.found, row.state, row.mark, row.result))
     return rows
 
 
