@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.engine.classes import Missing, key_names, keyed_rows
+from discreet.engine.classes import Missing, countable, key_names, keyed_rows
 from discreet.engine.frames import Lazy, collect, in_memory, remembered
 from discreet.engine.packing import PackedClasses, Packing, packed_classes
 from discreet.errors import ParameterError
@@ -115,25 +115,25 @@ def _sparse(
     data: Microdata, keys: Sequence[str], target: str, missing: Missing, breaks: Breaks
 ) -> ClassCounts:
     names = list(key_names(keys))
-    rows = _target_rows(data, keys, target, missing, breaks)
-    if rows.implementation.is_polars():
-        ordered = rows.to_native().with_columns(s=_declared_order(rows, data.schema[target]))
-        packed = packed_classes(ordered, [*names, "s"])
-        if packed is not None and len(packed.numbers):
-            return _unpacked(packed, names)
-    pairs = collect(rows.group_by(*names, "s").agg(nw.len().cast(nw.Int64).alias("count")))
-    grouped = in_memory(nw.from_native(pairs.lazy().group_by(names).agg("s", "count")))
+    rows, counts = countable(_target_rows(data, keys, target, missing, breaks), [*names, "s"])
+    rows = rows.with_columns(s=_in_declared_order(rows, data.schema[target]))
+    packed = packed_classes(rows, [*names, "s"], counts=counts)
+    if packed is not None and len(packed.numbers):
+        return _unpacked(packed, names)
+    many = pl.len() if counts is None else pl.col(counts).sum()
+    pairs = rows.group_by(*names, "s").agg(count=many.cast(pl.Int64))
+    grouped = in_memory(nw.from_native(pairs.group_by(names).agg("s", "count")))
     weights = grouped["count"].explode().to_numpy().astype(np.int64)
-    flat = _in_declared_order(grouped["s"].explode(), data.schema[target])
+    flat = grouped["s"].explode()
     values = flat.unique().sort(nulls_last=True)
     owners = np.repeat(np.arange(grouped.height, dtype=np.int64), grouped["s"].list.len().to_numpy())
-    owners, codes, counts = _tallied(owners, _codes(flat, values), len(values), weights)
+    owners, codes, tallied = _tallied(owners, _codes(flat, values), len(values), weights)
     return ClassCounts(
         key_values=partial(grouped.select, names),
         values=values,
         starts=np.searchsorted(owners, np.arange(grouped.height + 1)).astype(np.int64),
         codes=codes,
-        counts=counts,
+        counts=tallied,
     )
 
 
@@ -155,19 +155,12 @@ def _unpacked(packed: PackedClasses, names: Sequence[str]) -> ClassCounts:
     )
 
 
-def _declared_order(rows: Lazy, dtype: nw.dtypes.DType) -> pl.Expr:
-    """Give ordered categories their order back, which pandas loses on the way through Arrow."""
+def _in_declared_order(rows: pl.LazyFrame, dtype: nw.dtypes.DType) -> pl.Expr:
+    """Give ordered categories their order back, which pandas and DuckDB lose on the way through Arrow."""
     held = rows.collect_schema()["s"]
-    if isinstance(dtype, nw.Enum) and not isinstance(held, nw.Enum) and not held.is_numeric():
+    if isinstance(dtype, nw.Enum) and held in (pl.Categorical, pl.String):
         return pl.col("s").cast(pl.String).cast(pl.Enum(dtype.categories))
     return pl.col("s")
-
-
-def _in_declared_order(values: pl.Series, dtype: nw.dtypes.DType) -> pl.Series:
-    """Give ordered categories their order back, which pandas and DuckDB lose on the way through Arrow."""
-    if not isinstance(dtype, nw.Enum) or values.dtype not in (pl.Categorical, pl.String):
-        return values
-    return values.cast(pl.String).cast(pl.Enum(dtype.categories))
 
 
 def _codes(flat: pl.Series, values: pl.Series) -> Ints:

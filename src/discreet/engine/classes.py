@@ -73,17 +73,23 @@ def _class_table(data: Microdata, keys: Sequence[str], missing: Missing) -> pl.D
 
 
 def packed_table(data: Microdata, keys: Sequence[str], missing: Missing) -> PackedClasses | None:
-    """Count every key combination as one packed number, where the source is in Polars and they fit; kept."""
-    rows = keyed_rows(data, keys, missing)
-    if not rows.implementation.is_polars():
-        return None
+    """Count every key combination as one packed number, where they fit; kept."""
     counted_as: Missing = "drop" if missing == "drop" else "category"
-    return remembered(
-        data,
-        "packed classes",
-        (tuple(keys), counted_as),
-        lambda: packed_classes(rows.to_native(), list(key_names(keys))),
-    )
+    names = list(key_names(keys))
+
+    def pack() -> PackedClasses | None:
+        rows, counts = countable(keyed_rows(data, keys, counted_as), names)
+        return packed_classes(rows, names, counts=counts)
+
+    return remembered(data, "packed classes", (tuple(keys), counted_as), pack)
+
+
+def countable(rows: Lazy, names: Sequence[str]) -> tuple[pl.LazyFrame, str | None]:
+    """Hand a query to Polars for counting: as it is, or counted by its own engine with the column of counts."""
+    if rows.implementation.is_polars():
+        return rows.to_native(), None
+    counted = collect(rows.group_by(*names).agg(nw.len().cast(nw.Int64).alias("counted")))
+    return counted.lazy(), "counted"
 
 
 def smallest_classes(data: Microdata, keys: Sequence[str], missing: Missing, most: int) -> pl.DataFrame:
@@ -121,7 +127,7 @@ def _spectrum(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.Da
     if missing == "wildcard":
         table = class_table(data, keys, missing)
         return table.lazy().group_by("class_size").agg(**by_size).sort("class_size").collect()
-    if not _finer_held(data, keys, missing):
+    if data.wrapped.implementation.is_polars() and not _finer_held(data, keys, missing):
         packed_table(data, keys, missing)
     finer = _finer_sizes(data, keys, missing)
     if finer is not None and len(finer):

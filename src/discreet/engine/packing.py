@@ -2,7 +2,8 @@
 
 Each column becomes whole numbers in the order of its values, missing last: whole numbers and dates by their
 distance from the smallest, everything else by the place among the sorted distinct values. Where all combinations
-fit into 63 bits they are packed into one number. Polars sources only; the other engines count columns.
+fit into 63 bits they are packed into one number. Polars counts the numbers; other engines count the columns, and
+their counts are packed.
 """
 
 from __future__ import annotations
@@ -120,14 +121,21 @@ class PackedClasses:
         return in_memory(nw.from_native(grouped.agg(pl.col("records").sum())))["records"].to_numpy()
 
 
-def packed_classes(rows: pl.LazyFrame, columns: Sequence[str]) -> PackedClasses | None:
-    """Count the combinations of the columns, sorted by their packed number; None where they do not fit."""
+def packed_classes(
+    rows: pl.LazyFrame, columns: Sequence[str], *, counts: str | None = None
+) -> PackedClasses | None:
+    """Count the combinations of the columns, sorted by their packed number; None where they do not fit.
+
+    ``counts`` names the column that says how many records a row stands for, where rows were counted before.
+    """
     packing = packing_of(rows, columns)
     if packing is None:
         return None
-    counted = rows.select(packing.number.alias("number")).group_by("number").agg(pl.len().cast(pl.Int64))
+    many = pl.len() if counts is None else pl.col(counts).sum()
+    chosen = rows.select(packing.number.alias("number"), *([counts] if counts else []))
+    counted = chosen.group_by("number").agg(records=many.cast(pl.Int64))
     table = in_memory(nw.from_native(counted)).sort("number")
-    return PackedClasses(packing, table["number"].to_numpy(), table["len"].to_numpy())
+    return PackedClasses(packing, table["number"].to_numpy(), table["records"].to_numpy())
 
 
 def packing_of(rows: pl.LazyFrame, columns: Sequence[str]) -> Packing | None:
