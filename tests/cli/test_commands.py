@@ -1,44 +1,14 @@
 import json
 import subprocess
 import sys
-import warnings
 
 import polars as pl
 import pytest
 
 from discreet import datasets
-from discreet.cli import main
 
 ADULT = str(datasets.adult_path())
 KEYS = "age,sex,race,marital-status,native-country"
-
-
-class Done:
-    """What a command printed and how it ended."""
-
-    def __init__(self, returncode, stdout, stderr):
-        self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
-
-
-@pytest.fixture
-def discreet(monkeypatch, capsys):
-    """Run the command line in this process; starting Python anew for each case would take a second."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
-        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-        capsys.readouterr()
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            try:
-                main()
-                code = 0
-            except SystemExit as end:
-                code = end.code or 0
-        printed = capsys.readouterr()
-        return Done(code, printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture

@@ -4,38 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.cli import main, options
-
-
-class Done:
-    """What a command printed and how it ended."""
-
-    def __init__(self, returncode, stdout, stderr):
-        self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
-
-
-@pytest.fixture
-def discreet(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
-        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-        capsys.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        printed = capsys.readouterr()
-        return Done(code, printed.out, printed.err)
-
-    return run
+from discreet.cli import options
 
 
 @pytest.fixture
