@@ -28,7 +28,7 @@ class _Trim(Treatment):
     stay: int = 10
     broken: bool = False
 
-    def change(self, data, stream):
+    def treat(self, data, stream):
         if self.broken:
             raise ZeroDivisionError("secret value 4711")
         return Change(keep=pl.Series(np.arange(data.frame.height) < self.stay))

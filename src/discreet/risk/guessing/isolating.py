@@ -195,7 +195,7 @@ def isolation(
     >>> town = Microdata(pl.DataFrame({"age": [30] * 9_990 + [99] * 10}))
     >>> file = Microdata(pl.DataFrame({"age": [30] * 99 + [99]}), keys="age")
     >>> found = isolation(file, population=town)
-    >>> round(found.value, 3), found.figures["flagged_cells"], found.figures["isolation_only_cells"]
+    >>> round(found.figures["max_gain"], 3), found.figures["flagged_cells"], found.figures["isolation_only_cells"]
     (11.041, 0, 1)
     """
     if missing == "wildcard":
