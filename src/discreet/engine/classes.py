@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet.engine.alignment import comparable, recoded
 from discreet.engine.frames import Lazy, collect, remembered, scan
-from discreet.engine.packing import PackedClasses, packed_classes
+from discreet.engine.packing import PackedClasses, is_whole, packed_classes
 from discreet.engine.roles import overview
 from discreet.engine.wildcard import neighborhood_sizes
 from discreet.errors import ColumnError, ParameterError
@@ -85,9 +85,16 @@ def packed_table(data: Microdata, keys: Sequence[str], missing: Missing) -> Pack
 
 
 def countable(rows: Lazy, names: Sequence[str]) -> tuple[pl.LazyFrame, str | None]:
-    """Hand a query to Polars for counting: as it is, or counted by its own engine with the column of counts."""
+    """Hand a query to Polars for packing: as it is where coding is cheap, else counted, with the column of counts.
+
+    Whole numbers are coded on the fly. For anything else the engine counts the combinations first, so that only
+    the distinct ones are looked up.
+    """
     if rows.implementation.is_polars():
-        return rows.to_native(), None
+        native: pl.LazyFrame = rows.to_native()
+        schema = native.collect_schema()
+        if all(is_whole(schema[name]) for name in names):
+            return native, None
     counted = collect(rows.group_by(*names).agg(nw.len().cast(nw.Int64).alias("counted")))
     return counted.lazy(), "counted"
 

@@ -141,7 +141,7 @@ def packed_classes(
 def packing_of(rows: pl.LazyFrame, columns: Sequence[str]) -> Packing | None:
     """Find codings for the columns whose combinations fit into one number; None where there are none."""
     schema = rows.collect_schema()
-    whole = [column for column in columns if _is_whole(schema[column])]
+    whole = [column for column in columns if is_whole(schema[column])]
     codings = _by_distance(rows, whole, schema) if whole else {}
     codings |= {column: _by_place(rows, column) for column in columns if column not in codings}
     for column in sorted(whole, key=lambda c: -codings[c].size):
@@ -153,7 +153,8 @@ def packing_of(rows: pl.LazyFrame, columns: Sequence[str]) -> Packing | None:
     return Packing({column: codings[column] for column in columns})
 
 
-def _is_whole(dtype: pl.DataType) -> bool:
+def is_whole(dtype: pl.DataType) -> bool:
+    """Whether a column holds whole numbers, or what is one underneath; such columns are coded by distance."""
     return dtype.is_integer() or dtype in (pl.Boolean, pl.Date)
 
 
