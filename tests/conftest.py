@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,32 @@ def test_data() -> Path:
     if not folder:
         pytest.skip("DISCREET_TEST_DATA does not name the folder of real data sets")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def spark_session():
+    from engines.agreement import why_no_spark
+
+    reason = why_no_spark()
+    if reason:
+        pytest.skip(reason)
+    from pyspark.sql import SparkSession
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.log.level", "ERROR")
+            .getOrCreate()
+        )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def session_of(request):
+    """Start Spark only for the tests that ask for it."""
+    return lambda kind: request.getfixturevalue("spark_session") if kind == "pyspark" else None

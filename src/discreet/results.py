@@ -141,6 +141,14 @@ class Measure:
 
         return draw(self)
 
+    def to_html(self, path: str | Path, *, about: Mapping[str, Any] | None = None) -> Path:
+        """Write a report of this measure alone, with its picture and tables, and return its path.
+
+        ``about`` says which file it speaks of, as in `Assessment`.
+        """
+        scenario = Scenario(self.title, tuple(self.parameters.get("keys", ())), {self.name: self})
+        return Assessment(about or {}, {scenario.name: scenario}).to_html(path)
+
     def __str__(self) -> str:
         width = max((len(name) for name in self.figures), default=0)
         lines = [f"{self.title}: {shown(self.value)}"]

@@ -130,15 +130,16 @@ def test_the_module_can_be_run_as_a_program():
 
 
 def test_a_single_measure_takes_settings_and_writes_its_detail(discreet, people, tmp_path):
-    detail, plot = tmp_path / "classes.csv", tmp_path / "k.svg"
+    detail, plot, page = tmp_path / "classes.csv", tmp_path / "k.svg", tmp_path / "k.html"
     done = discreet(
         "risk", "k-anonymity", people, "-k", "sex", "--set", "threshold=5", "--json",
-        "--detail", f"classes={detail}", "--plot", plot,
+        "--detail", f"classes={detail}", "--plot", plot, "--html", page,
     )  # fmt: skip
     assert done.returncode == 0
     assert json.loads(done.stdout)["figures"]["records_below_threshold"] == 4
     assert pl.read_csv(detail)["class_size"].to_list() == [2, 2]
     assert "<svg" in plot.read_text()
+    assert "k-anonymity" in page.read_text()
 
 
 def test_a_measure_of_two_files_reads_both(discreet, people):

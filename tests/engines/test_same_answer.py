@@ -93,6 +93,18 @@ def test_spark_treats_every_type_and_its_missing_values_as_polars_does(keys, sen
     assert_engines_agree(MIXED, roles, "pyspark", session, measures=FEW[:2], missing=("category",))
 
 
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), phases=FAST)
+@given(drawn=tables())
+@pytest.mark.filterwarnings("ignore")
+def test_random_data_with_missing_values_give_the_same_answer_on_spark(session_of, drawn):
+    table, roles = drawn
+    assume(roles["sensitive"] != "level")
+    ways = ("wildcard", "drop") if has_complete_records(*drawn) else ("wildcard",)
+    assert_engines_agree(
+        table, roles, "pyspark", session_of("pyspark"), missing=ways, measures=("k_anonymity",)
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore")
 def test_adult_gives_the_same_answer(kind, session_of):

@@ -47,8 +47,7 @@ def assess(
 
     if json and check:
         raise ParameterError("--json and --check exclude each other: one document, or one line.")
-    if html and html.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"--html writes a report; '{html.name}' must end in .html.")
+    options.check_report(html)
     data = source.read()
     found = assess_data(
         data,

@@ -82,3 +82,9 @@ def write_picture(picture: Picture, path: Path) -> None:
         raise ParameterError("--plot writes .svg, .png or .pdf files.")
     with replacing(path) as temporary:
         picture.savefig(temporary, format=path.suffix.lstrip(".").lower())
+
+
+def check_report(path: Path | None) -> None:
+    """Refuse a report that would overwrite something else."""
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"--html writes a report; '{path.name}' must end in .html.")

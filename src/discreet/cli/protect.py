@@ -56,8 +56,7 @@ def protect(
 
     if out is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
-    if html and html.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"--html writes a report; '{html.name}' must end in .html.")
+    options.check_report(html)
     _check_targets(
         (None if dry_run else out, overwrite), (html, True), (log, overwrite), (internal_log, overwrite)
     )

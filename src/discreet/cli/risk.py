@@ -48,6 +48,7 @@ def risk(
         typer.Option("--detail", help="Write a detail table: name=FILE, e.g. classes=c.csv."),
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write the picture (SVG, PNG or PDF).")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a report of the measure.")] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace detail tables that are there.")
     ] = False,
@@ -58,6 +59,7 @@ def risk(
 
     measure = _measure(name)
     _check_plot(plot)
+    options.check_report(html)
     data = source.read()
     others = {"released": released, "population": population, "holdout": holdout}
     files = {role: source.read_other(path) for role, path in others.items() if path}
@@ -72,6 +74,10 @@ def risk(
     tables = [_detail(found, item, overwrite=overwrite) for item in detail or ()]
     if plot:
         options.write_picture(found.plot(), plot)
+    if html:
+        from discreet.workflow.assessment import about_file
+
+        found.to_html(html, about=about_file(data, ()))
     for table, path in tables:
         write(table, path, overwrite=overwrite)
     if json:

@@ -114,7 +114,7 @@ def assess(
     verdict = rules.judge(found) if rules else None
     main = next(iter(found.values()))
     return Assessment(
-        about=_about(data, found),
+        about=about_file(data, [key for scenario in found.values() for key in scenario.keys]),
         scenarios=found,
         policy=rules,
         verdict=verdict,
@@ -209,8 +209,9 @@ def _riskiest(case: Case, *, show_values: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _about(data: Microdata, scenarios: Mapping[str, Scenario]) -> dict[str, Any]:
-    used = tuple(dict.fromkeys([*data.roles.columns(), *(key for s in scenarios.values() for key in s.keys)]))
+def about_file(data: Microdata, keys: Sequence[str]) -> dict[str, Any]:
+    """Describe the file for a report: where it came from, how large it is, what is missing in the columns used."""
+    used = tuple(dict.fromkeys([*data.roles.columns(), *keys]))
     counted = engine.overview(data, used)
     meta = data.metadata
     return {
