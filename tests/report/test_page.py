@@ -153,8 +153,12 @@ def test_data_values_are_shown_only_when_asked_for():
 
 
 def test_record_tables_are_never_computed():
-    # The sample's record tables divide by zero when they are asked for.
-    render_assessment(assessment("pass"))
+    found = assessment("pass")
+    holding = [measure for measure in found.measures.values() if "records" in measure.detail]
+    assert holding
+    with pytest.raises(ZeroDivisionError):
+        _ = holding[0].detail["records"]
+    assert "</html>" in render_assessment(found)
 
 
 def test_the_same_assessment_gives_the_same_bytes():
@@ -179,7 +183,8 @@ def test_an_assessment_without_scenarios_still_makes_a_page():
 
 
 def test_a_verdict_without_rules_is_not_a_failure_of_the_page():
-    read_page(render_assessment(tiny(verdict=Verdict("empty", ()))))
+    page = read_page(render_assessment(tiny(verdict=Verdict("empty", ()))))
+    assert "empty" in page.words
 
 
 def test_advice_is_numbered_and_its_absence_is_said():

@@ -112,7 +112,7 @@ def test_shares_of_any_other_measure_become_bars():
 @pytest.mark.parametrize("value", [math.inf, math.nan, None])
 def test_unbounded_or_missing_figures_do_not_break_a_picture(value):
     table = pl.DataFrame({"class_size": [3, 2], "delta": [0.5, value]})
-    draw(with_detail("delta_disclosure", classes=table))
+    assert draw(with_detail("delta_disclosure", classes=table)).axes
 
 
 def test_unbounded_figures_get_a_bar_of_their_own():
@@ -122,10 +122,13 @@ def test_unbounded_figures_get_a_bar_of_their_own():
 
 
 def test_one_class_and_one_value_make_a_picture():
-    draw(with_detail("t_closeness", classes=pl.DataFrame({"class_size": [7], "t": [0.0]})))
-    draw(with_detail("l_diversity", classes=pd.DataFrame({"class_size": [7], "l": [40]})))
     one_key = pl.DataFrame({"key": ["age"], "distinction": [0.1], "unique_share_without": [0.0]})
-    draw(with_detail("key_contributions", variables=one_key))
+    for measure in (
+        with_detail("t_closeness", classes=pl.DataFrame({"class_size": [7], "t": [0.0]})),
+        with_detail("l_diversity", classes=pd.DataFrame({"class_size": [7], "l": [40]})),
+        with_detail("key_contributions", variables=one_key),
+    ):
+        assert draw(measure).axes
 
 
 def test_svg_is_small_well_formed_and_carries_no_fonts():

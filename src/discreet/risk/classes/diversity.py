@@ -16,7 +16,7 @@ from discreet.engine import ClassCounts, Missing
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Measure, percent
-from discreet.risk.classes.tables import attribute_detail
+from discreet.risk.classes.tables import attribute_detail, worst_column
 
 Kind = Literal["distinct", "entropy", "recursive"]
 
@@ -206,22 +206,10 @@ def alpha_k(
         table = _shares_of(counts, values, column)
         return pl.concat([counts.classes, table], how="horizontal") if named else table
 
-    rows = []
-    for column in columns:
-        table = by_class(column, named=False)
-        above = table.filter(pl.col("alpha") > alpha)
-        rows.append(
-            {
-                "sensitive": column,
-                "alpha": table["alpha"].max(),
-                "classes_above": above.height,
-                "records_above": int(above["class_size"].sum()),
-            }
-        )
-    variables = pl.DataFrame(rows).sort("alpha", "sensitive", descending=[True, False])
-    worst = variables.row(0, named=True)
-    spectrum = engine.size_spectrum(data, keys, missing)
-    k, records = int(spectrum["class_size"][0]), int(spectrum["records"].sum())
+    variables, worst, records = worst_column(
+        data, keys, columns, missing, by_class, figure="alpha", threshold=alpha
+    )
+    k = int(engine.size_spectrum(data, keys, missing)["class_size"][0])
     return Measure(
         name="alpha_k",
         value=worst["alpha"],
