@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,docs,dev
+EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,docs,dev
 
 .PHONY: demo test test-all lint bench docs install clean
 
