@@ -8,11 +8,10 @@ treatment has the same name in Python (``LocalSuppression``), in a plan file and
 
 from __future__ import annotations
 
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,10 +19,11 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.described import kebab, parameters_of
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed, fresh_seed, generator
-from discreet.results import Release, Step, jsonable
+from discreet.results import Release, Step
 
 Stream = Callable[..., np.random.Generator]
 
@@ -125,14 +125,7 @@ class Treatment(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters that differ from their defaults, ready for JSON or TOML."""
-        given = {}
-        for item in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, item.name)
-            usual = item.default if item.default_factory is MISSING else item.default_factory()
-            if item.name in self.secrets or value is None or value == usual:
-                continue
-            given[item.name] = value.to_dict() if hasattr(value, "to_dict") else _nested(value)
-        return given
+        return parameters_of(self, self.secrets)
 
     @staticmethod
     def named(name: str, parameters: Mapping[str, Any]) -> Treatment:
@@ -155,25 +148,6 @@ class Treatment(ABC):
             raise ParameterError(
                 f"{kebab(cls.__name__)} cannot be made from these parameters: {error}."
             ) from error
-
-
-def kebab(name: str) -> str:
-    """Write a class name as it stands in plan files.
-
-    Examples
-    --------
-    >>> kebab("LocalSuppression"), kebab("Pram")
-    ('local-suppression', 'pram')
-    """
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
-
-
-def _nested(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _nested(item) for name, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_nested(item) for item in value]
-    return value.to_dict() if hasattr(value, "to_dict") else jsonable(value)
 
 
 def _changed_cells(data: Microdata, change: Change) -> tuple[dict[str, int], dict[str, int]]:

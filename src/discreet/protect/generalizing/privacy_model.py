@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.described import kebab
 from discreet.engine import ClassCounts
 from discreet.errors import ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
-from discreet.protect.treatment import kebab
 from discreet.results import jsonable
 
 if TYPE_CHECKING:
