@@ -1,0 +1,385 @@
+"""Short texts that speak of columns: ``age < 16 and status == 'child'``, ``costs + profit``, ``pay is missing``.
+
+A rule of a file is written as a text, and a text may come from a plan file that somebody else wrote. It is read
+with Python's own parser into a tree, each node of which must be one of those listed here, and turned into a Polars
+expression; nothing is ever evaluated as code.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Literal
+
+import polars as pl
+
+from discreet.errors import ColumnError, ParameterError, unknown_name
+
+Kind = Literal["condition", "number", "text", "time", "any"]
+Schema = Mapping[str, Any] | Iterable[str]
+
+_LONGEST = 10_000
+_QUOTED = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|`([^`]+)`""")
+
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+}
+# A quotient by zero has no value; as NaN it would count as larger than every number.
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: (a.cast(pl.Float64) / b).fill_nan(None),
+    ast.FloorDiv: lambda a, b: (a.cast(pl.Float64) // b).fill_nan(None),
+    ast.Mod: lambda a, b: a % b,
+    ast.Pow: lambda a, b: (a.cast(pl.Float64) ** b).fill_nan(None),
+}
+_NUMBER_FUNCTIONS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
+    "abs": lambda a: a.abs(),
+    "floor": lambda a: a.cast(pl.Float64).floor(),
+    "ceil": lambda a: a.cast(pl.Float64).ceil(),
+    "round": lambda a: a.cast(pl.Float64).round(0),
+    "sqrt": lambda a: a.cast(pl.Float64).sqrt().fill_nan(None),
+    "exp": lambda a: a.cast(pl.Float64).exp(),
+    "log": lambda a: a.cast(pl.Float64).log().fill_nan(None),
+}
+_MANY_FUNCTIONS: Mapping[str, Callable[[Sequence[pl.Expr]], pl.Expr]] = {
+    "min": pl.min_horizontal,
+    "max": pl.max_horizontal,
+    "sum": lambda parts: reduce(lambda a, b: a + b, parts),
+}
+_MISSING_FUNCTIONS = ("isnull", "ismissing")
+_FUNCTIONS = (*_NUMBER_FUNCTIONS, *_MANY_FUNCTIONS, *_MISSING_FUNCTIONS)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A text that was read: what it computes, and from which columns.
+
+    Attributes
+    ----------
+    text
+        As it was written.
+    columns
+        The columns it speaks of, in the order of their first mention.
+    kind
+        ``"condition"`` (true or false), ``"number"``, ``"text"``, ``"time"``, or ``"any"`` where the types of the
+        columns were not told.
+    value
+        The Polars expression; missing where a part that matters is missing.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    kind: Kind
+    value: pl.Expr = field(repr=False, compare=False)
+
+    @property
+    def condition(self) -> pl.Expr:
+        """The Polars expression of a condition: true where it certainly holds, false where it is not known."""
+        if self.kind not in ("condition", "any"):
+            raise ParameterError(
+                f"'{self.text}' is a {self.kind}, not a condition. Compare it with something."
+            )
+        return self.value.fill_null(False)
+
+
+@dataclass(frozen=True)
+class _Node:
+    value: pl.Expr
+    kind: Kind
+    constant: Any = None
+    column: str | None = None
+
+
+def parse(text: str, schema: Schema) -> Expression:
+    """Read a text about columns.
+
+    Parameters
+    ----------
+    text
+        Comparisons (``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, also in chains: ``0 <= x < 10``), ``in [..]`` and
+        ``not in [..]``, ``is missing`` and ``is not missing`` (or ``isnull(x)``), ``and``, ``or``, ``not``, arithmetic
+        with ``+ - * / // % **`` and the functions abs, min, max, sum, round, floor, ceil, sqrt, exp and log. Texts
+        stand in quotes, dates as ``'2024-12-31'``; a column whose name is no plain word stands in backticks:
+        ```marital-status` == 'Divorced'``.
+    schema
+        The columns there are, best with their Polars types (``frame.schema``): then a number is not compared with
+        a text, small integers do not overflow and NaN counts as missing.
+
+    Returns
+    -------
+    Expression
+        Comparisons with something missing are neither true nor false, as in SQL; ``.condition`` counts them as
+        false.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"age": [12, 40, None], "status": ["child", "x", "x"]})
+    >>> young = parse("age < 16 and status == 'child'", people.schema)
+    >>> young.columns, people.select(young.condition).to_series().to_list()
+    (('age', 'status'), [True, False, False])
+    >>> parse("agee < 16", people.schema)
+    Traceback (most recent call last):
+    discreet.errors.ColumnError: There is no column 'agee'. Did you mean 'age'? It stands in 'agee < 16'.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ParameterError("An expression must be a text that is not empty, e.g. 'age >= 16'.")
+    if len(text) > _LONGEST:
+        raise ParameterError(f"An expression may have {_LONGEST:,} characters; this one has {len(text):,}.")
+    types = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(schema)
+    reader = _Reader(text, types)
+    node = reader.read()
+    return Expression(text, tuple(reader.used), node.kind, node.value)
+
+
+def split_outside_quotes(text: str, separator: str) -> list[str]:
+    r"""Split a text at a regular expression, but not inside quotes or backticks.
+
+    Examples
+    --------
+    >>> split_outside_quotes("name == 'a then b' then x > 0", r"\bthen\b")
+    ["name == 'a then b' ", ' x > 0']
+    """
+    masked = _QUOTED.sub(lambda found: "\0" * len(found[0]), text)
+    cuts = [found.span() for found in re.finditer(separator, masked)]
+    starts, stops = [0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), len(text)]
+    return [text[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+class _Reader:
+    """Walks the tree of one text; keeps the columns it met."""
+
+    def __init__(self, text: str, types: Mapping[str, Any]) -> None:
+        self.text = text
+        self.types = types
+        self.used: dict[str, None] = {}
+        self.quoted: dict[str, str] = {}
+
+    def read(self) -> _Node:
+        plain = _QUOTED.sub(self._unquoted, self.text.strip())
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)
+                tree = ast.parse(plain, mode="eval")
+            return self._visit(tree.body)
+        except (SyntaxError, ValueError, OverflowError) as error:
+            raise ParameterError(
+                f"'{self.text}' cannot be read. Compare with '==', join with 'and', 'or', 'not', put texts in quotes "
+                "and column names that are no plain word in backticks."
+            ) from error
+        except (RecursionError, MemoryError) as error:
+            raise ParameterError("The expression is nested too deeply. Write it as several rules.") from error
+
+    def _unquoted(self, found: re.Match[str]) -> str:
+        """Give a name in backticks a stand-in that Python can parse; leave texts as they are."""
+        if found[2] is None:
+            return found[0]
+        stand_in = f"column_{len(self.quoted)}_"
+        while stand_in in self.types:
+            stand_in += "_"
+        self.quoted[stand_in] = found[2]
+        return stand_in
+
+    def _visit(self, node: ast.expr) -> _Node:
+        match node:
+            case ast.Constant():
+                return self._constant(node.value)
+            case ast.Name():
+                return self._column(node.id)
+            case ast.BoolOp():
+                parts = [self._truth(value) for value in node.values]
+                both = isinstance(node.op, ast.And)
+                return _Node(reduce(lambda a, b: a & b if both else a | b, parts), "condition")
+            case ast.UnaryOp(op=ast.Not()):
+                return _Node(~self._truth(node.operand), "condition")
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
+                inner = self._number(node.operand)
+                negative = isinstance(node.op, ast.USub)
+                if inner.constant is not None:
+                    return self._constant(-inner.constant if negative else inner.constant)
+                return _Node(-inner.value if negative else inner.value, "number")
+            case ast.BinOp() if type(node.op) in _ARITHMETIC:
+                left, right = self._number(node.left), self._number(node.right)
+                return _Node(_ARITHMETIC[type(node.op)](left.value, right.value), "number")
+            case ast.Compare():
+                return self._compare(node)
+            case ast.Call(func=ast.Name(id=name), keywords=[]):
+                return self._call(name, node.args)
+        raise self._refused(node)
+
+    def _constant(self, value: Any) -> _Node:
+        if isinstance(value, bool):
+            return _Node(pl.lit(value), "condition", value)
+        if isinstance(value, int | float):
+            fits = isinstance(value, float) or abs(value) < 2**63
+            return _Node(pl.lit(value if fits else float(value)), "number", value)
+        if isinstance(value, str):
+            return _Node(pl.lit(value), "text", value)
+        raise ParameterError(
+            f"'{self.text}' holds something that is neither number nor text. Missing is 'is missing'."
+        )
+
+    def _column(self, name: str) -> _Node:
+        column = self.quoted.get(name, name)
+        if column not in self.types:
+            raise ColumnError(f"{unknown_name(column, self.types)} It stands in '{self.text}'.")
+        self.used.setdefault(column)
+        # Polars takes '*' and '^..$' for patterns.
+        pattern = column == "*" or (column.startswith("^") and column.endswith("$"))
+        value = pl.col(f"^{re.escape(column)}$" if pattern else column)
+        return _typed(column, value, self.types[column])
+
+    def _truth(self, node: ast.expr) -> pl.Expr:
+        found = self._visit(node)
+        if found.kind not in ("condition", "any"):
+            raise ParameterError(
+                f"In '{self.text}' a {found.kind} stands where a condition is needed. Compare it with something."
+            )
+        return found.value
+
+    def _number(self, node: ast.expr) -> _Node:
+        found = self._visit(node)
+        if found.kind == "condition" and found.constant is None:
+            return _Node(found.value.cast(pl.Int64), "number")
+        if found.kind not in ("number", "any"):
+            raise ColumnError(f"In '{self.text}' a {found.kind} stands where a number is needed.")
+        return found
+
+    def _compare(self, node: ast.Compare) -> _Node:
+        parts: list[pl.Expr] = []
+        for left, operator, right in zip(
+            [node.left, *node.comparators[:-1]], node.ops, node.comparators, strict=True
+        ):
+            if isinstance(operator, ast.Is | ast.IsNot):
+                missing = self._is_missing(left, right)
+                parts.append(missing if isinstance(operator, ast.Is) else ~missing)
+            elif isinstance(operator, ast.In | ast.NotIn):
+                inside = self._inside(left, right)
+                parts.append(inside if isinstance(operator, ast.In) else ~inside)
+            else:
+                parts.append(self._pair(self._visit(left), type(operator), self._visit(right)))
+        return _Node(reduce(lambda a, b: a & b, parts), "condition")
+
+    def _is_missing(self, left: ast.expr, right: ast.expr) -> pl.Expr:
+        if not (_says_missing(right) or (isinstance(right, ast.Constant) and right.value is None)):
+            raise ParameterError(
+                f"In '{self.text}', 'is' goes with 'missing' only. Compare values with '=='."
+            )
+        return self._visit(left).value.is_null()
+
+    def _inside(self, left: ast.expr, right: ast.expr) -> pl.Expr:
+        if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
+            raise ParameterError(
+                f"In '{self.text}', 'in' needs a list that is not empty, e.g. in ['a', 'b']."
+            )
+        found = self._visit(left)
+        known = [self._visit(item) for item in right.elts if not _says_missing(item)]
+        if any(item.constant is None for item in known):
+            raise ParameterError(f"In '{self.text}', the list after 'in' may hold numbers and texts only.")
+        hits = [self._pair(found, ast.Eq, item) for item in known]
+        if len(known) < len(right.elts):
+            hits.append(found.value.is_null())
+            hits = [hit.fill_null(False) for hit in hits]
+        return reduce(lambda a, b: a | b, hits)
+
+    def _pair(self, left: _Node, operator: type[ast.cmpop], right: _Node) -> pl.Expr:
+        if operator not in _COMPARISONS:
+            raise ParameterError(
+                f"'{self.text}' compares in a way that is not known. Use ==, !=, <, <=, > or >=."
+            )
+        left, right = self._as_time(left, right), self._as_time(right, left)
+        kinds = {left.kind, right.kind} - {"any"}
+        if len(kinds) > 1:
+            raise ColumnError(
+                f"'{self.text}' compares a {left.kind} with a {right.kind}, which are never equal. Put texts in "
+                "quotes, write numbers without them."
+            )
+        if operator not in (ast.Eq, ast.NotEq):
+            left, right = self._ranked(left, right), self._ranked(right, left)
+        return _COMPARISONS[operator](left.value, right.value)
+
+    def _as_time(self, node: _Node, other: _Node) -> _Node:
+        """Read a text as a date where it is compared with one."""
+        if other.kind != "time" or not isinstance(node.constant, str):
+            return node
+        try:
+            return _Node(pl.lit(dt.datetime.fromisoformat(node.constant)), "time", node.constant)
+        except ValueError as error:
+            raise ParameterError(
+                f"In '{self.text}' a date is compared with a text that is no date. Write it as '2024-12-31'."
+            ) from error
+
+    def _ranked(self, node: _Node, other: _Node) -> _Node:
+        """Put a text in its place among the levels of the ordered column it is compared with."""
+        levels = next(
+            (
+                self.types[part.column].categories
+                for part in (node, other)
+                if part.column is not None and isinstance(self.types[part.column], pl.Enum)
+            ),
+            None,
+        )
+        if levels is None or node.kind != "text":
+            return node
+        if isinstance(node.constant, str) and node.constant not in levels.to_list():
+            raise ParameterError(
+                f"'{self.text}' compares an ordered column with a text that is none of its levels."
+            )
+        return _Node(node.value.cast(pl.Enum(levels)).to_physical(), "number")
+
+    def _call(self, name: str, arguments: Sequence[ast.expr]) -> _Node:
+        if name in _MISSING_FUNCTIONS and len(arguments) == 1:
+            return _Node(self._visit(arguments[0]).value.is_null(), "condition")
+        if name in _NUMBER_FUNCTIONS and len(arguments) == 1:
+            return _Node(_NUMBER_FUNCTIONS[name](self._number(arguments[0]).value), "number")
+        if name in _MANY_FUNCTIONS and len(arguments) > 1:
+            return _Node(_MANY_FUNCTIONS[name]([self._number(part).value for part in arguments]), "number")
+        if name in _FUNCTIONS:
+            raise ParameterError(f"In '{self.text}' the function '{name}' has the wrong number of arguments.")
+        raise ParameterError(f"{unknown_name(name, _FUNCTIONS, what='function')} It stands in '{self.text}'.")
+
+    def _refused(self, node: ast.expr) -> ParameterError:
+        if isinstance(node, ast.BinOp):
+            return ParameterError(
+                f"In '{self.text}' write 'and', 'or', 'not' instead of '&', '|', '~', and '**' for powers."
+            )
+        return ParameterError(
+            f"'{self.text}' holds something that is not allowed ({type(node).__name__}). Use columns, numbers, texts, "
+            f"comparisons, and/or/not, arithmetic and the functions {', '.join(_FUNCTIONS)}."
+        )
+
+
+def _says_missing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "missing"
+
+
+def _typed(column: str, value: pl.Expr, dtype: Any) -> _Node:
+    """Bring a column to the one type of its kind, so that sums do not overflow and NaN is missing."""
+    if dtype is None:
+        return _Node(value, "any", column=column)
+    if dtype == pl.Boolean:
+        return _Node(value, "condition", column=column)
+    if dtype.is_float():
+        return _Node(value.fill_nan(None), "number", column=column)
+    if dtype.is_integer() and dtype != pl.UInt64:
+        return _Node(value.cast(pl.Int64), "number", column=column)
+    if dtype.is_numeric():
+        return _Node(value.cast(pl.Float64), "number", column=column)
+    if dtype.is_temporal():
+        return _Node(value, "time", column=column)
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return _Node(value.cast(pl.String), "text", column=column)
+    if dtype == pl.Null:
+        return _Node(value, "any", column=column)
+    raise ColumnError(f"Column '{column}' holds {dtype} values, which no rule can speak of.")
