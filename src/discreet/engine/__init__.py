@@ -24,7 +24,7 @@ from discreet.engine.classes import (
     smallest_classes,
 )
 from discreet.engine.frames import collect, engine_name, like, scan
-from discreet.engine.rebuild import rebuilt, whole_frame
+from discreet.engine.rebuild import in_kind, rebuilt, whole_frame
 from discreet.engine.records import carry_back, named_classes
 from discreet.engine.roles import (
     Overview,
@@ -52,6 +52,7 @@ __all__ = [
     "equal_breaks",
     "float_key_caveat",
     "float_keys",
+    "in_kind",
     "keyed_rows",
     "like",
     "matched_classes",

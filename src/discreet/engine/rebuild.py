@@ -49,6 +49,23 @@ def rebuilt(
     return frame.lazy() if kind.is_polars() else uploaded(data, frame).to_native()
 
 
+def in_kind(data: Microdata, frame: pl.DataFrame) -> Any:
+    """Return new records in the kind of frame of a file, its column types kept where they can hold them."""
+    kind = data.wrapped.implementation
+    if kind.is_pandas():
+        import pandas as pd
+
+        old = data.frame.dtypes
+        return pd.DataFrame(
+            {name: _pandas_column(frame[name], old.get(name)) for name in frame.columns}, copy=False
+        )
+    if kind.is_pyarrow():
+        return _as_arrow(data.frame.schema, frame)
+    if isinstance(data.wrapped, nw.DataFrame):
+        return frame
+    return frame.lazy() if kind.is_polars() else uploaded(data, frame).to_native()
+
+
 def whole_frame(data: Microdata) -> pl.DataFrame:
     """Collect every column of the file, NaN and all, without touching what is already Polars."""
     wrapped = data.wrapped
@@ -95,6 +112,17 @@ def _arrow(
     if keep is not None:
         table = table.filter(keep.to_arrow())
     return table if order is None else table.take(order)
+
+
+def _as_arrow(schema: Any, frame: pl.DataFrame) -> Any:
+    import pyarrow as pa
+
+    table = frame.to_arrow()
+    for position, name in enumerate(table.column_names):
+        at = schema.get_field_index(name)
+        if at >= 0 and _same_kind(schema.field(at).type, table.schema.field(position).type, pa):
+            table = table.set_column(position, name, table.column(position).cast(schema.field(at).type))
+    return table
 
 
 def _same_kind(old: Any, new: Any, pa: Any) -> bool:

@@ -1,0 +1,1 @@
+"""Make synthetic microdata: records of nobody that analyses can be tried on."""

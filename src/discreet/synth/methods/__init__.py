@@ -1,0 +1,1 @@
+"""How one column is modelled given others: one family of methods a module."""

@@ -1,0 +1,118 @@
+"""What every way of modelling one column is: a method with its options, and the law that it fits.
+
+A `Method` is a frozen dataclass of options. Its ``fit`` sees the observed column and its predictors and returns a
+`Conditional`, from which values are drawn for other values of the same predictors. Models are kept as plain
+numbers and arrays (`Conditional.state`), never as code.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.described import made_from, parameters_of
+from discreet.errors import ParameterError, unknown_name
+from discreet.synth.variables import Variable
+
+Floats = npt.NDArray[np.float64]
+Target = Literal["number", "binary", "category", "ordered"]
+
+
+class Conditional(ABC):
+    """The fitted law of one variable given its predictors."""
+
+    known: ClassVar[dict[str, type[Conditional]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Conditional.known[cls.__name__] = cls
+
+    @abstractmethod
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw one value a record: floats of a number, codes of a category.
+
+        ``predictors`` are those of the fit, in the same order, with the synthetic values; each has ``size`` of them.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return everything the law is made of: numbers, texts, arrays, and lists or mappings of them."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again from its state."""
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Names of predictors that the fit could not use (constant, collinear)."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about this fit, in plain sentences."""
+        return ()
+
+
+class Method(ABC):
+    """How one column is modelled; subclasses are frozen dataclasses of options."""
+
+    known: ClassVar[dict[str, type[Method]]] = {}
+    name: ClassVar[str]
+    """The name in Python, in plan files and on the command line, e.g. ``"cart"``."""
+    also: ClassVar[tuple[str, ...]] = ()
+    """Other names that users of the field know it by."""
+    targets: ClassVar[frozenset[str]] = frozenset({"number", "binary", "category", "ordered"})
+    """The kinds of column it can model."""
+    needs_predictors: ClassVar[bool] = True
+    """Whether it is replaced by a plain draw from the column where nothing predicts it."""
+    proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "bootstrap"
+    """How a proper synthesis varies the parameters: the method draws them, or is fitted to a resample."""
+    gives_observed_values: ClassVar[bool] = False
+    """Whether drawn numbers are values of records (donors), which smoothing may then blur."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            for name in (cls.name, *cls.also):
+                Method.known[name] = cls
+
+    @abstractmethod
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> Conditional:
+        """Fit the law of the target given the predictors.
+
+        ``weights`` are positive and sum to the number of records. With ``proper`` a method that draws its
+        parameters from their posterior does so now; the others are handed a resample and need do nothing.
+        """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the method and its options, as a plan file has them."""
+        return {"method": self.name, **parameters_of(self)}
+
+    @staticmethod
+    def named(name: str, options: Mapping[str, Any] | None = None) -> Method:
+        """Make the method of that name with these options."""
+        if name not in Method.known:
+            raise ParameterError(unknown_name(name, Method.known, what="method"))
+        return made_from(Method.known[name], f"method '{name}'", options or {})
+
+
+def kind_of(variable: Variable) -> Target:
+    """Say what kind of target a variable is."""
+    if variable.is_number:
+        return "number"
+    if variable.levels == 2:
+        return "binary"
+    return "ordered" if variable.ordered else "category"

@@ -1,0 +1,1 @@
+"""Sequential synthesis: one column at a time, each given those before it."""

@@ -1,0 +1,216 @@
+"""What every synthesizer is: a frozen set of parameters that is fitted to a file, and a model that is sampled.
+
+``Sequential(...).fit(data, seed=1).sample(n=1000, copies=5, seed=2)`` reads the same for all of them. The fitted
+model can be saved and loaded (`load`); the file holds numbers and arrays, never code.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.described import kebab, made_from, parameters_of
+from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.microdata import Metadata, Microdata, Roles
+from discreet.randomness import Seed, fresh_seed, generator
+from discreet.synth.model_files import load_state, save_state
+
+__all__ = ["Fitted", "Synthesizer", "load", "seed_of"]
+
+
+class Synthesizer(ABC):
+    """A way of making synthetic records, with its parameters; subclasses are frozen dataclasses."""
+
+    known: ClassVar[dict[str, type[Synthesizer]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__name__.startswith("_"):
+            Synthesizer.known[kebab(cls.__name__)] = cls
+
+    @property
+    def name(self) -> str:
+        """The name in plan files and on the command line, e.g. ``all-others``."""
+        return kebab(type(self).__name__)
+
+    @abstractmethod
+    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> Fitted:
+        """Learn from the file. The same data, parameters and seed give the same model."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters that differ from their defaults, ready for JSON or TOML."""
+        return parameters_of(self)
+
+    @staticmethod
+    def named(name: str, parameters: Mapping[str, Any]) -> Synthesizer:
+        """Make the synthesizer of that name with these parameters, as a plan file has them."""
+        if name not in Synthesizer.known:
+            raise ParameterError(unknown_name(name, Synthesizer.known, what="synthesizer"))
+        return Synthesizer.known[name].from_dict(parameters)
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Self:
+        """Make the synthesizer from plain values; those with richer parameters read them here."""
+        return made_from(cls, kebab(cls.__name__), parameters)
+
+
+class Fitted(ABC):
+    """A fitted synthesizer.
+
+    Parameters
+    ----------
+    like
+        An empty file of the user's kind; synthetic files come back in that kind of frame with its roles.
+    rows
+        Number of records of the file it was fitted to, and of a synthetic file unless another is asked for.
+    """
+
+    known: ClassVar[dict[str, type[Fitted]]] = {}
+    guarantee: str | None = None
+    """A privacy guarantee that is proved for what was done, else None."""
+    keeps_records: bool = False
+    """Whether synthetic records are the original ones with some columns replaced (partial synthesis)."""
+    combining_rule: str = "simple"
+    """The rule of `discreet.utility.combine` that fits copies of this model."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Fitted.known[cls.__name__] = cls
+
+    def __init__(self, like: Microdata, rows: int) -> None:
+        self.like = like
+        self.rows = rows
+
+    @abstractmethod
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw one synthetic file of ``n`` records; ``stream("name")`` opens a named child of the seed."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return everything the model is made of: numbers, texts, arrays, columns, lists and mappings of them."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again from its state."""
+
+    def sample(
+        self, n: int | None = None, *, copies: int = 1, seed: Seed = None, progress: bool = False
+    ) -> Any:
+        """Draw synthetic files.
+
+        Parameters
+        ----------
+        n
+            Number of records; as many as the original has unless given.
+        copies
+            Number of files, each drawn anew.
+        seed
+            Same model, same seed: same bytes out.
+        progress
+            Show how far it is, on a terminal.
+
+        Returns
+        -------
+        Microdata
+            One synthetic file with the roles of the original, or a list of them where ``copies`` is more than one.
+        """
+        size = self.rows if n is None else n
+        for what, value in (("n", size), ("copies", copies)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ParameterError(f"{what} must be a whole number of at least 1.")
+        if self.keeps_records and size != self.rows:
+            raise ParameterError(
+                f"Some columns are kept as they are, so a synthetic file has the {self.rows:,} records of the "
+                "original. Leave n out, or synthesize those columns too."
+            )
+        from discreet.progress import track
+
+        root = seed_of(seed)
+        files = [
+            self._in_kind(self.draw(int(size), Stream(root, f"copy {number}")))
+            for number in track(range(copies), description="Drawing copies", progress=progress and copies > 1)
+        ]
+        return files[0] if copies == 1 else files
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model to one file and return its path.
+
+        A model of donors (trees, resampling) holds values of real records: keep the file as the data are kept.
+        """
+        roles = {role: value for role, value in self.like.roles.to_dict().items() if value}
+        document = {
+            "kind": type(self).__name__,
+            "rows": self.rows,
+            "roles": roles,
+            "columns": [
+                engine.collect(self.like, [name])[name].rename("column") for name in self.like.columns
+            ],
+            "names": list(self.like.columns),
+            "state": self.state(),
+        }
+        return save_state(document, path)
+
+    def _in_kind(self, frame: pl.DataFrame) -> Microdata:
+        there = [name for name in self.like.columns if name in frame.columns]
+        fresh = [name for name in frame.columns if name not in there]
+        return self.like.with_frame(engine.in_kind(self.like, frame.select(*there, *fresh)))
+
+
+class Stream:
+    """The random numbers of one file: ``stream("name")`` opens a named child generator."""
+
+    def __init__(self, root: int, *path: str) -> None:
+        self.root = root
+        self.path = path
+
+    def __call__(self, *path: str) -> np.random.Generator:
+        return generator(self.root, *self.path, *path)
+
+    def child(self, *path: str) -> Stream:
+        """Return the stream of a part of the file."""
+        return Stream(self.root, *self.path, *path)
+
+
+def seed_of(seed: Seed) -> int:
+    """Turn what a user gives as seed into one whole number."""
+    if seed is None:
+        return fresh_seed()
+    return int(generator(seed).integers(2**62)) if isinstance(seed, np.random.Generator) else _checked(seed)
+
+
+def empty_like(data: Microdata, frame: pl.DataFrame) -> Microdata:
+    """Return the file without its records: same kind of frame, same columns, same roles.
+
+    ``frame`` is the file in memory, or some columns of it.
+    """
+    kind = data.wrapped.implementation
+    if kind.is_pandas():
+        return data.with_frame(data.frame[frame.columns].head(0))
+    if kind.is_pyarrow():
+        return data.with_frame(data.frame.select(frame.columns).slice(0, 0))
+    return data.with_frame(engine.in_kind(data, frame.clear()))
+
+
+def load(path: str | Path) -> Fitted:
+    """Read a fitted model that `Fitted.save` has written; its synthetic files come as Polars frames."""
+    document = load_state(path)
+    if document.get("kind") not in Fitted.known:
+        raise InputError(f"'{Path(path).name}' holds a model that this version of discreet does not know.")
+    columns = [
+        series.rename(name) for name, series in zip(document["names"], document["columns"], strict=True)
+    ]
+    roles = Roles.of(**document["roles"]).to_dict()
+    like = Microdata(pl.DataFrame(columns), **roles, metadata=Metadata())
+    return Fitted.known[document["kind"]].restored(document["state"], like, document["rows"])
+
+
+def _checked(seed: int) -> int:
+    generator(seed)
+    return int(seed)

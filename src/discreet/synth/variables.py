@@ -1,0 +1,111 @@
+"""A column in the form that models work with: numbers, or the codes of categories, without gaps.
+
+Missing values, special codes and spikes have been split off before (see `discreet.synth.forms`), so a model never
+meets a NaN. A variable remembers how trees code it, so that a column is coded once for all the trees it feeds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from discreet.trees import Feature
+
+Rows = npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice
+
+
+class Variable:
+    """One modelled column.
+
+    Parameters
+    ----------
+    name
+        Of the column, or of the part of it, e.g. ``"income"`` or ``"income: state"``.
+    values
+        64-bit floats of a number, 32-bit codes ``0 … levels - 1`` of a category.
+    levels
+        Number of categories; 0 for a number.
+    ordered
+        Whether the categories stand in an order that means something.
+    decimals
+        Decimal places that drawn numbers are rounded to; None leaves them as they are.
+
+    Examples
+    --------
+    >>> Variable("age", np.array([30.0, 41.0]), decimals=0).is_number
+    True
+    """
+
+    __slots__ = ("_codes", "_feature", "decimals", "levels", "name", "ordered", "values")
+
+    def __init__(
+        self,
+        name: str,
+        values: npt.NDArray[Any],
+        *,
+        levels: int = 0,
+        ordered: bool = False,
+        decimals: int | None = None,
+        feature: Feature | None = None,
+        codes: npt.NDArray[Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.values = np.ascontiguousarray(values, dtype=np.int32 if levels else np.float64)
+        self.levels = levels
+        self.ordered = ordered
+        self.decimals = decimals
+        self._feature = feature
+        self._codes = codes
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers rather than categories."""
+        return self.levels == 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        kind = "number" if self.is_number else f"{self.levels} levels"
+        return f"Variable({self.name!r}, {kind}, {len(self)} values)"
+
+    @property
+    def feature(self) -> Feature:
+        """How trees see the column: cut points of a number, level count of a category."""
+        if self._feature is None:
+            from discreet.trees import Feature
+
+            self._feature = (
+                Feature.of_numbers(self.values) if self.is_number else Feature.of_categories(self.levels)
+            )
+        return self._feature
+
+    @property
+    def codes(self) -> npt.NDArray[Any]:
+        """The values in the coding of the trees."""
+        if self._codes is None:
+            self._codes = self.feature.encode(self.values)
+        return self._codes
+
+    def take(self, rows: Rows) -> Variable:
+        """Return some of the records, coded as before."""
+        codes = None if self._codes is None else self._codes[rows]
+        return self._with(self.values[rows], codes)
+
+    def redrawn(self, values: npt.NDArray[Any]) -> Variable:
+        """Return other values of the same variable, to be coded the same way."""
+        return self._with(values, None)
+
+    def _with(self, values: npt.NDArray[Any], codes: npt.NDArray[Any] | None) -> Variable:
+        return Variable(
+            self.name,
+            values,
+            levels=self.levels,
+            ordered=self.ordered,
+            decimals=self.decimals,
+            feature=self._feature,
+            codes=codes,
+        )
