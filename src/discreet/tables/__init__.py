@@ -1,0 +1,15 @@
+"""Aggregated tables: sensitive cells, suppression, rounding, cell keys, table synthesis, audit.
+
+A `Table` holds what is to be published and the inner cells it is made of.
+"""
+
+from discreet.tables.dimension import Dimension
+from discreet.tables.formula import Formula, Term
+from discreet.tables.table import Table
+
+__all__ = [
+    "Dimension",
+    "Formula",
+    "Table",
+    "Term",
+]

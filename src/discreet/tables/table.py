@@ -1,0 +1,326 @@
+"""Table: what is to be published, cell by cell, with the inner cells it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.tables.dimension import TOTAL, Dimension, code_frame, described
+from discreet.tables.formula import Formula
+from discreet.tables.rolling import cell_matrix
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+    from discreet.dominance import Contributions, Negative, Weighting
+    from discreet.tables.contributing import Contributing
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A table, or several linked ones, with hierarchies, margins and the inner cells behind them.
+
+    Build it with `from_microdata` or `from_cells`. It never changes: `primary` and the protections give a new one.
+
+    Attributes
+    ----------
+    inner
+        One row an inner cell (a combination of lowest codes): the dimension columns, ``count``, ``weighted`` where
+        there are weights, and one column a measure.
+    cells
+        One row a published cell: the dimension columns (codes, at their total ``"Total"``), ``count``, ``weighted``,
+        measures, ``contributors`` where they were named, ``table`` (the first term of the formula it belongs to),
+        ``level`` (how far below the grand total, added over the dimensions), ``inner_cells`` (how many it is made
+        of); after `primary` also ``primary`` and ``rule``.
+    value
+        The column that is published: a measure, ``weighted`` or ``count``.
+    measures
+        All columns that are summed.
+    formula
+        Which tables are published.
+    hierarchy
+        The `Dimension` of every column.
+    notes
+        What the reader should know: missing codes, records without a value, cells that do not add up.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"place": ["a", "a", "b"], "sex": ["f", "m", "f"]})
+    >>> table = Table.from_microdata(people, "place*sex")
+    >>> table.wide(rows="place", columns="sex")
+    shape: (3, 4)
+    ┌───────┬───────┬─────┬──────┐
+    │ place ┆ Total ┆ f   ┆ m    │
+    │ ---   ┆ ---   ┆ --- ┆ ---  │
+    │ str   ┆ i64   ┆ i64 ┆ i64  │
+    ╞═══════╪═══════╪═════╪══════╡
+    │ Total ┆ 3     ┆ 2   ┆ 1    │
+    │ a     ┆ 2     ┆ 1   ┆ 1    │
+    │ b     ┆ 1     ┆ 1   ┆ null │
+    └───────┴───────┴─────┴──────┘
+    >>> (table.x.T @ table.inner["count"].to_numpy() == table.cells["count"].to_numpy()).all()
+    np.True_
+    """
+
+    inner: pl.DataFrame
+    cells: pl.DataFrame
+    value: str
+    measures: tuple[str, ...]
+    formula: Formula
+    hierarchy: Mapping[str, Dimension]
+    notes: tuple[str, ...] = ()
+    weight: str | None = None
+    contributing: Contributing | None = field(default=None, compare=False)
+
+    @staticmethod
+    def from_microdata(
+        data: Any,
+        tables: str | Sequence[str] | Sequence[Sequence[str]],
+        *,
+        measure: str | Sequence[str] | None = None,
+        weight: str | None = None,
+        count: str | None = None,
+        hierarchies: Mapping[str, Any] | None = None,
+        contributor: str | None = None,
+        margins: bool = True,
+        zeros: str = "observed",
+        structural: Any = None,
+        missing: str = "category",
+        total: str | Mapping[str, str] = TOTAL,
+    ) -> Table:
+        """Count and sum records into tables, in the engine that holds them.
+
+        Parameters
+        ----------
+        data
+            A `Microdata` or any frame it takes. Its roles ``weight`` and ``contributor`` are used unless named here.
+        tables
+            A formula such as ``"region*age + region*sex"``, or a list of lists of columns.
+        measure
+            The columns to sum; the first is the value of the cells. Without one the records are counted.
+        weight
+            The column of sampling weights: sums and counts are weighted, ``count`` stays the number of records.
+        count
+            A column that says how many units a record stands for, where records were counted before.
+        hierarchies
+            By column: a `Hierarchy`, a tree, a tuple of coarser columns, a code list (a frame with ``child`` and
+            ``parent``), the path of a ``.hrc`` file, or a list of these where hierarchies overlap.
+        contributor
+            The column that says whom a record belongs to (a firm, a holding).
+        margins
+            False publishes the crossings alone.
+        zeros
+            ``observed`` keeps the combinations that occur; ``all`` also those that could (sampling zeros).
+        structural
+            Combinations that cannot occur, left out under ``zeros="all"``: a frame with some of the dimensions.
+        missing
+            A missing code is a ``category`` of its own (``"Missing"``), is left out (``drop``) or is refused
+            (``refuse``).
+        total
+            The code of the totals, for all columns or by column.
+        """
+        from discreet.tables.building import table_from_microdata
+
+        return table_from_microdata(
+            data,
+            tables,
+            measure=measure,
+            weight=weight,
+            count=count,
+            hierarchies=hierarchies or {},
+            contributor=contributor,
+            margins=margins,
+            zeros=zeros,
+            structural=structural,
+            missing=missing,
+            total=total,
+        )
+
+    # The views everybody works with.
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The dimension columns."""
+        return self.formula.columns
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that are published together."""
+        return tuple(term.name for term in self.formula.terms)
+
+    @property
+    def values(self) -> npt.NDArray[np.generic]:
+        """The published value of every cell."""
+        return self.cells[self.value].to_numpy()
+
+    @cached_property
+    def codes(self) -> Mapping[str, npt.NDArray[np.int64]]:
+        """By column the place of every cell's code in its dimension; the total is 0."""
+        return {name: _places(self.cells[name], self.hierarchy[name].codes) for name in self.dimensions}
+
+    @cached_property
+    def leaves(self) -> Mapping[str, npt.NDArray[np.int64]]:
+        """By column the place of every inner cell's leaf in its dimension."""
+        return {name: _places(self.inner[name], self.hierarchy[name].leaves) for name in self.dimensions}
+
+    @cached_property
+    def x(self) -> csc_array:
+        """Which inner cell (row) is part of which published cell (column): a sparse matrix of 0 and 1."""
+        terms = {term.name: number for number, term in enumerate(self.formula.terms)}
+        places = {f"d{i}": self.codes[name] for i, name in enumerate(self.dimensions)}
+        numbers = self.cells["table"].replace_strict(terms, return_dtype=pl.Int64)
+        placed = pl.DataFrame(places).with_columns(term=numbers)
+        return cell_matrix(self.formula, self.hierarchy, self.leaves, placed)
+
+    @property
+    def keys(self) -> list[tuple[str, ...]]:
+        """The codes of every cell, in the order of the dimensions."""
+        return self.cells.select(self.dimensions).rows()
+
+    def find(self, **codes: str) -> int:
+        """The position of one cell; dimensions that are not named are at their total.
+
+        Examples
+        --------
+        >>> people = pl.DataFrame({"place": ["a", "a", "b"], "sex": ["f", "m", "f"]})
+        >>> Table.from_microdata(people, "place*sex").find(place="a")
+        3
+        """
+        for name in codes:
+            if name not in self.dimensions:
+                raise ColumnError(unknown_name(name, self.dimensions, what="dimension"))
+        wanted = {name: str(codes.get(name, self.hierarchy[name].total)) for name in self.dimensions}
+        hit = np.logical_and.reduce([self.cells[name].to_numpy() == code for name, code in wanted.items()])
+        places = np.flatnonzero(hit)
+        if not len(places):
+            raise ParameterError("The table has no such cell; see table.cells for those it has.")
+        return int(places[0])
+
+    def contributions(
+        self,
+        n: int = 2,
+        measure: str | None = None,
+        *,
+        weighting: Weighting = "expand",
+        negative: Negative = "refuse",
+    ) -> Contributions:
+        """The n largest contributions of every published cell, ready for the rules of `discreet.dominance`.
+
+        Contributions are those of the contributor column, else of single records. Where the table was made from
+        cells, they are its columns ``largest_1``, ``largest_2``….
+
+        Parameters
+        ----------
+        n
+            How many are wanted.
+        measure
+            Of which measure; by default the value of the table.
+        weighting, negative
+            What weights mean and what becomes of negative contributions, as in `discreet.dominance.contributions`.
+            With a contributor column the contributions are always weight times value.
+        """
+        from discreet.tables.contributing import from_largest_columns
+
+        measure = measure or (self.measures[0] if self.measures else None)
+        if measure is None or measure not in self.measures:
+            raise ParameterError(
+                "Shares of a total need a measure, and the table only counts. Name one with measure= when the table "
+                "is built."
+                if measure is None
+                else unknown_name(measure, self.measures, what="measure")
+            )
+        if self.contributing is None:
+            return from_largest_columns(self, n, measure, negative=negative)
+        return self.contributing.largest(self, n, measure, weighting=weighting, negative=negative)
+
+    def in_table(self, name: str) -> Flags:
+        """Flag the cells that belong to one of the linked tables; a shared margin belongs to several."""
+        if name not in self.tables:
+            raise ParameterError(unknown_name(name, self.tables, what="table"))
+        term = self.formula.terms[self.tables.index(name)]
+        margins = self.formula.published(term)
+        pattern = sum(
+            (self.codes[column] > 0).astype(np.int64) << i for i, column in enumerate(self.dimensions)
+        )
+        wanted = [sum(1 << self.dimensions.index(column) for column in margin) for margin in margins]
+        return np.isin(np.asarray(pattern), wanted)
+
+    def codes_of(self, dimension: str) -> pl.DataFrame:
+        """List the codes of a dimension: ``code``, ``depth`` below the total, number of ``leaves``."""
+        if dimension not in self.dimensions:
+            raise ColumnError(unknown_name(dimension, self.dimensions, what="dimension"))
+        return code_frame(self.hierarchy[dimension])
+
+    def wide(
+        self,
+        rows: str | Sequence[str] | None = None,
+        columns: str | None = None,
+        *,
+        value: str | None = None,
+        table: str | None = None,
+    ) -> pl.DataFrame:
+        """Lay the table out with one dimension across.
+
+        Parameters
+        ----------
+        rows
+            The dimensions down; by default all but the one across. Those not named are taken at their total.
+        columns
+            The dimension across; by default the last.
+        value
+            What stands in the cells; by default the published value.
+        table
+            One of the linked tables; by default all cells that fit.
+        """
+        from discreet.tables.viewing import laid_out
+
+        return laid_out(self, rows, columns, value=value or self.value, table_name=table)
+
+    def with_cells(self, **columns: Any) -> Table:
+        """Give the cells further columns (or new values for old ones), one entry a cell."""
+        series = [pl.Series(name, values) for name, values in columns.items()]
+        for column in series:
+            if len(column) != self.cells.height:
+                raise ParameterError(
+                    f"{column.name} has {len(column):,} entries; the table has {self.cells.height:,} cells."
+                )
+        made = replace(self, cells=self.cells.with_columns(series))
+        for kept in ("x", "codes", "leaves"):
+            if kept in self.__dict__:
+                made.__dict__[kept] = self.__dict__[kept]
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the table and list its published cells, ready for JSON."""
+        return {
+            "tables": list(self.tables),
+            "formula": self.formula.text,
+            "value": self.value,
+            "dimensions": [described(self.hierarchy[name]) for name in self.dimensions],
+            "cells": self.cells.to_dicts(),
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        from discreet.tables.viewing import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from discreet.tables.viewing import as_html
+
+        return as_html(self)
+
+
+def _places(labels: pl.Series, known: Sequence[str]) -> npt.NDArray[np.int64]:
+    places = pl.Series(np.arange(len(known)), dtype=pl.Int64)
+    return labels.replace_strict(pl.Series(known, dtype=pl.String), places, return_dtype=pl.Int64).to_numpy()
