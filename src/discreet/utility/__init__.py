@@ -1,5 +1,6 @@
 """What did the protection cost?"""
 
+from discreet.utility.cell_measures import cells
 from discreet.utility.distributions import (
     critical_ks,
     ecdf_interval,
@@ -13,18 +14,23 @@ from discreet.utility.estimators import estimator_quality
 from discreet.utility.information import information_loss
 from discreet.utility.spatial import clark_evans, zone_shares
 from discreet.utility.table_distance import table_distances
+from discreet.utility.table_sensitivity import grouping_sensitivity
+from discreet.utility.tables import tabular
 
 __all__ = [
+    "cells",
     "clark_evans",
     "critical_ks",
     "donut_settings",
     "ecdf_interval",
     "estimator_quality",
+    "grouping_sensitivity",
     "information_loss",
     "ks_one_sample",
     "ks_two_sample",
     "paired_t",
     "rank_sum",
     "table_distances",
+    "tabular",
     "zone_shares",
 ]

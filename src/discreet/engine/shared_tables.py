@@ -1,0 +1,306 @@
+"""The tables of two files over the same cells: one-way, two-way and larger ones, counted where the data is.
+
+Frames in memory are coded once, a small whole number a value, and each table is counted from the codes. A query engine
+counts combinations of several columns at a time, as many as keep the answer small, and the tables are read off those.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine.frames import collect, in_memory, scan
+from discreet.engine.grouping import Codes, Cutting, Groups, Values, grouping_of
+from discreet.engine.roles import overview
+from discreet.microdata import Microdata
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Table = tuple[str, ...]
+
+_MOST_IN_MEMORY = (
+    10**8
+)  # cells of a lazy Polars frame that are rather brought into memory than counted many times
+_MOST_COUNTED = 10**6  # combinations that a query engine is asked for at once
+_DENSE = 2**24
+_MOST_THREADS = 8
+_BATCH = 64  # tables counted ahead of those that are asked for
+
+
+@dataclass(frozen=True)
+class CodedFile:
+    """One file, its columns as codes of their groups; or, of a query engine, as queries that give those codes."""
+
+    data: Microdata
+    groups: dict[str, Groups]
+    frame: pl.DataFrame | None
+    weight: str | None
+
+    @cached_property
+    def codes(self) -> dict[str, Codes]:
+        """The codes of every column of a frame in memory."""
+        assert self.frame is not None
+        return {name: groups.codes(self.frame[name]) for name, groups in self.groups.items()}
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """The survey weights of a frame in memory."""
+        if self.frame is None or self.weight is None:
+            return None
+        return self.frame[self.weight].cast(pl.Float64).to_numpy()
+
+    @cached_property
+    def size(self) -> tuple[float, float]:
+        """The sum of the weights, and the number of records that they are worth (Kish's effective size)."""
+        if self.weight is None:
+            rows = float(overview(self.data, ()).rows)
+            return rows, rows
+        w = nw.col("w").cast(nw.Float64)
+        query = scan(self.data, {"w": self.weight}).select(w.sum().alias("a"), (w * w).sum().alias("b"))
+        total, squares = in_memory(query).row(0)
+        return float(total), float(total) ** 2 / float(squares)
+
+
+@dataclass(frozen=True)
+class SharedTables:
+    """Two files whose columns are grouped alike."""
+
+    groups: dict[str, Groups]
+    original: CodedFile
+    released: CodedFile
+
+    def cells_of(self, table: Table) -> int:
+        """Say how many cells a table can have."""
+        return math.prod(self.groups[name].size for name in table)
+
+    def counted(self, tables: Sequence[Table]) -> Iterator[tuple[Table, Ints, Floats, Floats]]:
+        """Count tables: the numbers of the cells that either file fills, and their counts (or weights) in both.
+
+        Cells are numbered with the last variable turning fastest.
+        """
+        files = (self.original, self.released)
+        if any(file.frame is None for file in files):
+            held = [list(_each(file, tables)) for file in files]
+            for table, *counts in zip(tables, *held, strict=True):
+                yield table, *_merged(*counts)
+            return
+        self._prepared(files)
+        count = [file_counter(file) for file in files]
+        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+            for start in range(0, len(tables), _BATCH):
+                batch = tables[start : start + _BATCH]
+                for table, *counts in zip(batch, *(pool.map(each, batch) for each in count), strict=True):
+                    yield table, *_merged(*counts)
+
+    @staticmethod
+    def _prepared(files: Sequence[CodedFile]) -> None:
+        # Threads must not all make what is made once.
+        for file in files:
+            _ = file.codes, file.weights
+
+    def labels(self, table: Table, cells: Ints) -> list[str]:
+        """Name cells by their groups."""
+        parts, rest = [], cells
+        for name in reversed(table):
+            labels = np.asarray(self.groups[name].labels, dtype=object)
+            parts.append(labels[rest % self.groups[name].size])
+            rest = rest // self.groups[name].size
+        return [", ".join(cell) for cell in zip(*reversed(parts), strict=True)]
+
+
+Counts = tuple[npt.NDArray[Any] | None, npt.NDArray[Any]]
+
+
+def shared_tables(
+    original: Microdata,
+    released: Microdata,
+    columns: Sequence[str],
+    cutting: Cutting,
+    *,
+    categorical: Sequence[str] = (),
+    weights: tuple[str | None, str | None] = (None, None),
+) -> SharedTables:
+    """Group the columns of two files alike, ready to be counted."""
+    frames = [
+        _held(data, columns, weight) for data, weight in zip((original, released), weights, strict=True)
+    ]
+    groups = {}
+    for name in columns:
+        ours, theirs = (
+            _values(data, frame, name) for data, frame in zip((original, released), frames, strict=True)
+        )
+        if (ours.counts is None) != (theirs.counts is None):
+            ours, theirs = (part if part.counts is not None else _tallied(part) for part in (ours, theirs))
+        dtype = original.schema[name]
+        levels = tuple(map(str, dtype.categories)) if isinstance(dtype, nw.Enum) else ()
+        groups[name] = grouping_of(name, ours, theirs, cutting, category=name in categorical, levels=levels)
+    files = [
+        CodedFile(data, groups, frame, weight)
+        for data, frame, weight in zip((original, released), frames, weights, strict=True)
+    ]
+    return SharedTables(groups, *files)
+
+
+def file_counter(file: CodedFile) -> Any:
+    """Count tables of a file in memory, one call a table."""
+    from discreet.engine.table_kernels import count_pair, weigh_pair
+
+    def count(table: Table) -> Counts:
+        sizes = [file.groups[name].size for name in table]
+        cells = math.prod(sizes)
+        codes = [file.codes[name] for name in table]
+        if cells > _DENSE:
+            return _sparse(_packed(codes, sizes), file.weights)
+        if len(table) == 2:
+            first, second = codes
+        elif len(table) == 1:
+            first, second = codes[0], np.zeros(len(codes[0]), dtype=np.uint8)
+        else:
+            first, second = _packed(codes[:-1], sizes[:-1]), codes[-1]
+        width = sizes[-1] if len(table) > 1 else 1
+        if file.weights is None:
+            return None, count_pair(first, second, width, cells)
+        return None, weigh_pair(first, second, width, cells, file.weights)
+
+    return count
+
+
+def _packed(codes: Sequence[Any], sizes: Sequence[int]) -> npt.NDArray[Any]:
+    kind = np.uint32 if math.prod(sizes) < 2**32 else np.int64
+    packed: npt.NDArray[Any] = codes[0].astype(kind)
+    for code, size in zip(codes[1:], sizes[1:], strict=True):
+        packed *= kind(size)
+        packed += code
+    return packed
+
+
+def _sparse(numbers: npt.NDArray[Any], weights: Floats | None) -> Counts:
+    frame = pl.DataFrame({"cell": numbers.astype(np.int64)})
+    if weights is not None:
+        frame = frame.with_columns(w=weights)
+    many = pl.len().cast(pl.Float64) if weights is None else pl.col("w").sum()
+    table = frame.group_by("cell").agg(many=many).sort("cell")
+    return table["cell"].to_numpy(), table["many"].to_numpy()
+
+
+def _merged(ours: Counts, theirs: Counts) -> tuple[Ints, Floats, Floats]:
+    """Bring the counts of both files to the cells that either fills."""
+    if ours[0] is None and theirs[0] is None:
+        filled = np.flatnonzero((ours[1] > 0) | (theirs[1] > 0))
+        return filled, ours[1][filled].astype(np.float64), theirs[1][filled].astype(np.float64)
+    (a, x), (b, y) = (_listed(*part) for part in (ours, theirs))
+    filled = np.union1d(a, b)
+    left, right = np.zeros(len(filled)), np.zeros(len(filled))
+    left[np.searchsorted(filled, a)] = x
+    right[np.searchsorted(filled, b)] = y
+    return filled, left, right
+
+
+def _listed(
+    cells: npt.NDArray[Any] | None, counts: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    if cells is not None:
+        return cells, counts
+    filled = np.flatnonzero(counts > 0)
+    return filled, counts[filled]
+
+
+def _held(data: Microdata, columns: Sequence[str], weight: str | None) -> pl.DataFrame | None:
+    """Bring a frame into memory where it is there already, or small enough; None for a query engine."""
+    implementation = data.wrapped.implementation
+    lazy = isinstance(data.wrapped, nw.LazyFrame)
+    if lazy and not implementation.is_polars():
+        return None
+    if lazy and overview(data, ()).rows * len(columns) > _MOST_IN_MEMORY:
+        return None
+    return collect(data, [*columns, *([weight] if weight and weight not in columns else [])])
+
+
+def _values(data: Microdata, frame: pl.DataFrame | None, name: str) -> Values:
+    if frame is not None:
+        return Values(frame[name])
+    rows = scan(data, {"v": name})
+    counted = collect(rows.group_by("v").agg(nw.len().cast(nw.Int64).alias("n")))
+    return Values(counted["v"], counted["n"])
+
+
+def _tallied(part: Values) -> Values:
+    counted = pl.DataFrame({"v": part.values}).group_by("v").len(name="n")
+    return Values(counted["v"], counted["n"].cast(pl.Int64))
+
+
+def _each(file: CodedFile, tables: Sequence[Table]) -> Iterator[Counts]:
+    """Count the tables of one file, whatever holds it, in their order."""
+    if file.frame is not None:
+        _ = file.codes, file.weights
+        yield from map(file_counter(file), tables)
+        return
+    groups = file.groups
+    found: dict[Table, Counts] = {}
+    for columns, covered in covering(tables, {name: groups[name].size for name in groups}):
+        codes, counts = _joint(file, columns)
+        for table in covered:
+            sizes = [groups[name].size for name in table]
+            numbers = _packed([codes[name] for name in table], sizes)
+            found[table] = (
+                _sparse(numbers, counts)
+                if math.prod(sizes) > _DENSE
+                else (None, np.bincount(numbers, weights=counts, minlength=math.prod(sizes)))
+            )
+    for table in tables:
+        yield found[table]
+
+
+def _joint(file: CodedFile, columns: Sequence[str]) -> tuple[dict[str, Codes], Floats]:
+    """Count the combinations of groups of several columns in the engine: the codes by column, and the counts."""
+    names = {f"k{place}": column for place, column in enumerate(columns)}
+    rows = scan(file.data, {**names, **({"w": file.weight} if file.weight else {})})
+    coded = rows.with_columns(
+        *(file.groups[column].expression(name).alias(name) for name, column in names.items())
+    )
+    many = nw.col("w").cast(nw.Float64).sum() if file.weight else nw.len().cast(nw.Float64)
+    table = in_memory(coded.group_by(*names).agg(many.alias("many")))
+    codes = {
+        column: table[name].to_numpy().astype(np.uint32)
+        if file.groups[column].kind == "number"
+        else file.groups[column].codes(table[name])
+        for name, column in names.items()
+    }
+    return codes, table["many"].cast(pl.Float64).to_numpy()
+
+
+def covering(tables: Sequence[Table], sizes: dict[str, int]) -> Iterator[tuple[list[str], list[Table]]]:
+    """Choose sets of columns whose combinations stay few and that together hold every table.
+
+    Each set is grown from a table that is still open by the columns that close the most others.
+    """
+    left = dict.fromkeys(tables)
+    while left:
+        chosen = list(next(iter(left)))
+        cells = math.prod(sizes[name] for name in chosen)
+        while True:
+            inside = set(chosen)
+            gain: dict[str, int] = {}
+            for table in left:
+                outside = [name for name in table if name not in inside]
+                if len(outside) == 1 and cells * sizes[outside[0]] <= _MOST_COUNTED:
+                    gain[outside[0]] = gain.get(outside[0], 0) + 1
+            if not gain:
+                break
+            best = max(gain, key=lambda name: (gain[name], -sizes[name]))
+            chosen.append(best)
+            cells *= sizes[best]
+        covered = [table for table in left if set(table) <= set(chosen)]
+        for table in covered:
+            del left[table]
+        yield chosen, covered
