@@ -53,7 +53,7 @@ class Variable:
         codes: npt.NDArray[Any] | None = None,
     ) -> None:
         self.name = name
-        self.values = np.ascontiguousarray(values, dtype=np.int32 if levels else np.float64)
+        self.values: npt.NDArray[Any] = np.ascontiguousarray(values, dtype=np.int32 if levels else np.float64)
         self.levels = levels
         self.ordered = ordered
         self.decimals = decimals
@@ -79,9 +79,14 @@ class Variable:
             from discreet.trees import Feature
 
             self._feature = (
-                Feature.of_numbers(self.values) if self.is_number else Feature.of_categories(self.levels)
+                Feature.numeric(self.values) if self.is_number else Feature.category(self.levels)
             )
         return self._feature
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether its coding for trees was learned already."""
+        return self._feature is not None
 
     @property
     def codes(self) -> npt.NDArray[Any]:

@@ -109,6 +109,64 @@ class Method(ABC):
         return made_from(Method.known[name], f"method '{name}'", options or {})
 
 
+class JointConditional(ABC):
+    """The fitted law of several variables that are drawn together."""
+
+    known: ClassVar[dict[str, type[JointConditional]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        JointConditional.known[cls.__name__] = cls
+
+    @abstractmethod
+    def draw(
+        self, predictors: Sequence[Variable], size: int, rng: np.random.Generator
+    ) -> list[npt.NDArray[Any]]:
+        """Draw one value a record of each variable."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return everything the law is made of."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again from its state."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about this fit, in plain sentences."""
+        return ()
+
+
+class JointMethod(Method):
+    """How several columns are modelled together: a joint table of categories, a survival time with its event."""
+
+    @abstractmethod
+    def fit_joint(
+        self,
+        targets: Sequence[Variable],
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> JointConditional:
+        """Fit the law of the targets together."""
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> Conditional:
+        """Refuse: a joint method models several columns at once."""
+        raise ParameterError(f"The method '{self.name}' models several columns together.")
+
+
 def kind_of(variable: Variable) -> Target:
     """Say what kind of target a variable is."""
     if variable.is_number:

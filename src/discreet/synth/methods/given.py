@@ -1,0 +1,159 @@
+"""Columns whose values are given rather than drawn: kept, computed, constant, or read off another column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.synth.methods.cells import cell_frame
+from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.variables import Variable
+
+
+@dataclass(frozen=True)
+class Constant(Method):
+    """The one value that the column has."""
+
+    name = "constant"
+    needs_predictors = False
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> OneValue:
+        """Note the value."""
+        return OneValue(target.values[:1].copy())
+
+
+class OneValue(Conditional):
+    """A law with one value."""
+
+    def __init__(self, value: npt.NDArray[Any]) -> None:
+        self.value = value
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Repeat the value."""
+        return np.repeat(self.value, size)
+
+    def state(self) -> dict[str, Any]:
+        """Return the value."""
+        return {"value": self.value}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(state["value"])
+
+
+@dataclass(frozen=True)
+class Collinear(Method):
+    """A one-to-one function of another column: its value is looked up.
+
+    Parameters
+    ----------
+    of
+        The other column.
+    """
+
+    name = "collinear"
+    of: str = ""
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> LookUp:
+        """Note which value goes with which."""
+        table = cell_frame(predictors).with_columns(pl.Series("target", target.values))
+        pairs = table.unique(maintain_order=True).sort(table.columns)
+        return LookUp(pairs)
+
+
+class LookUp(Conditional):
+    """A law that is a table of pairs; a value that is not in it takes what goes with the nearest one below."""
+
+    def __init__(self, pairs: pl.DataFrame) -> None:
+        self.pairs = pairs
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Look the values up."""
+        wanted = cell_frame(predictors)
+        *exact, last = wanted.columns
+        found = (
+            wanted.with_row_index("record")
+            .sort(wanted.columns)
+            .join_asof(self.pairs, on=last, by=exact or None, strategy="nearest", check_sortedness=False)
+        )
+        target = found.sort("record")["target"]
+        return target.fill_null(self.pairs["target"][0]).to_numpy()
+
+    def state(self) -> dict[str, Any]:
+        """Return the pairs."""
+        return {"columns": self.pairs.columns, "pairs": self.pairs.get_columns()}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        columns = zip(state["columns"], state["pairs"], strict=True)
+        return cls(pl.DataFrame([series.rename(name) for name, series in columns]))
+
+
+class _NotDrawn(Method):
+    """A column that the synthesis itself provides; there is nothing to fit."""
+
+    needs_predictors = False
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> OneValue:
+        """Return a law that is never drawn from."""
+        return OneValue(target.values[:1].copy())
+
+
+@dataclass(frozen=True)
+class Keep(_NotDrawn):
+    """The column stays as it is: the synthesis is partial and its records are the original ones."""
+
+    name = "keep"
+    also = ("",)
+
+
+@dataclass(frozen=True)
+class Stratum(_NotDrawn):
+    """The column is a stratum; its value is known before its records are drawn."""
+
+    name = "stratum"
+
+
+@dataclass(frozen=True)
+class Passive(_NotDrawn):
+    """The column is computed from synthetic values of others.
+
+    Parameters
+    ----------
+    expression
+        What it is, e.g. ``"weight / (height / 100) ** 2"``.
+    """
+
+    name = "passive"
+    expression: str = ""

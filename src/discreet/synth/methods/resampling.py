@@ -1,0 +1,138 @@
+"""Draws from observed values: of the whole column, or of the records that agree on other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ColumnError
+from discreet.synth.methods.cells import Cells
+from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.variables import Variable
+
+
+@dataclass(frozen=True)
+class Sample(Method):
+    """Draw observed values with replacement, whatever the other columns are.
+
+    With weights, a value is drawn in proportion to the weight of its records, so that the synthetic column has the
+    distribution of the population and not of the sample.
+    """
+
+    name = "sample"
+    needs_predictors = False
+    gives_observed_values = True
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> ObservedShares:
+        """Count the values."""
+        values, place = np.unique(target.values, return_inverse=True)
+        return ObservedShares(values, np.cumsum(np.bincount(place, weights=weights, minlength=len(values))))
+
+
+class ObservedShares(Conditional):
+    """Distinct values and the running total of their counts or weights."""
+
+    def __init__(self, values: npt.NDArray[Any], mass: Floats) -> None:
+        self.values = values
+        self.mass = mass
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw values by inverse transform."""
+        at = np.searchsorted(self.mass, rng.random(size) * self.mass[-1], side="right")
+        drawn: npt.NDArray[Any] = self.values[np.minimum(at, len(self.values) - 1)]
+        return drawn
+
+    def state(self) -> dict[str, Any]:
+        """Return values and masses."""
+        return {"values": self.values, "mass": np.asarray(self.mass)}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(state["values"], state["mass"])
+
+
+@dataclass(frozen=True)
+class Nested(Method):
+    """Draw from the records with the same value of one other column, of which this one is a finer version.
+
+    Parameters
+    ----------
+    within
+        The coarser column.
+    """
+
+    name = "nested"
+    gives_observed_values = True
+    within: str = ""
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> CellDonors:
+        """Group the records by the coarser column."""
+        return CellDonors(Cells.of(predictors, target.values, weights), target.name)
+
+
+@dataclass(frozen=True)
+class Satcat(Method):
+    """Draw from the records that agree on all predictors: the saturated model of categories."""
+
+    name = "satcat"
+    gives_observed_values = True
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> CellDonors:
+        """Group the records by all predictors."""
+        return CellDonors(Cells.of(predictors, target.values, weights), target.name)
+
+
+class CellDonors(Conditional):
+    """Donors that agree on the predictors."""
+
+    def __init__(self, cells: Cells, target: str) -> None:
+        self.cells = cells
+        self.target = target
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw a donor of each record's own cell; a combination that no record has is an error."""
+        cells, found = self.cells.find(predictors)
+        if not found.all():
+            raise ColumnError(
+                f"{int((~found).sum()):,} synthetic records have combinations of predictors that no observed record "
+                f"has, so '{self.target}' has no donors there. Give it fewer predictors, or model it with cart."
+            )
+        return self.cells.draw(cells, rng)
+
+    def state(self) -> dict[str, Any]:
+        """Return the cells."""
+        return {"cells": self.cells.state(), "target": self.target}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(Cells.restored(state["cells"]), state["target"])

@@ -1,0 +1,313 @@
+"""A fitted sequential synthesis: one chain of steps a stratum, from which synthetic files are drawn."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import polars as pl
+
+from discreet.errors import ParameterError
+from discreet.expressions import parse
+from discreet.microdata import Microdata
+from discreet.progress import track
+from discreet.synth.forms import Form, restored_form
+from discreet.synth.methods.given import Keep, Passive, Stratum
+from discreet.synth.methods.method import Floats, JointMethod
+from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
+from discreet.synth.sequential.scene import Scene
+from discreet.synth.sequential.steps import Fitting, JointStep, ModelStep, PassiveStep, Shape, Step
+from discreet.synth.sequential.stratified import Strata
+from discreet.synth.synthesizer import Fitted, Stream, empty_like
+from discreet.synth.variables import Variable
+
+if TYPE_CHECKING:
+    from discreet.synth.sequential.sequential import Sequential
+
+Chain = tuple[Step, ...]
+
+
+class FittedSequential(Fitted):
+    """A sequential synthesis that was fitted.
+
+    Attributes
+    ----------
+    plan
+        Order, methods and predictors as they were used, with the warnings of the fit.
+    """
+
+    def __init__(
+        self,
+        like: Microdata,
+        rows: int,
+        *,
+        plan: SynthesisPlan,
+        forms: Mapping[str, Form],
+        shapes: Mapping[str, Shape],
+        chains: Sequence[Chain],
+        strata: Strata,
+        kept: pl.DataFrame,
+        constraints: Sequence[str],
+        max_rounds: int,
+        weight: tuple[str, float] | None,
+        refit: Refit | None = None,
+    ) -> None:
+        super().__init__(like, rows)
+        self.plan = plan
+        self.forms = forms
+        self.shapes = shapes
+        self.chains = list(chains)
+        self.strata = strata
+        self.kept = kept
+        self.constraints = tuple(constraints)
+        self.max_rounds = max_rounds
+        self.weight = weight
+        self.refit = refit
+        self.keeps_records = kept.width > 0
+        self.combining_rule = _combining_rule(plan, self.keeps_records)
+
+    @classmethod
+    def fit(
+        cls,
+        options: Sequential,
+        plan: SynthesisPlan,
+        forms: Mapping[str, Form],
+        data: Microdata,
+        frame: pl.DataFrame,
+        *,
+        weights: Floats | None,
+        stream: Stream,
+        progress: bool,
+    ) -> FittedSequential:
+        """Fit all chains."""
+        training = Scene(frame.height)
+        for name in plan.columns:
+            training.add(frame[name], forms[name].split(frame[name]))
+        shapes = {
+            name: tuple(part.take(slice(0, 0)) for part in training.parts[name]) for name in plan.columns
+        }
+        columns = frame.select(data.roles.weight) if data.roles.weight else None
+        strata = Strata.of(options, plan, frame, None if columns is None else columns.to_series())
+        again = Refit(options, plan, forms, shapes, training, weights, strata)
+        chains = again.chains(stream, progress=progress)
+        kept = [step.name for step in plan.steps if isinstance(step.method, Keep)]
+        for condition in options.constraints:
+            parse(condition, frame.select(plan.columns).schema)
+        regenerated = None
+        if options.weights == "regenerate" and data.roles.weight:
+            regenerated = (data.roles.weight, float(frame[data.roles.weight].cast(pl.Float64).sum()))
+        shown = [*plan.columns, *([regenerated[0]] if regenerated else [])]
+        ordered = [name for name in data.columns if name in shown]
+        return cls(
+            empty_like(data, frame.select(ordered)),
+            frame.height,
+            plan=_as_used(plan, chains, training, strata),
+            forms=forms,
+            shapes=shapes,
+            chains=chains,
+            strata=strata,
+            kept=frame.select(kept),
+            constraints=options.constraints,
+            max_rounds=options.max_rounds,
+            weight=regenerated,
+            refit=again if options.proper else None,
+        )
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw one synthetic file, stratum by stratum; a proper synthesis fits its models anew for each file."""
+        chains = self.chains if self.refit is None else self.refit.chains(stream.child("refit"))
+        sizes, places = self.strata.divided(n, self.kept, stream("strata"))
+        parts = []
+        for number, chain in enumerate(chains):
+            own = stream.child(f"stratum {number}") if len(chains) > 1 else stream
+            if sizes[number]:
+                kept = self.kept if places is None else self.kept[places[number]]
+                fixed = self.strata.values(number, sizes[number], own("values"))
+                parts.append(self._drawn(chain, sizes[number], kept, fixed, own))
+        table = pl.concat(parts) if len(parts) > 1 else parts[0]
+        if places is not None and len(parts) > 1:
+            table = table[np.argsort(np.concatenate([place for place in places if len(place)]))]
+        if self.weight is not None:
+            name, total = self.weight
+            table = table.with_columns(pl.lit(total / n).alias(name))
+        return table
+
+    def _drawn(
+        self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
+    ) -> pl.DataFrame:
+        """Draw records and draw again those that break a constraint."""
+        table = self._once(chain, size, kept, fixed, stream)
+        if not self.constraints:
+            return table
+        holds = pl.all_horizontal(*(parse(text, table.schema).condition for text in self.constraints))
+        for number in range(self.max_rounds):
+            bad = np.flatnonzero(~table.select(holds.alias("holds"))["holds"].to_numpy())
+            if not len(bad):
+                return table
+            own_kept = kept[bad] if kept.width else kept
+            own_fixed = fixed[bad] if fixed.width else fixed
+            fresh = self._once(chain, len(bad), own_kept, own_fixed, stream.child(f"again {number}"))
+            place = np.arange(size)
+            place[bad] = size + np.arange(len(bad))
+            table = pl.concat([table, fresh])[place]
+        raise ParameterError(
+            f"{len(bad):,} of {size:,} synthetic records still break a constraint after {self.max_rounds} rounds. "
+            "Check that the data meet the constraints, write them as rules, or raise max_rounds."
+        )
+
+    def _once(
+        self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
+    ) -> pl.DataFrame:
+        scene = Scene(size)
+        for series in (*kept.get_columns(), *fixed.get_columns()):
+            parts = self.forms[series.name].split(series)
+            shape = self.shapes[series.name]
+            scene.add(series, tuple(s.redrawn(p.values) for s, p in zip(shape, parts, strict=True)))
+        for step in chain:
+            step.draw(scene, stream)
+        return scene.frame().select(self.plan.columns)
+
+    def state(self) -> dict[str, Any]:
+        """Return the model for a file; a proper one holds the data it is fitted to anew."""
+        if self.refit is not None:
+            raise ParameterError(
+                "A proper synthesis is fitted anew for every copy and cannot be saved without the data. Save its "
+                "plan (the parameters of Sequential) instead, or fit with proper=False."
+            )
+        return {
+            "plan": json.dumps(self.plan.to_dict()),
+            "forms": {name: form.state() for name, form in self.forms.items()},
+            "features": {
+                name: [part.feature.to_arrays() if part.is_coded else None for part in shape]
+                for name, shape in self.shapes.items()
+            },
+            "shapes": {
+                name: [[part.name, part.levels, part.ordered, part.decimals] for part in shape]
+                for name, shape in self.shapes.items()
+            },
+            "chains": [
+                [{"kind": type(step).__name__, "state": step.state()} for step in chain]
+                for chain in self.chains
+            ],
+            "strata": self.strata.state(),
+            "kept": self.kept.get_columns(),
+            "kept_names": self.kept.columns,
+            "constraints": list(self.constraints),
+            "max_rounds": self.max_rounds,
+            "weight": None if self.weight is None else list(self.weight),
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again."""
+        from discreet.synth.sequential.plan_files import plan_of
+        from discreet.trees import Feature
+
+        forms = {name: restored_form(form) for name, form in state["forms"].items()}
+        shapes = {}
+        for name, parts in state["shapes"].items():
+            features = [f if f is None else Feature.from_arrays(f) for f in state["features"][name]]
+            shapes[name] = tuple(
+                Variable(own, np.empty(0), levels=levels, ordered=ordered, decimals=decimals, feature=feature)
+                for (own, levels, ordered, decimals), feature in zip(parts, features, strict=True)
+            )
+        chains = [
+            tuple(Step.known[step["kind"]].restored(step["state"], shapes, forms) for step in chain)
+            for chain in state["chains"]
+        ]
+        named = zip(state["kept_names"], state["kept"], strict=True)
+        return cls(
+            like,
+            rows,
+            plan=plan_of(json.loads(state["plan"]), like.columns),
+            forms=forms,
+            shapes=shapes,
+            chains=chains,
+            strata=Strata.restored(state["strata"]),
+            kept=pl.DataFrame([series.rename(name) for name, series in named]),
+            constraints=state["constraints"],
+            max_rounds=state["max_rounds"],
+            weight=None if state["weight"] is None else (state["weight"][0], state["weight"][1]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """The data and the plan, from which the chains are fitted: once, or anew for every copy."""
+
+    options: Sequential
+    plan: SynthesisPlan
+    forms: Mapping[str, Form]
+    shapes: Mapping[str, Shape]
+    training: Scene
+    weights: Floats | None
+    strata: Strata
+
+    def chains(self, stream: Stream, *, progress: bool = False) -> list[Chain]:
+        """Fit one chain a stratum; columns are fitted in parallel, each with a random stream of its own."""
+        jobs = []
+        for number, rows in enumerate(self.strata.rows):
+            scene = self.training if rows is None else self.training.taken(rows, self.plan.columns)
+            weights = self.weights if rows is None or self.weights is None else self.weights[rows]
+            own = stream.child(f"stratum {number}") if len(self.strata.rows) > 1 else stream
+            fitting = Fitting(
+                self.forms, self.shapes, weights, self.options.proper, self.options.defaults, own
+            )
+            jobs += [
+                (number, step, scene, fitting)
+                for step in self.plan.steps
+                if not isinstance(step.method, Keep | Stratum)
+            ]
+        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+            work = pool.map(lambda job: (job[0], _fitted_step(*job[1:])), jobs)
+            fitted = list(track(work, total=len(jobs), description="Fitting columns", progress=progress))
+        return [tuple(step for at, step in fitted if at == number) for number in range(len(self.strata.rows))]
+
+
+def _code_predictors(plan: SynthesisPlan, training: Scene) -> None:
+    """Learn how trees see each predictor once, before threads share it; synthetic values are coded alike."""
+    for name in {name for step in plan.steps for name in step.predictors}:
+        for part in training.parts[name]:
+            _ = part.codes
+
+
+def _fitted_step(entry: ColumnPlan, training: Scene, fitting: Fitting) -> Step:
+    if isinstance(entry.method, Passive):
+        name = entry.name
+        return PassiveStep(name, entry.method.expression, fitting.forms[name], fitting.shapes[name])
+    if isinstance(entry.method, JointMethod):
+        return JointStep.fit(entry, training, fitting)
+    return ModelStep.fit(entry, training, fitting)
+
+
+def _as_used(plan: SynthesisPlan, chains: Sequence[Chain], training: Scene, strata: Strata) -> SynthesisPlan:
+    """Take out predictors that no fit could use, and add what the fits have to say."""
+    notes = dict.fromkeys(note for chain in chains for step in chain for note in step.notes)
+    unused: dict[str, set[str]] = {}
+    for chain in chains:
+        for step in chain:
+            if isinstance(step, ModelStep):
+                gone = {
+                    name
+                    for name in step.predictors
+                    if all(part.name in step.dropped for part in training.parts[name])
+                }
+                unused[step.name] = unused.get(step.name, gone) & gone
+    steps = tuple(
+        replace(step, predictors=tuple(p for p in step.predictors if p not in unused.get(step.name, ())))
+        for step in plan.steps
+    )
+    return replace(plan, steps=steps, warnings=(*plan.warnings, *strata.notes, *notes))
+
+
+def _combining_rule(plan: SynthesisPlan, partial: bool) -> str:
+    if partial:
+        return "partial"
+    if plan.settings.get("weights") in ("use", "regenerate"):
+        return "bootstrap" if plan.settings.get("proper") == "bootstrap" else "pseudo-likelihood"
+    return "proper" if plan.settings.get("proper") else "simple"

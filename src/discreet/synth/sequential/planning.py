@@ -1,0 +1,427 @@
+"""From what a user asks for, and what the data are like, to the plan of a synthesis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.expressions import parse
+from discreet.microdata import Microdata
+from discreet.synth.forms import Form, NumberForm
+from discreet.synth.methods.given import Collinear, Constant, Keep, Passive, Stratum
+from discreet.synth.methods.method import JointMethod, Method
+from discreet.synth.methods.resampling import Nested, Sample
+from discreet.synth.sequential.choosing import collinear_pairs, column_forms, method_of
+from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
+from discreet.synth.sequential.rules import Rule, parsed, read_rules
+
+if TYPE_CHECKING:
+    from discreet.synth.sequential.sequential import Sequential
+
+# A constant says nothing, a one-to-one copy nothing new, and a nested column is too fine to predict others.
+_NO_PREDICTOR = (Constant, Stratum, Nested, Collinear)
+_SMOOTHINGS = ("spline", "density", "running-mean")
+
+
+def plan_synthesis(
+    options: Sequential, data: Microdata, frame: pl.DataFrame
+) -> tuple[SynthesisPlan, dict[str, Form]]:
+    """Check what was asked for against the data and decide everything before anything is fitted."""
+    rules = read_rules(options.rules)
+    left_out = _left_out(options, data)
+    columns = tuple(name for name in data.columns if name not in left_out)
+    _check_names(options, rules, columns, left_out)
+    if len(columns) < 2:
+        raise ParameterError("A synthesis needs at least two columns. Name fewer columns in leave_out.")
+    if frame.height < 2:
+        raise ParameterError(f"A synthesis needs at least two records; the file has {frame.height}.")
+    forms = column_forms(options, data, frame.select(columns), rules)
+    strata = _strata(options, data, columns)
+    events = {event: time for time, event in (options.events or {}).items() if event}
+    order = _visit_sequence(options, data, frame, forms=forms, columns=columns, events=tuple(events))
+    methods = {
+        name: _method(options, name, forms[name], frame[name]) for name in columns if name not in events
+    }
+    methods |= {name: Stratum() for name in strata}
+    methods |= _constants(options, forms, frame, methods)
+    methods |= collinear_pairs(options, frame, forms, methods, order)
+    _check_joint(methods, order, options)
+    allowed = _predictor_sets(options, columns)
+    steps = _passive_needs(
+        _steps(options, order, methods, allowed=allowed, rules=rules, events=events, forms=forms),
+        frame.schema,
+    )
+    _check_rules(rules, steps, frame)
+    plan = SynthesisPlan(
+        columns=columns,
+        steps=tuple(steps),
+        rows=frame.height,
+        left_out=left_out,
+        warnings=(*_warnings(steps, frame, forms, rules), *_rule_breaks(rules, frame)),
+        settings={"proper": options.proper, "strata": list(strata), "weights": weight_use(options, data)},
+    )
+    return plan, forms
+
+
+def weight_use(options: Sequential, data: Microdata) -> str:
+    """Say what becomes of the survey weights; ``none`` where the file has none."""
+    if options.weights not in ("use", "regenerate", "synthesize", "ignore"):
+        raise ParameterError(
+            unknown_name(
+                str(options.weights), ("use", "regenerate", "synthesize", "ignore"), what="use of weights"
+            )
+        )
+    return options.weights if data.roles.weight else "none"
+
+
+def _left_out(options: Sequential, data: Microdata) -> dict[str, str]:
+    named = set(options.method) if isinstance(options.method, Mapping) else set()
+    reasons = {}
+    for name in _names(options.leave_out):
+        if name not in data.schema:
+            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under leave_out.")
+        reasons[name] = "as asked for"
+    for name in data.roles.identifiers:
+        if name not in named:
+            reasons.setdefault(name, "an identifier")
+    if data.roles.weight and weight_use(options, data) != "synthesize":
+        reasons.setdefault(
+            data.roles.weight, "the weight, which synthetic records of a population do not need"
+        )
+    return {name: reasons[name] for name in data.columns if name in reasons}
+
+
+def _check_names(
+    options: Sequential,
+    rules: Mapping[str, Any],
+    columns: Sequence[str],
+    left_out: Mapping[str, str],
+) -> None:
+    settings: dict[str, Any] = {
+        "rules": rules,
+        "special_codes": options.special_codes,
+        "semicontinuous": options.semicontinuous,
+        "number_groups": options.number_groups,
+        "events": options.events,
+        "denominators": options.denominators,
+        "method": options.method if isinstance(options.method, Mapping) else {},
+        "smoothing": options.smoothing if isinstance(options.smoothing, Mapping) else {},
+    }
+    for setting, given in settings.items():
+        partners = [other for other in (given or {}).values() if isinstance(other, str)]
+        also = partners if setting in ("events", "denominators") else []
+        for name in (*(given or {}), *also):
+            if name in left_out:
+                raise ColumnError(
+                    f"Column '{name}' is left out ({left_out[name]}) but named under {setting}."
+                )
+            if name not in columns:
+                raise ColumnError(f"{unknown_name(name, columns)} It was named under {setting}.")
+
+
+def _strata(options: Sequential, data: Microdata, columns: Sequence[str]) -> tuple[str, ...]:
+    strata = _names(options.strata)
+    for name in strata:
+        if name not in columns:
+            raise ColumnError(f"{unknown_name(name, columns)} It was named under strata.")
+    return strata
+
+
+def _visit_sequence(
+    options: Sequential,
+    data: Microdata,
+    frame: pl.DataFrame,
+    *,
+    forms: Mapping[str, Form],
+    columns: Sequence[str],
+    events: Sequence[str],
+) -> list[str]:
+    asked = options.visit_sequence
+    visited = [name for name in columns if name not in events]
+    if asked is None or asked == "file":
+        return _weight_last(visited, data)
+    if isinstance(asked, str):
+        from discreet.synth.ordering import choose_order
+
+        return _weight_last(
+            list(choose_order(data, by=asked, columns=visited, forms=forms, frame=frame).order), data
+        )
+    named = list(asked)
+    for name in named:
+        if name not in columns:
+            raise ColumnError(f"{unknown_name(name, columns)} It was named under visit_sequence.")
+        if name in events:
+            raise ParameterError(
+                f"'{name}' is the event of a survival time and is drawn together with it. Take it out of "
+                "visit_sequence."
+            )
+    twice = [name for name in named if named.count(name) > 1]
+    if twice:
+        raise ColumnError(f"Column '{twice[0]}' stands twice in visit_sequence. Name it once.")
+    absent = [name for name in visited if name not in named and not _is_kept(options, name)]
+    if absent:
+        raise ColumnError(
+            f"visit_sequence does not say when column '{absent[0]}' comes. Add it, or name it under leave_out, or "
+            f"keep it as it is with method={{'{absent[0]}': 'keep'}}."
+        )
+    return [name for name in visited if name not in named] + named
+
+
+def _weight_last(order: list[str], data: Microdata) -> list[str]:
+    """Put a weight that is synthesized at the end, where all other columns predict it."""
+    weight = data.roles.weight
+    return [*(name for name in order if name != weight), weight] if weight in order and weight else order
+
+
+def _is_kept(options: Sequential, name: str) -> bool:
+    return isinstance(options.method, Mapping) and options.method.get(name) in ("", "keep", Keep())
+
+
+def _method(options: Sequential, name: str, form: Form, series: pl.Series) -> Method:
+    if options.denominators and name in options.denominators:
+        from discreet.synth.methods.binomial import Binomial
+
+        return Binomial(of=options.denominators[name])
+    if options.events and name in options.events:
+        from discreet.synth.methods.survival import SurvivalTree
+
+        return SurvivalTree(**dict(options.method_options or {}).get("survival-tree", {}))
+    return method_of(options, name, form, series)
+
+
+def _constants(
+    options: Sequential, forms: Mapping[str, Form], frame: pl.DataFrame, methods: Mapping[str, Method]
+) -> dict[str, Method]:
+    return {
+        name: Constant()
+        for name, method in methods.items()
+        if not isinstance(method, Keep | Passive | Stratum) and frame[name].n_unique() == 1
+    }
+
+
+def _check_joint(methods: Mapping[str, Method], order: Sequence[str], options: Sequential) -> None:
+    """A joint table is drawn before everything else, so its columns must come first."""
+    free = [name for name in order if not isinstance(methods[name], Keep | Stratum | Constant)]
+    joint = [
+        isinstance(methods[name], JointMethod) and methods[name].name in ("catall", "ipf") for name in free
+    ]
+    if any(joint) and not all(joint[: sum(joint)]):
+        late = free[max(place for place, is_joint in enumerate(joint) if is_joint)]
+        raise ParameterError(
+            f"The columns of a joint table (catall, ipf) come first; '{late}' comes after a column that is modelled "
+            "otherwise. Put it first in visit_sequence."
+        )
+
+
+def _predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
+    """Read the predictor matrix: a square of zeros and ones in data order, or the predictors of some columns."""
+    given = options.predictor_matrix
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        for name, predictors in given.items():
+            for wanted in (name, *predictors):
+                if wanted not in columns:
+                    raise ColumnError(f"{unknown_name(wanted, columns)} It was named under predictor_matrix.")
+            if name in predictors:
+                raise ParameterError(f"predictor_matrix lets column '{name}' predict itself. Take it out.")
+        return {name: tuple(predictors) for name, predictors in given.items()}
+    matrix = np.asarray(given)
+    if matrix.shape != (len(columns), len(columns)):
+        raise ParameterError(
+            f"predictor_matrix has the shape {matrix.shape}; there are {len(columns)} columns to synthesize, so it "
+            f"must be {len(columns)} by {len(columns)}, in the order of the data."
+        )
+    if not np.isin(matrix, (0, 1)).all():
+        raise ParameterError("predictor_matrix holds 0 and 1 only.")
+    if np.diag(matrix).any():
+        name = columns[int(np.flatnonzero(np.diag(matrix))[0])]
+        raise ParameterError(f"predictor_matrix lets column '{name}' predict itself. Set its diagonal to 0.")
+    return {name: tuple(np.array(columns)[matrix[row] == 1]) for row, name in enumerate(columns)}
+
+
+def _steps(
+    options: Sequential,
+    order: Sequence[str],
+    methods: Mapping[str, Method],
+    *,
+    allowed: Mapping[str, tuple[str, ...]] | None,
+    rules: Mapping[str, tuple[Rule, ...]],
+    events: Mapping[str, str],
+    forms: Mapping[str, Form],
+) -> list[ColumnPlan]:
+    first = [name for name in order if isinstance(methods[name], Keep | Stratum)]
+    joint = [name for name in order if methods[name].name in ("catall", "ipf")]
+    if joint and any(isinstance(methods[name], Keep) for name in first):
+        raise ParameterError("A joint table (catall, ipf) cannot be drawn for records that are partly kept.")
+    rest = [name for name in order if name not in first and name not in joint]
+    steps = [ColumnPlan(name, methods[name]) for name in first]
+    if joint:
+        steps.append(ColumnPlan(joint[0], methods[joint[0]], with_columns=tuple(joint[1:])))
+    usable = [name for name in (*first, *joint) if not isinstance(methods[name], _NO_PREDICTOR)]
+    for name in rest:
+        method = methods[name]
+        with_columns = tuple(event for event, time in events.items() if time == name)
+        predictors = _predictors_of(name, method, usable, allowed)
+        if method.needs_predictors and not predictors and not isinstance(method, JointMethod):
+            method = Sample()
+        if not method.needs_predictors:
+            predictors = ()
+        steps.append(
+            ColumnPlan(
+                name,
+                method,
+                predictors,
+                rules.get(name, ()),
+                _smoothing(options, name, method, forms[name]),
+                with_columns,
+            )
+        )
+        if not isinstance(method, _NO_PREDICTOR):
+            usable += [name, *with_columns]
+    return steps
+
+
+def _predictors_of(
+    name: str, method: Method, usable: Sequence[str], allowed: Mapping[str, tuple[str, ...]] | None
+) -> tuple[str, ...]:
+    partner = getattr(method, "within", None) or getattr(method, "of", None)
+    if partner is not None and partner not in usable:
+        raise ParameterError(
+            f"Column '{name}' is drawn by '{method.name}' from '{partner}', which must come before it in "
+            "visit_sequence and not be constant."
+        )
+    if method.name in ("nested", "collinear"):
+        return (str(partner),)
+    chosen = tuple(
+        other for other in usable if allowed is None or name not in allowed or other in allowed[name]
+    )
+    return (str(partner), *(other for other in chosen if other != partner)) if partner else chosen
+
+
+def _smoothing(options: Sequential, name: str, method: Method, form: Form) -> str | None:
+    asked = options.smoothing.get(name) if isinstance(options.smoothing, Mapping) else options.smoothing
+    if asked is None:
+        return None
+    if asked not in _SMOOTHINGS:
+        raise ParameterError(unknown_name(str(asked), _SMOOTHINGS, what="smoothing"))
+    by_name = isinstance(options.smoothing, Mapping)
+    if not isinstance(form, NumberForm) or not method.gives_observed_values:
+        if by_name:
+            raise ParameterError(
+                f"Column '{name}' cannot be smoothed: only numbers that are drawn from donors are "
+                f"(it is modelled by '{method.name}')."
+            )
+        return None
+    return str(asked)
+
+
+def _check_rules(
+    rules: Mapping[str, tuple[Rule, ...]], steps: Sequence[ColumnPlan], frame: pl.DataFrame
+) -> None:
+    place = {name: at for at, step in enumerate(steps) for name in (step.name, *step.with_columns)}
+    for name, own in rules.items():
+        step = steps[place[name]]
+        if isinstance(step.method, Keep | Passive | JointMethod) or name != step.name:
+            raise ParameterError(
+                f"Column '{name}' has rules, but '{step.method.name}' leaves no room for them."
+            )
+        for expression in parsed(own, name, frame.schema):
+            late = [other for other in expression.columns if place.get(other, len(steps)) >= place[name]]
+            if late:
+                raise ParameterError(
+                    f"The rule '{expression.text}' of column '{name}' needs column '{late[0]}', which must come "
+                    "earlier in visit_sequence."
+                )
+
+
+def _rule_breaks(rules: Mapping[str, tuple[Rule, ...]], frame: pl.DataFrame) -> list[str]:
+    found = []
+    for name, own in rules.items():
+        for rule, expression in zip(own, parsed(own, name, frame.schema), strict=True):
+            value = pl.lit(rule.value)
+            column = pl.col(name)
+            if isinstance(frame[name].dtype, pl.Categorical | pl.Enum):
+                column = column.cast(pl.String)
+            differs = column.is_not_null() if rule.value is None else column.ne_missing(value)
+            breaks = int(frame.select((expression.condition & differs).sum()).item())
+            if breaks:
+                found.append(
+                    f"{breaks:,} records of the data break the rule '{rule.when}' of column '{name}'. Synthetic "
+                    "records will keep it; check whether the rule or the data are right."
+                )
+    return found
+
+
+def _warnings(
+    steps: Sequence[ColumnPlan],
+    frame: pl.DataFrame,
+    forms: Mapping[str, Form],
+    rules: Mapping[str, tuple[Rule, ...]],
+) -> list[str]:
+    found = []
+    columns = sum(not isinstance(step.method, Keep) for step in steps)
+    if frame.height < 100 + 10 * columns:
+        found.append(
+            f"{frame.height:,} records are few for {columns} columns; at least {100 + 10 * columns:,} are advised. "
+            "Synthesize fewer columns or name fewer predictors."
+        )
+    constant = [step.name for step in steps if isinstance(step.method, Constant)]
+    if constant:
+        found.append(f"Constant in the data, so constant in the synthetic file: {', '.join(constant)}.")
+    for step in steps:
+        if isinstance(step.method, Passive):
+            found += _passive_breaks(step.name, step.method, frame, forms[step.name])
+        if step.method.name == "collinear":
+            of = getattr(step.method, "of", "")
+            found.append(f"'{step.name}' is a one-to-one function of '{of}' and is looked up from it.")
+    return found
+
+
+def _passive_breaks(name: str, method: Passive, frame: pl.DataFrame, form: Form) -> list[str]:
+    expression = parse(method.expression, frame.schema)
+    computed = frame.select(expression.value.alias("c"))["c"]
+    given = frame[name]
+    if isinstance(form, NumberForm) and form.decimals is not None and computed.dtype.is_numeric():
+        computed = computed.cast(pl.Float64).round(form.decimals)
+        unit = 10.0**-form.decimals
+        differ = ((given.cast(pl.Float64) - computed).abs() > unit * 0.5000001).fill_null(False)
+    else:
+        differ = (given.cast(pl.String) != computed.cast(pl.String)).fill_null(False)
+    differ = differ | (given.is_null() != computed.is_null())
+    count = int(differ.sum())
+    if not count:
+        return []
+    return [
+        f"'{name}' is not '{method.expression}' in {count:,} records of the data; in the synthetic file it always is. "
+        "Check the expression."
+    ]
+
+
+def _passive_needs(steps: Sequence[ColumnPlan], schema: Mapping[str, Any]) -> list[ColumnPlan]:
+    """Put the columns that an expression speaks of as predictors of a passive column, and check their order."""
+    place = {name: at for at, step in enumerate(steps) for name in (step.name, *step.with_columns)}
+    done = []
+    for at, step in enumerate(steps):
+        if not isinstance(step.method, Passive):
+            done.append(step)
+            continue
+        needs = parse(step.method.expression, schema).columns
+        late = [name for name in needs if place.get(name, len(steps)) >= at]
+        if late:
+            raise ParameterError(
+                f"Column '{step.name}' is computed from '{late[0]}', which must come earlier in visit_sequence."
+            )
+        done.append(replace(step, predictors=needs))
+    return done
+
+
+def _names(columns: Any) -> tuple[str, ...]:
+    if columns is None:
+        return ()
+    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -1,0 +1,216 @@
+"""Sequential synthesis: one column at a time, each drawn from its law given the columns before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.described import made_from, nested
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.randomness import Seed
+from discreet.synth.methods.method import Floats, Method
+from discreet.synth.sequential.fitted import FittedSequential
+from discreet.synth.sequential.plan import SynthesisPlan
+from discreet.synth.sequential.planning import plan_synthesis, weight_use
+from discreet.synth.sequential.rules import read_rules
+from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+
+_DEFAULTS = {"number": "normrank", "binary": "logreg", "category": "polyreg", "ordered": "polr"}
+
+Smoothing = Literal["spline", "density", "running-mean"]
+
+
+@dataclass(frozen=True)
+class Sequential(Synthesizer):
+    """Which records would the models behind this file bring forth?
+
+    The columns are synthesized one after the other. The first is drawn from its observed values; each later one
+    from a model of it given those before, fitted to the data and fed with synthetic values. The default model is a
+    tree whose leaves are filled with observed values (CART), which keeps margins, skew and most relations without
+    being told anything (Reiter 2005; Nowok, Raab and Dibben 2016).
+
+    Parameters
+    ----------
+    method
+        One name for all columns, or ``{column: name}`` (the others take ``otherwise``). Trees: ``"cart"``, ``"ctree"``,
+        ``"rf"``, ``"bag"``; parametric: ``"norm"``, ``"lognorm"``, ``"sqrtnorm"``, ``"cubertnorm"``, ``"normrank"``,
+        ``"pmm"``, ``"logreg"``, ``"polyreg"``, ``"polr"``, or ``"parametric"`` for what fits the kind of column;
+        draws: ``"sample"``, ``"nested.other"``, ``"satcat"``; joint tables for the first columns: ``"catall"``,
+        ``"ipf"``; ``"keep"`` (or ``""``) leaves a column as it is; ``"~weight / height"`` computes it.
+    otherwise
+        The method of columns that ``method`` does not name.
+    visit_sequence
+        The order: ``None`` or ``"file"`` for that of the data, a list of columns, ``"auto"``, or another way of
+        choosing it that `discreet.synth.choose_order` knows.
+    predictor_matrix
+        Which columns may predict which: a square of 0 and 1 in the order of the data, or ``{column: [predictors]}``.
+        Columns that come later never predict earlier ones.
+    rules
+        ``{column: [(condition, value), …]}``: where the condition holds, the column has the value (None: missing).
+    special_codes, semicontinuous
+        ``{column: [values]}``: codes that are no numbers (-8 for "refused"), and values at which numbers pile up.
+    smoothing
+        Blurs numbers that are drawn from donors: ``"spline"``, ``"density"`` or ``"running-mean"``, for all or by
+        column.
+    strata
+        Columns within whose values everything is fitted and drawn separately.
+    proper
+        False: models are used as fitted. True: their parameters are drawn anew for each copy (trees are fitted to a
+        resample). ``"bootstrap"``: every model is fitted to a resample.
+    weights
+        What becomes of survey weights, where the data have the role: ``"use"`` fits every model by pseudo-likelihood,
+        so that the synthetic file is like a simple random sample of the population and has no weights;
+        ``"regenerate"`` does so and adds a constant weight that adds up to the population; ``"synthesize"`` makes the
+        weight one more column, the last; ``"ignore"`` leaves weights aside.
+    method_options
+        ``{method: {option: value}}``, e.g. ``{"cart": {"min_leaf": 10}}``.
+    defaults
+        What ``"parametric"`` means for a number, a binary, another category and an ordered one.
+    few_values
+        Numbers with at most this many distinct values are taken for categories.
+    max_levels
+        Refuse categories with more levels than this; None sets no limit.
+    number_groups
+        ``{column: groups}``: numbers that are modelled by group first and then drawn within it (for joint tables).
+    events
+        ``{time: event}``: survival times and their event columns, drawn together by a survival tree; None where
+        nothing is censored.
+    denominators
+        ``{count: denominator}``: counts out of another column, drawn from a binomial law.
+    constraints
+        Conditions that every synthetic record must meet; records that do not are drawn again.
+    max_rounds
+        How often records that break a constraint are drawn again before giving up.
+    stratum_sizes
+        ``"drawn"`` like the shares of the data, ``"fixed"`` as in the data, or ``"population"`` by summed weights.
+    min_stratum
+        Strata with fewer records are pooled with one another; ten plus ten for each column unless given.
+    leave_out
+        Columns that the synthetic file shall not have.
+
+    How it is used
+    --------------
+    ``fit`` returns a model with its ``plan``; ``sample`` draws any number of records and copies from it.
+
+    When not to use it
+    ------------------
+    Do not take the result for anonymous: donors are values of real records, and a record may be drawn as it was.
+    Measure with `discreet.compare` or `discreet.risk.disclosure` before anything is released. Relations between
+    columns that neither predict the other (see ``predictor_matrix``) are lost.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "age": list(range(200))})
+    >>> fitted = Sequential(method="cart").fit(Microdata(people), seed=1)
+    >>> fitted.plan.methods
+    {'sex': 'sample', 'age': 'cart'}
+    >>> fitted.sample(3, seed=1).frame.shape
+    (3, 2)
+    """
+
+    method: str | Method | Mapping[str, str | Method] = "cart"
+    otherwise: str = "cart"
+    visit_sequence: str | Sequence[str] | None = None
+    predictor_matrix: Any = None
+    rules: Mapping[str, Any] | None = None
+    special_codes: Mapping[str, Any] | None = None
+    semicontinuous: Mapping[str, Any] | None = None
+    smoothing: Smoothing | Mapping[str, Smoothing] | None = None
+    strata: Columns = None
+    proper: bool | Literal["bootstrap"] = False
+    weights: Literal["use", "regenerate", "synthesize", "ignore"] = "use"
+    method_options: Mapping[str, Mapping[str, Any]] | None = None
+    defaults: Mapping[str, str] = field(default_factory=lambda: dict(_DEFAULTS))
+    few_values: int = 1
+    max_levels: int | None = None
+    number_groups: Mapping[str, int] | None = None
+    events: Mapping[str, str | None] | None = None
+    denominators: Mapping[str, str] | None = None
+    constraints: Sequence[str] = ()
+    max_rounds: int = 100
+    stratum_sizes: Literal["drawn", "fixed", "population"] = "drawn"
+    min_stratum: int | None = None
+    leave_out: Columns = None
+
+    def __post_init__(self) -> None:
+        if self.proper not in (False, True, "bootstrap"):
+            raise ParameterError('proper must be False, True or "bootstrap".')
+        if self.stratum_sizes not in ("drawn", "fixed", "population"):
+            raise ParameterError(
+                unknown_name(str(self.stratum_sizes), ("drawn", "fixed", "population"), what="stratum_sizes")
+            )
+        if isinstance(self.constraints, str):
+            object.__setattr__(self, "constraints", (self.constraints,))
+        if self.max_rounds < 1:
+            raise ParameterError("max_rounds must be at least 1.")
+        object.__setattr__(self, "defaults", _DEFAULTS | dict(self.defaults))
+        read_rules(self.rules)
+
+    def plan(self, data: Microdata) -> SynthesisPlan:
+        """Say what would be done, without fitting anything: order, methods, predictors, warnings."""
+        require_microdata(data)
+        return plan_synthesis(self, data, engine.collect(data))[0]
+
+    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedSequential:
+        """Fit a model of every column given those before it.
+
+        Parameters
+        ----------
+        data
+            The file; its identifiers are left out, its weight is used (see ``weights``).
+        seed
+            Same data, same parameters, same seed: same model.
+        progress
+            Show how far it is, on a terminal.
+        """
+        require_microdata(data)
+        frame = engine.collect(data)
+        plan, forms = plan_synthesis(self, data, frame)
+        return FittedSequential.fit(
+            self,
+            plan,
+            forms,
+            data,
+            frame,
+            weights=_weights(self, data, frame),
+            stream=Stream(seed_of(seed), "sequential"),
+            progress=progress,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters that differ from their defaults, ready for JSON or TOML."""
+        given = super().to_dict()
+        if self.rules:
+            given["rules"] = {
+                name: [rule.to_dict() for rule in rules] for name, rules in read_rules(self.rules).items()
+            }
+        if self.predictor_matrix is not None:
+            given["predictor_matrix"] = nested(self.predictor_matrix)
+        return given
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> Self:
+        """Make the synthesizer from the content of a plan file."""
+        return made_from(cls, "sequential", parameters)
+
+
+def _weights(options: Sequential, data: Microdata, frame: pl.DataFrame) -> Floats | None:
+    use = weight_use(options, data)
+    if use in ("none", "ignore", "synthesize") or data.roles.weight is None:
+        return None
+    column = data.roles.weight
+    weights = frame[column].cast(pl.Float64)
+    bad = int((weights.is_null() | ~weights.is_finite() | (weights <= 0)).fill_null(True).sum())
+    if bad:
+        raise ColumnError(
+            f"The weight '{column}' is missing, zero, negative or not finite in {bad:,} records. Pseudo-likelihood "
+            "needs a positive weight for every record: correct or remove them, or set weights='ignore'."
+        )
+    values = weights.to_numpy()
+    return np.asarray(values * (len(values) / values.sum()))

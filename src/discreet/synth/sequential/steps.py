@@ -1,0 +1,380 @@
+"""The steps of a synthesis: what is fitted for a column, and how its synthetic values are drawn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError
+from discreet.expressions import parse
+from discreet.synth.forms import Form, NumberForm
+from discreet.synth.methods.method import Conditional, Floats, JointConditional, JointMethod, Method
+from discreet.synth.methods.resampling import Nested, Sample
+from discreet.synth.sequential.choosing import state_method
+from discreet.synth.sequential.plan import ColumnPlan
+from discreet.synth.sequential.rules import Rule, covered, parsed
+from discreet.synth.sequential.scene import Scene
+from discreet.synth.synthesizer import Stream
+from discreet.synth.variables import Rows, Variable
+
+Shape = tuple[Variable, ...]
+
+
+class Step(ABC):
+    """One step, fitted."""
+
+    known: ClassVar[dict[str, type[Step]]] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about the fit, in plain sentences."""
+        return ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Step.known[cls.__name__] = cls
+
+    @abstractmethod
+    def draw(self, scene: Scene, stream: Stream) -> None:
+        """Draw the column or columns of this step and add them to the scene."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return everything the step is made of."""
+
+    @classmethod
+    @abstractmethod
+    def restored(
+        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
+    ) -> Self:
+        """Make the step again."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What the fit of a step needs to know beside the data."""
+
+    forms: Mapping[str, Form]
+    shapes: Mapping[str, Shape]
+    weights: Floats | None
+    proper: bool | str
+    defaults: Mapping[str, str]
+    stream: Stream
+
+    def law(
+        self, method: Method, target: Variable, predictors: Sequence[Variable], rows: Rows | None, name: str
+    ) -> Conditional:
+        """Fit a method to some records; a target with one value, or without predictors, is drawn as it is."""
+        rng = self.stream("fit", name)
+        weights = None if self.weights is None else self.weights if rows is None else self.weights[rows]
+        if weights is not None:
+            weights = weights * (len(weights) / weights.sum())
+        resample = self.proper == "bootstrap" or (self.proper and method.proper_by == "bootstrap")
+        if resample and len(target):
+            again = rng.integers(len(target), size=len(target))
+            target, predictors = target.take(again), [variable.take(again) for variable in predictors]
+            weights = None if weights is None else weights[again]
+        alone = (method.needs_predictors and not predictors) or bool(
+            np.all(target.values == target.values[0])
+        )
+        chosen = Sample() if alone else method
+        posterior = self.proper is True and chosen.proper_by == "posterior"
+        return chosen.fit(target, predictors, weights=weights, proper=posterior, rng=rng)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelStep(Step):
+    """A column that is drawn from its law given earlier columns."""
+
+    name: str
+    predictors: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    smoothing: str | None
+    form: Form
+    shape: Shape
+    state_law: Conditional | None
+    value_law: Conditional | None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the fits have to say."""
+        laws = [law for law in (self.state_law, self.value_law) if law is not None]
+        return tuple(f"'{self.name}': {note}" for law in laws for note in law.notes)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Names of variables that the fit of the value could not use."""
+        law = self.value_law or self.state_law
+        return () if law is None else law.dropped
+
+    @classmethod
+    def fit(cls, entry: ColumnPlan, training: Scene, fitting: Fitting) -> ModelStep:
+        """Fit the column; records that a rule covers are left out."""
+        form, parts = fitting.forms[entry.name], training.parts[entry.name]
+        free = _uncovered(entry, training)
+        predictors = training.predictors(entry.predictors, free)
+        parts = parts if free is None else tuple(part.take(free) for part in parts)
+        if free is not None and not len(parts[0]):
+            raise ParameterError(
+                f"The rules of column '{entry.name}' cover every record of the data; nothing is left to fit. Make it "
+                "passive, or narrow the rules."
+            )
+        state_law = None
+        rows: Rows | None = free
+        if len(parts) == 2:
+            chosen = state_method(fitting.defaults, entry.method, parts[0])
+            state_law = fitting.law(chosen, parts[0], predictors, rows, f"{entry.name}: state")
+            assert isinstance(form, NumberForm)
+            ordinary = parts[0].values < form.n_ordinary
+            rows = ordinary if free is None else np.flatnonzero(free)[ordinary]
+            parts = tuple(part.take(ordinary) for part in parts)
+            predictors = [variable.take(ordinary) for variable in predictors]
+        value_law = None
+        if len(parts[-1]):
+            grouped = isinstance(form, NumberForm) and bool(form.breaks)
+            method = Nested() if grouped else entry.method
+            given = [parts[0]] if grouped else predictors
+            value_law = fitting.law(method, parts[-1], given, rows, entry.name)
+        return cls(
+            entry.name, entry.predictors, entry.rules, entry.smoothing, form, fitting.shapes[entry.name],
+            state_law, value_law,
+        )  # fmt: skip
+
+    def draw(self, scene: Scene, stream: Stream) -> None:
+        """Draw the values of the records that no rule covers, and give the others the value of their rule."""
+        hit = None
+        if self.rules:
+            frame = scene.frame()
+            hit = covered(self.rules, parsed(self.rules, self.name, frame.schema), frame)
+        free = None if hit is None or (hit < 0).all() else hit < 0
+        size = scene.size if free is None else int(free.sum())
+        drawn = self._drawn(scene.predictors(self.predictors, free), size, stream)
+        if free is None or hit is None:
+            series = self.form.joined(drawn)
+            scene.add(series, tuple(part.redrawn(v) for part, v in zip(self.shape, drawn, strict=True)))
+            return
+        series = _spread(self.form.joined(drawn), free)
+        for number, rule in enumerate(self.rules):
+            value = pl.Series([rule.value], dtype=_plain_type(series.dtype)).cast(series.dtype)
+            series = (
+                pl.select(
+                    pl.when(pl.Series(hit == number)).then(pl.lit(value).first()).otherwise(pl.lit(series))
+                )
+                .to_series()
+                .rename(self.name)
+            )
+        parts = self.form.split(series)
+        scene.add(series, tuple(s.redrawn(p.values) for s, p in zip(self.shape, parts, strict=True)))
+
+    def _drawn(self, predictors: list[Variable], size: int, stream: Stream) -> list[npt.NDArray[Any]]:
+        rng = stream(self.name)
+        if self.state_law is None:
+            assert self.value_law is not None
+            return [self._finished(self.value_law.draw(predictors, size, rng), rng)]
+        states = self.state_law.draw(predictors, size, stream(f"{self.name}: state")).astype(np.int32)
+        values = np.zeros(size)
+        assert isinstance(self.form, NumberForm)
+        ordinary = states < self.form.n_ordinary
+        if self.value_law is not None and ordinary.any():
+            given = [self.shape[0].redrawn(states[ordinary])] if self.form.breaks else [
+                variable.take(ordinary) for variable in predictors
+            ]  # fmt: skip
+            values[ordinary] = self._finished(self.value_law.draw(given, int(ordinary.sum()), rng), rng)
+        return [states, values]
+
+    def _finished(self, values: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+        if not isinstance(self.form, NumberForm):
+            return values
+        if self.smoothing is not None:
+            from discreet.synth.smoothing import smoothed
+
+            values = smoothed(values, self.smoothing, low=self.form.low, high=self.form.high, rng=rng)
+        return values if self.form.decimals is None else np.round(values, self.form.decimals)
+
+    def state(self) -> dict[str, Any]:
+        """Return the step for a model file."""
+        return {
+            "name": self.name,
+            "predictors": list(self.predictors),
+            "rules": [rule.to_dict() for rule in self.rules],
+            "smoothing": self.smoothing,
+            "state_law": law_state(self.state_law),
+            "value_law": law_state(self.value_law),
+        }
+
+    @classmethod
+    def restored(
+        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
+    ) -> Self:
+        """Make the step again."""
+        return cls(
+            state["name"],
+            tuple(state["predictors"]),
+            tuple(Rule(entry["when"], entry.get("value")) for entry in state["rules"]),
+            state["smoothing"],
+            forms[state["name"]],
+            shapes[state["name"]],
+            restored_law(state["state_law"]),
+            restored_law(state["value_law"]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JointStep(Step):
+    """Columns that are drawn together; numbers among them by their groups first and then within the group."""
+
+    names: tuple[str, ...]
+    predictors: tuple[str, ...]
+    law: JointConditional
+    within: Mapping[str, Conditional]
+    forms: Mapping[str, Form]
+    shapes: Mapping[str, Shape]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the fit has to say."""
+        return self.law.notes
+
+    @classmethod
+    def fit(cls, entry: ColumnPlan, training: Scene, fitting: Fitting) -> JointStep:
+        """Fit the joint law."""
+        assert isinstance(entry.method, JointMethod)
+        names = (entry.name, *entry.with_columns)
+        predictors = training.predictors(entry.predictors)
+        targets = [training.parts[name][0] for name in names]
+        rng = fitting.stream("fit", entry.name)
+        weights = fitting.weights
+        if fitting.proper:
+            again = rng.integers(training.size, size=training.size)
+            targets = [target.take(again) for target in targets]
+            predictors = [variable.take(again) for variable in predictors]
+            weights = None if weights is None else weights[again]
+        law = entry.method.fit_joint(
+            targets, predictors, weights=weights, proper=bool(fitting.proper), rng=rng
+        )
+        within = {}
+        for name in names:
+            form, parts = fitting.forms[name], training.parts[name]
+            if isinstance(form, NumberForm) and len(parts) == 2:
+                rows = parts[0].values < form.n_ordinary
+                given = [parts[0].take(rows)]
+                within[name] = fitting.law(Nested(), parts[1].take(rows), given, rows, name)
+        return cls(names, entry.predictors, law, within, fitting.forms, fitting.shapes)
+
+    def draw(self, scene: Scene, stream: Stream) -> None:
+        """Draw all columns of the step."""
+        drawn = self.law.draw(scene.predictors(self.predictors), scene.size, stream(self.names[0]))
+        for name, codes in zip(self.names, drawn, strict=True):
+            form, shape = self.forms[name], self.shapes[name]
+            parts: list[npt.NDArray[Any]] = [codes]
+            if name in self.within and isinstance(form, NumberForm):
+                values = np.zeros(scene.size)
+                ordinary = codes < form.n_ordinary
+                given = [shape[0].redrawn(codes[ordinary])]
+                values[ordinary] = self.within[name].draw(given, int(ordinary.sum()), stream(name, "within"))
+                parts = [codes, values]
+            series = form.joined(parts)
+            scene.add(series, tuple(p.redrawn(v) for p, v in zip(shape, parts, strict=True)))
+
+    def state(self) -> dict[str, Any]:
+        """Return the step for a model file."""
+        return {
+            "names": list(self.names),
+            "predictors": list(self.predictors),
+            "law": {"kind": type(self.law).__name__, "state": self.law.state()},
+            "within": {name: law_state(law) for name, law in self.within.items()},
+        }
+
+    @classmethod
+    def restored(
+        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
+    ) -> Self:
+        """Make the step again."""
+        from discreet.synth.methods.registry import all_methods
+
+        all_methods()
+        law = JointConditional.known[state["law"]["kind"]].restored(state["law"]["state"])
+        within = {name: restored_law(item) for name, item in state["within"].items()}
+        known = {name: law_ for name, law_ in within.items() if law_ is not None}
+        return cls(tuple(state["names"]), tuple(state["predictors"]), law, known, forms, shapes)
+
+
+@dataclass(frozen=True, eq=False)
+class PassiveStep(Step):
+    """A column that is computed from synthetic values."""
+
+    name: str
+    expression: str
+    form: Form
+    shape: Shape
+
+    def draw(self, scene: Scene, stream: Stream) -> None:
+        """Compute the column; a value it never had before is taken as it comes."""
+        frame = scene.frame()
+        computed = frame.select(parse(self.expression, frame.schema).value.alias(self.name))[self.name]
+        if isinstance(self.form, NumberForm) and computed.dtype.is_numeric():
+            computed = computed.cast(pl.Float64).fill_nan(None)
+            if self.form.decimals is not None:
+                computed = computed.round(self.form.decimals)
+            computed = computed.set(computed.is_infinite().fill_null(False), None)
+        series = computed.cast(self.form.dtype, strict=False).rename(self.name)
+        parts = self._parts(series)
+        scene.add(series, tuple(s.redrawn(p.values) for s, p in zip(self.shape, parts, strict=True)))
+
+    def _parts(self, series: pl.Series) -> Shape:
+        """Code the column for later predictors; what no observed record had counts as the first level, or as zero."""
+        if isinstance(self.form, NumberForm):
+            return self.form.split(series if self.form.has_missing else series.fill_null(0))
+        known = series.is_in(self.form.levels.cast(series.dtype).implode())
+        return self.form.split(series.set(~known.fill_null(True), self.form.levels.cast(series.dtype)[0]))
+
+    def state(self) -> dict[str, Any]:
+        """Return the step for a model file."""
+        return {"name": self.name, "expression": self.expression}
+
+    @classmethod
+    def restored(
+        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
+    ) -> Self:
+        """Make the step again."""
+        name = state["name"]
+        return cls(name, state["expression"], forms[name], shapes[name])
+
+
+def law_state(law: Conditional | None) -> dict[str, Any] | None:
+    """Return a law for a model file."""
+    return None if law is None else {"kind": type(law).__name__, "state": law.state()}
+
+
+def restored_law(state: Mapping[str, Any] | None) -> Conditional | None:
+    """Make a law again."""
+    if state is None:
+        return None
+    from discreet.synth.methods.registry import all_methods
+
+    all_methods()
+    return Conditional.known[state["kind"]].restored(state["state"])
+
+
+def _uncovered(entry: ColumnPlan, training: Scene) -> npt.NDArray[np.bool_] | None:
+    if not entry.rules:
+        return None
+    frame = training.frame()
+    hit = covered(entry.rules, parsed(entry.rules, entry.name, frame.schema), frame)
+    return None if (hit < 0).all() else hit < 0
+
+
+def _spread(series: pl.Series, rows: npt.NDArray[np.bool_]) -> pl.Series:
+    """Put the values of some records at their places, the others missing."""
+    at = pl.Series(np.cumsum(rows) - 1).set(pl.Series(~rows), None)
+    return series.gather(at)
+
+
+def _plain_type(dtype: pl.DataType) -> pl.DataType | None:
+    return pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else None
