@@ -1,0 +1,427 @@
+"""The compiled growth of a tree, node by node, depth first.
+
+The codes are copied once, column after column. When a node is split its records are moved so that each child is
+one unbroken run in every column: all later passes read memory in order. The last step of growth therefore leaves
+the training rows grouped by leaf, and every inner node is a run of rows too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from discreet.trees.association_kernels import (
+    association_with_classes,
+    association_with_number,
+    log_chi2_tail,
+)
+from discreet.trees.split_kernels import (
+    CELLS,
+    Desk,
+    ascending,
+    cut_by_classes,
+    cut_by_variance,
+    list_entries,
+    order_by_component,
+    order_by_mean,
+    sort_by_key,
+    tally_outcomes,
+    wipe,
+)
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int32]
+
+FEATURE, CUT, MEMBERS_END, LEFT, RIGHT, START, STOP, DEPTH = range(8)
+WEIGHT, VALUE, RISK, LEFT_SHARE = range(4)
+ATTEMPTS = 2  # columns that a conditional inference tree tries when the best associated one has no cut
+
+
+class Grown(NamedTuple):
+    """The nodes (whole numbers and figures), the levels of category splits, and the rows grouped by leaf."""
+
+    nodes: Integers
+    figures: Floats
+    members: Integers
+    rows: Integers
+
+
+class Node(NamedTuple):
+    """What the search needs to know of the node at hand."""
+
+    start: int
+    stop: int
+    weight: float
+    center: float
+    risk: float
+    n_classes: int
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def next_random(state: npt.NDArray[np.uint64]) -> float:
+    """Draw a number in [0, 1) and move the state on (splitmix64)."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) / 9007199254740992.0
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def describe(  # noqa: PLR0917
+    start: int,
+    stop: int,
+    y: Floats,
+    w: Floats,
+    weighted: bool,
+    classes: Integers,
+    local: Integers,
+    relabel: Integers,
+    present: Integers,
+    totals: Floats,
+    several: bool,
+) -> Node:
+    """Weigh a node: its mean and sum of squares, or its classes, numbered afresh in the order of the records."""
+    weight = 0.0
+    if several:
+        m = 0
+        for i in range(start, stop):
+            k = classes[i]
+            if relabel[k] < 0:
+                relabel[k], present[m], totals[m] = m, k, 0.0
+                m += 1
+            local[i] = relabel[k]
+            totals[relabel[k]] += w[i] if weighted else 1.0
+        squares = 0.0
+        for k in range(m):
+            relabel[present[k]] = -1
+            weight += totals[k]
+            squares += totals[k] * totals[k]
+        if m == 2:
+            for i in range(start, stop):
+                y[i] = local[i]
+        risk = weight - squares / weight if m > 1 else 0.0
+        return Node(start, stop, weight, totals[1] / weight if m == 2 else 0.0, risk, m)
+    total, low, high = 0.0, y[start], y[start]
+    for i in range(start, stop):
+        weight += w[i] if weighted else 1.0
+        total += w[i] * y[i] if weighted else y[i]
+        low, high = min(low, y[i]), max(high, y[i])
+    center, risk = total / weight, 0.0
+    if low < high:
+        for i in range(start, stop):
+            gap = y[i] - center
+            risk += w[i] * gap * gap if weighted else gap * gap
+    return Node(start, stop, weight, center, risk, 0)
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def best_cut(  # noqa: PLR0917
+    desk: Desk,
+    codes: Integers,
+    y: Floats,
+    local: Integers,
+    w: Floats,
+    weighted: bool,
+    node: Node,
+    totals: Floats,
+    factors: Floats,
+    bins: int,
+    categorical: bool,
+    min_leaf: int,
+) -> tuple[float, int, int]:
+    """Search one column; return the gain, the levels left of the cut and all levels (in order on the desk)."""
+    records = node.stop - node.start
+    if node.n_classes <= 2:
+        d = tally_outcomes(desk, codes, y, w, weighted, node.start, node.stop, node.center)
+        gain, cut = 0.0, 0
+        if d > 1:
+            if categorical:
+                order_by_mean(desk, d, np.sqrt(node.risk / node.weight))
+            else:
+                ascending(desk, d, bins)
+            gain, cut = cut_by_variance(desk, d, records, node.weight, min_leaf)
+        wipe(desk, d)
+        # For two classes the Gini risk is twice the sum of squares of either indicator.
+        return gain * (2.0 if node.n_classes == 2 else 1.0), cut, d
+    d = list_entries(
+        desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins, categorical
+    )
+    gain, cut = 0.0, 0
+    for j in range(d):
+        desk.sequence[j] = j
+    if d > 1:
+        if categorical and d > 2:
+            order_by_component(desk, d, totals, factors, node.n_classes, node.weight)
+        gain, cut = cut_by_classes(desk, d, totals, factors, node.n_classes, records, node.weight, min_leaf)
+    wipe(desk, d)
+    if categorical:
+        for j in range(d):
+            desk.spare_items[j] = desk.levels[desk.sequence[j]]
+        for j in range(d):
+            desk.levels[j] = desk.spare_items[j]
+    return gain, cut, d
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def log_tail(  # noqa: PLR0917
+    desk: Desk,
+    codes: Integers,
+    y: Floats,
+    local: Integers,
+    w: Floats,
+    weighted: bool,
+    node: Node,
+    totals: Floats,
+    bins: int,
+    categorical: bool,
+    scores: Floats,
+) -> float:
+    """Log p-value of one column in a node; 1, which is no logarithm of one, where the column is constant."""
+    statistic, df = 0.0, 0.0
+    if node.n_classes <= 2:
+        d = tally_outcomes(desk, codes, y, w, weighted, node.start, node.stop, node.center)
+        squares = node.risk / 2.0 if node.n_classes == 2 else node.risk
+        if d > 1:
+            statistic, df = association_with_number(desk, d, node.weight, squares, categorical, scores)
+    else:
+        d = list_entries(
+            desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins, categorical
+        )
+        if d > 1:
+            statistic, df = association_with_classes(
+                desk, d, totals, node.n_classes, node.weight, categorical, scores
+            )
+    wipe(desk, d)
+    if df == 0.0:
+        return 1.0
+    tail: float = log_chi2_tail(statistic, df)
+    return tail
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def part(column, goes, spare, start, stop):
+    """Move the values that go left to the front of the run; both sides keep their order."""
+    at, aside = start, 0
+    for i in range(start, stop):
+        value, left = column[i], goes[i]
+        column[at] = value
+        spare[aside] = value
+        at += left
+        aside += 1 - left
+    for i in range(aside):
+        column[at + i] = spare[i]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def grow(  # noqa: PLR0917
+    codes: npt.NDArray[np.int16],
+    rows: Integers,
+    columns: Integers,
+    bins: Integers,
+    categorical: npt.NDArray[np.bool_],
+    y: Floats,
+    classes: Integers,
+    weights: Floats,
+    n_classes: int,
+    min_leaf: int,
+    min_split: int,
+    cp: float,
+    max_depth: int,
+    per_split: int,
+    seed: int,
+    criterion: float,
+    scores: Floats,
+    score_starts: Integers,
+) -> Grown:
+    """Grow one tree on the given rows and columns.
+
+    ``n_classes`` is 0 for a numeric outcome and more than 2 for classes (two classes come as a 0/1 outcome with
+    ``n_classes`` 0). A positive ``criterion`` asks for conditional inference instead of the greatest gain.
+    """
+    n, q = len(rows), len(columns)
+    weighted, several = len(weights) > 0, n_classes > 2
+    work = np.empty((q, n), codes.dtype)
+    for f in range(q):
+        column = columns[f]
+        for i in range(n):
+            work[f, i] = codes[rows[i], column]
+    order = rows.copy()
+    outcome, w = np.empty(n), np.empty(n if weighted else 0)
+    held, local = np.empty(n if several else 0, np.int32), np.empty(n if several else 0, np.int32)
+    for i in range(n):
+        if several:
+            held[i] = classes[rows[i]]
+        else:
+            outcome[i] = y[rows[i]]
+        if weighted:
+            w[i] = weights[rows[i]]
+    goes, spare = np.empty(n, np.uint8), np.empty(n, codes.dtype)
+    spare_floats, spare_rows = np.empty(n), np.empty(n, np.int32)
+    relabel, present = np.full(n_classes, -1, np.int32), np.empty(n_classes, np.int32)
+    totals, factors = np.empty(n_classes), np.ones(n_classes)
+    most = 1
+    for f in range(q):
+        most = max(most, bins[columns[f]])
+    listed = max(n, CELLS) if several else 0
+    desk = Desk(
+        np.zeros((most, 3)),
+        np.zeros(CELLS if several else 0),
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most),
+        np.empty(most),
+        np.empty(most, np.int32),
+        np.empty(most + 1, np.int32),
+        np.empty(listed, np.int32),
+        np.empty(listed),
+        np.empty(n_classes),
+        np.empty(n_classes),
+    )
+    best_levels, side = np.empty(most, np.int32), np.zeros(most, np.uint8)
+    nodes, figures = np.zeros((1024, 8), np.int32), np.zeros((1024, 4))
+    members, used = np.empty(1024, np.int32), 0
+    state = np.array([np.uint64(seed)])
+    draw, tails = np.arange(q).astype(np.int32), np.empty(q)
+    stack = np.empty(max_depth + 2, np.int32)
+    stack[0], waiting, count = 0, 1, 1
+    nodes[0, STOP] = n
+    least = 0.0
+    while waiting > 0:
+        waiting -= 1
+        here = stack[waiting]
+        start, stop, depth = nodes[here, START], nodes[here, STOP], nodes[here, DEPTH]
+        node = describe(start, stop, outcome, w, weighted, held, local, relabel, present, totals, several)
+        nodes[here, FEATURE] = -1
+        figures[here, WEIGHT], figures[here, VALUE], figures[here, RISK] = node.weight, node.center, node.risk
+        if here == 0:
+            least = cp * node.risk
+        records = stop - start
+        if records < min_split or records < 2 * min_leaf or depth >= max_depth or node.risk <= 0.0:
+            continue
+        if node.risk <= least:
+            continue
+        gain, chosen, cut, cut_code, size = 0.0, -1, 0, 0, 0
+        tries = q
+        if criterion > 0.0:
+            tested = 0
+            for f in range(q):
+                column = columns[f]
+                tails[f] = log_tail(
+                    desk,
+                    work[f],
+                    outcome,
+                    local,
+                    w,
+                    weighted,
+                    node,
+                    totals,
+                    bins[column],
+                    categorical[column],
+                    scores[score_starts[column] : score_starts[column + 1]],
+                )
+                if tails[f] <= 0.0:
+                    tested += 1
+            for k in range(node.n_classes):
+                factors[k] = node.weight / totals[k]
+            tries = min(ATTEMPTS, q)
+        for attempt in range(tries):
+            if criterion > 0.0:
+                f = int(np.argmin(tails))
+                # The chance that none of the tested columns looks so associated by accident (Bonferroni-Sidak).
+                if tails[f] > 0.0 or tested * np.log1p(-np.exp(tails[f])) <= np.log(criterion) or chosen >= 0:
+                    break
+                tails[f] = 2.0
+            else:
+                if per_split < q:
+                    # Columns beyond the quota are only looked at while none of those before has a cut.
+                    if attempt >= per_split and chosen >= 0:
+                        break
+                    other = attempt + int(next_random(state) * (q - attempt))
+                    draw[attempt], draw[other] = draw[other], draw[attempt]
+                f = draw[attempt]
+            column = columns[f]
+            new_gain, new_cut, d = best_cut(
+                desk,
+                work[f],
+                outcome,
+                local,
+                w,
+                weighted,
+                node,
+                totals,
+                factors,
+                bins[column],
+                categorical[column],
+                min_leaf,
+            )
+            if new_cut > 0 and new_gain > gain * (1.0 + 1e-10) and new_gain > 1e-12 * node.risk:
+                gain, chosen, cut, size = new_gain, f, new_cut, d
+                if categorical[column]:
+                    for j in range(d):
+                        best_levels[j] = desk.levels[j]
+                else:
+                    cut_code = (desk.levels[cut - 1] + desk.levels[cut] - 1) // 2
+        if chosen < 0 or gain < least:
+            continue
+        if count + 2 > len(nodes):
+            wider, longer = np.zeros((2 * len(nodes), 8), np.int32), np.zeros((2 * len(nodes), 4))
+            wider[:count], longer[:count] = nodes[:count], figures[:count]
+            nodes, figures = wider, longer
+        run, lefts, heavy = work[chosen], 0, 0.0
+        is_category = categorical[columns[chosen]]
+        if is_category:
+            while used + size > len(members):
+                wider_members = np.empty(2 * len(members), np.int32)
+                wider_members[:used] = members[:used]
+                members = wider_members
+            for j in range(cut):
+                side[best_levels[j]] = 1
+            for j in range(size):
+                desk.keys[j] = best_levels[j]
+            sort_by_key(desk.keys, best_levels, desk.spare_keys, desk.spare_items, size)
+            nodes[here, CUT] = used
+            for j in range(size):
+                members[used] = 2 * best_levels[j] + 1 - side[best_levels[j]]
+                used += 1
+            nodes[here, MEMBERS_END] = used
+            for i in range(start, stop):
+                goes[i] = side[run[i]]
+            for j in range(size):
+                side[best_levels[j]] = 0
+        else:
+            nodes[here, CUT] = cut_code
+            for i in range(start, stop):
+                goes[i] = 1 if run[i] <= cut_code else 0
+        for i in range(start, stop):
+            lefts += goes[i]
+            if weighted and goes[i]:
+                heavy += w[i]
+        if max(lefts, records - lefts) >= min_split and depth + 1 < max_depth:
+            # Children that cannot be split again need no columns.
+            for f in range(q):
+                part(work[f], goes, spare, start, stop)
+        part(order, goes, spare_rows, start, stop)
+        if weighted:
+            part(w, goes, spare_floats, start, stop)
+        if several:
+            part(held, goes, spare_rows, start, stop)
+        else:
+            part(outcome, goes, spare_floats, start, stop)
+        nodes[here, FEATURE] = columns[chosen]
+        nodes[here, LEFT], nodes[here, RIGHT] = count, count + 1
+        figures[here, LEFT_SHARE] = heavy / node.weight if weighted else lefts / records
+        nodes[count, START], nodes[count, STOP], nodes[count, DEPTH] = start, start + lefts, depth + 1
+        nodes[count + 1, START], nodes[count + 1, STOP], nodes[count + 1, DEPTH] = (
+            start + lefts,
+            stop,
+            depth + 1,
+        )
+        stack[waiting], stack[waiting + 1] = count + 1, count
+        waiting += 2
+        count += 2
+    return Grown(nodes[:count].copy(), figures[:count].copy(), members[:used].copy(), order)

@@ -1,0 +1,233 @@
+"""Which questions about the columns tell the outcomes apart? Regression and classification trees.
+
+Splits lower the sum of squares (numbers) or the Gini impurity (classes) as much as possible. A category is split
+into two sets of levels: levels are put in order by their mean outcome, which finds the best of all sets exactly
+for numbers and two classes, or along the first principal component of their class shares for more classes. The
+cost is linear in records and levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.trees.coding import Feature
+from discreet.trees.tree import FEATURE, RISK, START, Tree
+
+Codes = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+
+def grow_regression(
+    codes: Codes,
+    features: Sequence[Feature],
+    y: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    columns: Sequence[int] | None = None,
+    rows: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    min_leaf: int = 5,
+    min_split: int | None = None,
+    cp: float = 1e-8,
+    max_depth: int = 30,
+    features_per_split: int | None = None,
+) -> Tree:
+    """Grow a tree for a number.
+
+    Parameters
+    ----------
+    codes, features
+        The coded predictors and what their columns are (`discreet.trees.encode`).
+    y
+        The outcome of every row of ``codes``, without missing values.
+    rng
+        Draws the columns a split may use; not used when all may be.
+    columns
+        The columns of ``codes`` to use (default: all). The tree keeps their numbers, and later takes tables with
+        all columns.
+    rows
+        The rows to grow on, repeated ones counted as often as they come (default: all).
+    weights
+        A weight for every row; rows of weight zero are left out. Sizes (``min_leaf``) count rows, not weight.
+    min_leaf, min_split
+        The fewest rows in a leaf, and in a node that is split (default: three times ``min_leaf``, as in rpart).
+    cp
+        A split must lower the risk by at least this share of the risk of the root.
+    max_depth
+        The most splits on a way down.
+    features_per_split
+        How many columns, drawn at random, a split may use (default: all).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.trees import Feature, encode, grow_regression
+    >>> x = [1, 2, 3, 4, 5, 6]
+    >>> feature = Feature.numeric(x)
+    >>> codes = encode([feature], [x])
+    >>> rng = np.random.default_rng(1)
+    >>> tree = grow_regression(codes, [feature], [0, 0, 0, 9, 9, 9], min_leaf=2, rng=rng)
+    >>> tree.leaf_means
+    array([0., 9.])
+    >>> bool(tree.draw(codes, rng)[0] in (0, 1, 2))
+    True
+    """
+    outcome = np.ascontiguousarray(y, dtype=np.float64)
+    if not np.isfinite(outcome).all():
+        raise ParameterError("y must be finite: give missing outcomes a class or a tree of their own.")
+    return _grown(
+        codes, features, outcome, np.empty(0, np.int32), 0, columns, rows, weights, min_leaf, min_split, cp,
+        max_depth, features_per_split, rng,
+    )  # fmt: skip
+
+
+def grow_classification(
+    codes: Codes,
+    features: Sequence[Feature],
+    classes: npt.ArrayLike,
+    n_classes: int,
+    *,
+    rng: np.random.Generator,
+    columns: Sequence[int] | None = None,
+    rows: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    min_leaf: int = 5,
+    min_split: int | None = None,
+    cp: float = 1e-8,
+    max_depth: int = 30,
+    features_per_split: int | None = None,
+) -> Tree:
+    """Grow a tree for classes coded 0 to ``n_classes - 1``; parameters as in `grow_regression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.trees import Feature, encode, grow_classification
+    >>> town = Feature.category(3)
+    >>> codes = encode([town], [[0, 0, 1, 1, 2, 2]])
+    >>> tree = grow_classification(
+    ...     codes, [town], [0, 0, 1, 1, 0, 0], 2, min_leaf=2, rng=np.random.default_rng(1)
+    ... )
+    >>> tree.leaf_shares.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    outcome, labels = class_outcome(classes, n_classes)
+    return _grown(
+        codes, features, outcome, labels, int(n_classes), columns, rows, weights, min_leaf, min_split, cp,
+        max_depth, features_per_split, rng,
+    )  # fmt: skip
+
+
+def class_outcome(classes: npt.ArrayLike, n_classes: int) -> tuple[Floats, npt.NDArray[np.int32]]:
+    """Check classes; two of them are grown as the number 0 or 1, which splits the same way."""
+    labels = np.ascontiguousarray(classes, dtype=np.int32)
+    if n_classes < 1 or (len(labels) and (labels.min() < 0 or labels.max() >= n_classes)):
+        raise ParameterError(
+            "classes must be coded 0 to n_classes - 1; give missing outcomes a class of their own."
+        )
+    return (labels.astype(np.float64) if n_classes <= 2 else np.empty(0)), labels
+
+
+def _grown(  # noqa: PLR0917
+    codes: Codes,
+    features: Sequence[Feature],
+    outcome: Floats,
+    labels: npt.NDArray[np.int32],
+    n_classes: int,
+    columns: Sequence[int] | None,
+    rows: npt.ArrayLike | None,
+    weights: npt.ArrayLike | None,
+    min_leaf: int,
+    min_split: int | None,
+    cp: float,
+    max_depth: int,
+    features_per_split: int | None,
+    rng: np.random.Generator,
+    criterion: float = 0.0,
+) -> Tree:
+    from discreet.trees.grow_kernels import grow
+
+    if codes.ndim != 2 or codes.shape[1] != len(features):
+        raise ParameterError("codes must be a table with one column for each feature.")
+    used = np.arange(len(features)) if columns is None else np.asarray(columns, dtype=np.int64)
+    if len(used) and (used.min() < 0 or used.max() >= len(features)):
+        raise ParameterError(f"columns must be numbers from 0 to {len(features) - 1}.")
+    n = len(codes)
+    if max(len(outcome), len(labels)) != n:
+        raise ParameterError(f"There are {n} rows of codes but {max(len(outcome), len(labels))} outcomes.")
+    if min_leaf < 1 or cp < 0 or max_depth < 0:
+        raise ParameterError("min_leaf must be at least 1, cp and max_depth must not be negative.")
+    if features_per_split is not None and features_per_split < 1:
+        raise ParameterError("features_per_split must be at least 1, or None for all.")
+    weight = _weights(weights, n)
+    taken = np.arange(n) if rows is None else np.asarray(rows, dtype=np.int64)
+    if len(weight):
+        taken = taken[weight[taken] > 0]
+    if not len(taken):
+        raise ParameterError("A tree needs at least one row with a positive weight.")
+    bins = np.array([feature.levels for feature in features], dtype=np.int32)
+    for column in used.tolist():
+        low, high = codes[:, column].min(), codes[:, column].max()
+        if high >= bins[column] or (low < 0 and codes[taken, column].min() < 0):
+            raise ParameterError(
+                f"Column {column} of the codes has codes outside 0 to {bins[column] - 1}; "
+                "learn its feature from all training values, with missing ones as a level."
+            )
+    categorical = np.array([feature.categorical for feature in features], dtype=np.bool_)
+    scores = np.concatenate([feature.scores for feature in features] or [np.empty(0)])
+    several = n_classes > 2
+    grown = grow(
+        np.asfortranarray(codes),
+        taken.astype(np.int32),
+        used.astype(np.int32),
+        bins,
+        categorical,
+        outcome,
+        labels if several else np.empty(0, np.int32),
+        weight,
+        n_classes if several else 0,
+        int(min_leaf),
+        3 * min_leaf if min_split is None else int(min_split),
+        float(cp),
+        int(max_depth),
+        len(used) if features_per_split is None else min(int(features_per_split), len(used)),
+        int(rng.integers(2**63)),
+        float(criterion),
+        scores,
+        np.append(0, np.cumsum(bins)).astype(np.int32),
+    )
+    nodes, figures = grown.nodes, grown.figures
+    if n_classes and not several:
+        figures[:, RISK] *= 2.0  # the Gini risk of two classes, from the sum of squares of their indicator
+    by_level = np.zeros(len(nodes), dtype=np.bool_)
+    split = nodes[:, FEATURE] >= 0
+    by_level[split] = categorical[nodes[split, FEATURE]]
+    leaf_starts = np.sort(nodes[~split, START]).astype(np.int64)
+    return Tree(
+        nodes=nodes,
+        figures=figures,
+        members=grown.members,
+        by_level=by_level,
+        rows=grown.rows,
+        starts=np.append(leaf_starts, len(grown.rows)),
+        classes=labels[grown.rows] if n_classes else np.empty(0, np.int32),
+        weights=weight[grown.rows] if len(weight) else weight,
+        n_columns=len(features),
+        n_classes=n_classes,
+    )
+
+
+def _weights(weights: npt.ArrayLike | None, n: int) -> Floats:
+    if weights is None:
+        return np.empty(0)
+    weight = np.ascontiguousarray(weights, dtype=np.float64)
+    if len(weight) != n:
+        raise ParameterError(f"There are {n} rows of codes but {len(weight)} weights.")
+    if not np.isfinite(weight).all() or weight.min(initial=0.0) < 0:
+        raise ParameterError("weights must be finite and not negative.")
+    return weight
