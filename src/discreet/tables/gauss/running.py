@@ -1,0 +1,250 @@
+"""Runs the compiled elimination in portions, gives it room, and falls back to big integers.
+
+The kernel comes back now and then, so that progress can be shown and the run can be stopped; it also comes back
+when an array is full (it is then packed and enlarged) or when a number no longer fits into 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from discreet.tables.gauss import state as state_of
+from discreet.tables.gauss.codes import DONE, LABELED, NEEDS_ROOM, ORDINARY, OVERFLOW, REVEALED
+from discreet.tables.gauss.problem import Integers, Problem, unit_columns
+
+PORTION = 100_000_000
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of the primary columns: column ``b`` has ``rows[indptr[b]:indptr[b + 1]]``, and so on.
+
+    The values are whole numbers of 64 bits, or Python integers where these were too small.
+    """
+
+    indptr: Integers
+    rows: Integers
+    values: npt.NDArray[Any]
+
+    def column(self, b: int) -> dict[int, int]:
+        """One column by row."""
+        here = slice(self.indptr[b], self.indptr[b + 1])
+        return dict(zip(self.rows[here].tolist(), self.values[here].tolist(), strict=True))
+
+    @property
+    def sizes(self) -> Integers:
+        """How many rows each column has left."""
+        return np.diff(self.indptr)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Per column of the problem: the verdict, the primary column and the contributor behind it.
+
+    ``left`` holds what is left of each primary column, ``arithmetic`` is ``"int64"`` or ``"big"``.
+    """
+
+    verdict: npt.NDArray[np.int8]
+    because: Integers
+    who: Integers
+    left: Left
+    pivot_rows: Integers
+    arithmetic: str
+
+
+def run(problem: Problem, report: Callable[[int, int], None] | None = None) -> Outcome:
+    """Eliminate; ``report(done, total)`` is called between portions and may raise to stop the run."""
+    from discreet.tables.gauss.kernel import sweep
+
+    columns, n_forced = problem.columns.tocsc(), problem.n_forced
+    inserted = np.zeros(columns.shape[1], dtype=bool)
+    state = _opened(problem, columns)
+    twin = _opened(_reversed(problem), columns) if problem.parallel else state
+    verdict = np.zeros(columns.shape[1], dtype=np.int8)
+    because = np.full(columns.shape[1], -1, dtype=np.int64)
+    who = np.full(columns.shape[1], -1, dtype=np.int64)
+    while True:
+        status = sweep(
+            state, twin, problem.parallel,
+            columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data.astype(np.int64),
+            n_forced, problem.method, problem.within, problem.combinations, PORTION, verdict, because, who,
+        )  # fmt: skip
+        if report is not None:
+            report(int(state.counters[state_of.NEXT]), columns.shape[1])
+        if status == DONE:
+            break
+        if status == OVERFLOW:
+            from discreet.tables.gauss.big import run_big
+
+            return run_big(problem, report)
+        if status == NEEDS_ROOM:
+            state = _enlarged(state)
+            twin = _enlarged(twin) if problem.parallel else state
+        if status == REVEALED:
+            # A forced cell shows that its rows are zero (or one) each: they are forced out one by one.
+            at = int(state.counters[state_of.NEXT])
+            rows = state.touched[: state.counters[state_of.REVEALED_ROWS]].copy()
+            units = unit_columns(rows, columns.shape[0])
+            columns = sparse.hstack([columns[:, :at], units, columns[:, at:]]).tocsc()
+            n_forced += len(rows)
+            inserted = np.insert(inserted, at, np.ones(len(rows), dtype=bool))
+            verdict = np.insert(verdict, at, np.zeros(len(rows), dtype=np.int8))
+            because = np.insert(because, at, np.full(len(rows), -1))
+            who = np.insert(who, at, np.full(len(rows), -1))
+            state = _more_pivots(state, len(rows))
+    own = ~inserted
+    return Outcome(
+        verdict[own],
+        because[own],
+        who[own],
+        _left(state),
+        state.pivot_row[: state.counters[state_of.PIVOTS]],
+        "int64",
+    )
+
+
+def _reversed(problem: Problem) -> Problem:
+    order = problem.order.copy()
+    labeled = problem.kind == LABELED
+    order[labeled] = -order[labeled]
+    return replace(problem, order=order)
+
+
+def _opened(problem: Problem, columns: Any) -> Any:
+    primaries = problem.primaries.tocsc()
+    primaries.eliminate_zeros()
+    height, count = primaries.shape
+    content = np.ones(count, dtype=np.int64)
+    sizes = np.diff(primaries.indptr)
+    filled = np.flatnonzero(sizes)
+    values = primaries.data.astype(np.int64)
+    largest = np.zeros(count, dtype=np.int64)
+    if len(filled):
+        content[filled] = np.gcd.reduceat(values, primaries.indptr[:-1][filled])
+        values = values // np.repeat(content, sizes)
+        largest[filled] = np.maximum.reduceat(np.abs(values), primaries.indptr[:-1][filled])
+    key = np.random.default_rng(1988).integers(1, 2**64 - 1, size=height, dtype=np.uint64)
+    ordinary = problem.kind == ORDINARY
+    indices = primaries.indices.astype(np.int32)
+    member = sparse.csc_matrix(
+        (np.ones(len(indices), dtype=np.int64), indices, primaries.indptr), shape=primaries.shape
+    )
+    with np.errstate(over="ignore"):
+        mark = np.zeros(count, dtype=np.uint64)
+        owner_of = np.repeat(np.arange(count), sizes)
+        np.add.at(mark, owner_of, np.where(ordinary, key, np.uint64(0))[indices])
+    pivots = min(height, columns.shape[1]) + 1
+    state = state_of.State(
+        kind=problem.kind,
+        label=problem.label,
+        order=problem.order,
+        key=key,
+        static=np.bincount(columns.indices, minlength=height).astype(np.int64),
+        used=np.zeros(height, dtype=np.bool_),
+        pivot_of=np.full(height, -1, dtype=np.int64),
+        pivot_start=np.zeros(pivots, dtype=np.int64),
+        pivot_length=np.zeros(pivots, dtype=np.int64),
+        pivot_row=np.zeros(pivots, dtype=np.int64),
+        pivot_largest=np.zeros(pivots, dtype=np.int64),
+        pivot_rows=np.zeros(max(1024, 2 * columns.nnz), dtype=np.int32),
+        pivot_values=np.zeros(max(1024, 2 * columns.nnz), dtype=np.int64),
+        start=primaries.indptr[:-1].astype(np.int64),
+        length=sizes.astype(np.int64),
+        room=sizes.astype(np.int64),
+        largest=largest,
+        ordinary=np.asarray(ordinary.astype(np.int64) @ member, dtype=np.int64).reshape(count),
+        mark=mark,
+        alive=np.ones(count, dtype=np.bool_),
+        owner=problem.owner,
+        guarded=problem.guarded,
+        rows=indices,
+        values=values,
+        head=np.full(height, -1, dtype=np.int64),
+        follows=np.zeros(0, dtype=np.int64),
+        column_of=np.zeros(0, dtype=np.int64),
+        touching=np.bincount(indices, minlength=height).astype(np.int64),
+        dense=np.zeros(height, dtype=np.int64),
+        touched=np.zeros(height, dtype=np.int64),
+        seen=np.zeros(height, dtype=np.bool_),
+        heap=np.zeros(pivots, dtype=np.int64),
+        queued=np.zeros(pivots, dtype=np.bool_),
+        spare_rows=np.zeros(height, dtype=np.int32),
+        spare_values=np.zeros(height, dtype=np.int64),
+        counters=np.zeros(state_of.COUNTERS, dtype=np.int64),
+    )
+    state.counters[state_of.PRIMARY_USED] = len(indices)
+    return _enlarged(state)
+
+
+def _enlarged(state: Any) -> Any:
+    """Pack the primary columns and their index, and leave room for what is wanted."""
+    counters = state.counters
+    lengths = state.length
+    packed = _positions(state.start, lengths)
+    rows, values = state.rows[packed], state.values[packed]
+    used = len(rows)
+    extra = int(counters[state_of.WANTED_PRIMARY] - counters[state_of.PRIMARY_USED])
+    size = max(4096, 2 * used + 2 * max(extra, 0))
+    start = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64) if len(lengths) else state.start
+    columns = np.repeat(np.arange(len(lengths)), lengths)
+    by_row = np.argsort(rows, kind="stable")
+    listed = rows[by_row]
+    follows = np.full(len(listed), -1, dtype=np.int64)
+    head = np.full(len(state.head), -1, dtype=np.int64)
+    if len(listed):
+        same = listed[1:] == listed[:-1]
+        follows[:-1][same] = np.flatnonzero(same) + 1
+        opens = np.concatenate([[0], np.flatnonzero(~same) + 1])
+        head[listed[opens]] = opens
+    extra = int(counters[state_of.WANTED_NODES] - counters[state_of.NODES_USED])
+    nodes = max(4096, 2 * used + 2 * max(extra, 0))
+    pivot_size = max(len(state.pivot_rows), 2 * int(counters[state_of.WANTED_PIVOT]))
+    counters[state_of.PRIMARY_USED] = used
+    counters[state_of.NODES_USED] = used
+    return state._replace(
+        rows=_padded(rows, size),
+        values=_padded(values, size),
+        start=start,
+        room=lengths.copy(),
+        head=head,
+        follows=_padded(follows, nodes),
+        column_of=_padded(columns[by_row].astype(np.int64), nodes),
+        pivot_rows=_padded(state.pivot_rows, pivot_size),
+        pivot_values=_padded(state.pivot_values, pivot_size),
+    )
+
+
+def _more_pivots(state: Any, count: int) -> Any:
+    names = ("pivot_start", "pivot_length", "pivot_row", "pivot_largest", "heap", "queued")
+    return state._replace(**{name: _padded(getattr(state, name), len(state.heap) + count) for name in names})
+
+
+def _positions(start: Integers, length: Integers) -> Integers:
+    """The positions of all entries, column after column."""
+    total = int(length.sum())
+    begins = (
+        np.repeat(start - np.concatenate([[0], np.cumsum(length)[:-1]]), length)
+        if total
+        else np.zeros(0, int)
+    )
+    return np.asarray(begins + np.arange(total), dtype=np.int64)
+
+
+def _padded(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    if len(array) >= size:
+        return array
+    larger = np.zeros(size, dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _left(state: Any) -> Left:
+    packed = _positions(state.start, state.length)
+    indptr = np.concatenate([[0], np.cumsum(state.length)]).astype(np.int64)
+    return Left(indptr, state.rows[packed].astype(np.int64), state.values[packed])
