@@ -1,1 +1,6 @@
 """Make synthetic microdata: records of nobody that analyses can be tried on."""
+
+from discreet.synth.sequential.sequential import Sequential
+from discreet.synth.synthesizer import Fitted, Synthesizer, load
+
+__all__ = ["Fitted", "Sequential", "Synthesizer", "load"]

@@ -144,7 +144,10 @@ class FittedSequential(Fitted):
         table = self._once(chain, size, kept, fixed, stream)
         if not self.constraints:
             return table
-        holds = pl.all_horizontal(*(parse(text, table.schema).condition for text in self.constraints))
+        # A record with a missing value breaks no constraint that speaks of it: nobody can say that it does.
+        holds = pl.all_horizontal(
+            *(parse(text, table.schema).value.fill_null(True) for text in self.constraints)
+        )
         for number in range(self.max_rounds):
             bad = np.flatnonzero(~table.select(holds.alias("holds"))["holds"].to_numpy())
             if not len(bad):

@@ -390,7 +390,10 @@ def _passive_breaks(name: str, method: Passive, frame: pl.DataFrame, form: Form)
     if isinstance(form, NumberForm) and form.decimals is not None and computed.dtype.is_numeric():
         computed = computed.cast(pl.Float64).round(form.decimals)
         unit = 10.0**-form.decimals
-        differ = ((given.cast(pl.Float64) - computed).abs() > unit * 0.5000001).fill_null(False)
+        given_number = given.cast(pl.Float64)
+        # A value printed with seven digits is right to seven digits, however many decimals it shows.
+        slack = (given_number.abs() * 1e-6).fill_null(0.0).clip(unit * 0.5000001)
+        differ = ((given_number - computed).abs() > slack).fill_null(False)
     else:
         differ = (given.cast(pl.String) != computed.cast(pl.String)).fill_null(False)
     differ = differ | (given.is_null() != computed.is_null())
