@@ -1,0 +1,1 @@
+"""Checking research outputs before they leave the safe setting."""

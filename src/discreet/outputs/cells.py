@@ -1,0 +1,384 @@
+"""The cells of a table, counted where the data is: one pass for the records, one for the contributors.
+
+Nothing but the cells comes out: how many records and distinct people there are in each, and of a variable its sums,
+its extremes and its largest contributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from math import prod
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine import collect, scan
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+from discreet.outputs.checks.aggregates import CellSums
+
+Where = Mapping[str, Any]
+Levels = Mapping[str, Sequence[Any]]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_MOST_CELLS = 2_000_000
+_ROW_STATISTICS = ("known", "total", "mean", "deviation", "minimum", "maximum", "weight", "weighted")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which records, by which dimensions, of which variable, counted in which units.
+
+    Attributes
+    ----------
+    by
+        The dimensions.
+    value
+        The variable that is summed, where there is one.
+    where
+        The records meant: for each column the values that are let in.
+    subject
+        Who a record belongs to; without it every record is a person.
+    weight
+        Sampling weight.
+    recode
+        New levels of a dimension: ``{column: {old: new}}``.
+    levels
+        Declared levels of a dimension; those that occur unless given.
+    keep_missing
+        Whether a missing value of a dimension is a level of its own; else its records are left out.
+    cap
+        Largest value let in; larger ones count as this.
+    drops_above
+        Whether values above ``cap`` are left out instead.
+    """
+
+    by: tuple[str, ...]
+    value: str | None = None
+    where: Where = field(default_factory=dict)
+    subject: str | None = None
+    weight: str | None = None
+    recode: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
+    levels: Levels = field(default_factory=dict)
+    keep_missing: bool = True
+    cap: float | None = None
+    drops_above: bool = False
+
+    def columns(self) -> tuple[str, ...]:
+        """All columns it touches, once each."""
+        named = (*self.by, self.value, self.subject, self.weight, *self.where)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def check(self, data: Microdata) -> None:
+        """Refuse columns that are not there or cannot be summed."""
+        for name in self.columns():
+            if name not in data.schema:
+                raise ColumnError(unknown_name(name, data.columns))
+        if len(set(self.by)) < len(self.by):
+            raise ParameterError("A dimension of the table is named twice. Name each once.")
+        for number in (self.value, self.weight):
+            if number is None or data.schema[number].is_numeric() or data.schema[number] == nw.Boolean:
+                continue
+            raise ColumnError(
+                f"Column '{number}' is {data.schema[number]}, not a number, and cannot be summed."
+            )
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table of cells: every array has one axis a dimension, without margins."""
+
+    by: tuple[str, ...]
+    levels: tuple[tuple[Any, ...], ...]
+    records: Ints
+    people: Ints
+    values: Mapping[str, Floats] = field(default_factory=dict)
+    sums: CellSums | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels each dimension has; one where there is no dimension."""
+        return self.records.shape
+
+    def mask(self, declared: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
+        """Flag the cells that some descriptions fit: ``[{"sex": "m", "pregnant": "yes"}]``.
+
+        A value may be a list of values; a dimension that is not named stands for all its levels.
+        """
+        flags = np.zeros(self.shape, dtype=bool)
+        for description in declared:
+            for name in description:
+                if name not in self.by:
+                    raise ColumnError(unknown_name(name, self.by, what="dimension of the table"))
+            fits = np.ones(self.shape, dtype=bool)
+            for axis, name in enumerate(self.by):
+                if name not in description:
+                    continue
+                wanted = description[name]
+                wanted = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
+                along = np.array([level in wanted for level in self.levels[axis]])
+                fits &= along.reshape([-1 if a == axis else 1 for a in range(len(self.by))])
+            flags |= fits
+        return flags
+
+
+def count_cells(data: Microdata, question: Question) -> Cells:
+    """Count records and distinct people by cell.
+
+    Examples
+    --------
+    >>> data = Microdata(pl.DataFrame({"sex": ["f", "f", "m"], "who": [1, 1, 2]}))
+    >>> cells = count_cells(data, Question(("sex",), subject="who"))
+    >>> cells.levels, cells.records.tolist(), cells.people.tolist()
+    ((('f', 'm'),), [2, 1], [1, 1])
+    """
+    question.check(data)
+    rows, keys = _rows(data, question)
+    counts = [nw.len().cast(nw.Int64).alias("records")]
+    if question.subject is not None:
+        counts.append(nw.col("p").n_unique().cast(nw.Int64).alias("people"))
+    if question.weight is not None:
+        counts.append(nw.col("w").cast(nw.Float64).sum().alias("weighted"))
+    table = collect(rows.group_by(*keys).agg(*counts))
+    if question.subject is None:
+        table = table.with_columns(people=pl.col("records"))
+    levels = _levels(data, question, table)
+    place = _places(table, levels, keys)
+    values = {"weighted": _laid(table["weighted"], place, 0.0)} if question.weight is not None else {}
+    return Cells(question.by, levels, _laid(table["records"], place), _laid(table["people"], place), values)
+
+
+def sum_cells(
+    data: Microdata, question: Question, *, largest: int = 2, public_weights: bool = False
+) -> Cells:
+    """Add up a variable by cell: records and people with a value, sums, spread, extremes, largest contributions.
+
+    ``people`` counts those with a value; ``records`` those without one too.
+
+    Examples
+    --------
+    >>> data = Microdata(pl.DataFrame({"sex": ["f", "f", "m", "m"], "pay": [1.0, 5.0, None, 3.0]}))
+    >>> cells = sum_cells(data, Question(("sex",), value="pay"))
+    >>> cells.people.tolist(), cells.values["total"].tolist(), cells.sums.top.tolist()
+    ([2, 1], [6.0, 3.0], [[5.0, 1.0], [3.0, 0.0]])
+    """
+    question.check(data)
+    rows, keys = _rows(data, question)
+    base = collect(rows.group_by(*keys).agg(*_row_sums(question)))
+    levels = _levels(data, question, base)
+    place = _places(base, levels, keys)
+    values = {name: _laid(base[name], place, np.nan) for name in _ROW_STATISTICS if name in base.columns}
+    owned = collect(_contributors(rows, keys, question, largest, public_weights))
+    at = _places(owned, levels, keys)
+    people = _laid(owned["people"], at)
+    tops = np.stack([_laid(owned[f"top{i}"], at, 0.0) for i in range(largest)], axis=-1)
+    sums = CellSums(people, _laid(owned["size"], at, 0.0), np.nan_to_num(tops), _laid(owned["negative"], at))
+    return Cells(question.by, levels, _laid(base["records"], place), people, values, sums)
+
+
+def shared_extreme(data: Microdata, question: Question, which: str, cells: Cells) -> Ints:
+    """Count the people who share the minimum or maximum of their cell."""
+    rows, keys = _rows(data, question)
+    rows = rows.filter(~nw.col("x").is_null())
+    extreme = nw.col("x").min() if which == "minimum" else nw.col("x").max()
+    held = rows.filter(nw.col("x") == extreme.over(*keys))
+    number = nw.len() if question.subject is None else nw.col("p").n_unique()
+    table = collect(held.group_by(*keys).agg(number.cast(nw.Int64).alias("ties")))
+    shared: Ints = _laid(table["ties"], _places(table, cells.levels, keys))
+    return shared
+
+
+def records_of(data: Microdata, question: Question) -> pl.DataFrame:
+    """Bring the records meant into memory: dimensions ``d0``…, ``x``, ``p``, ``w``; for what needs them in order."""
+    question.check(data)
+    rows, _ = _rows(data, question)
+    return collect(rows)
+
+
+def population(data: Microdata, columns: Sequence[str]) -> dict[str, Any]:
+    """Describe a file so that another can be told from it: how many records, and a digest of some columns.
+
+    Two files with as many records and the same digests hold, for the purpose of differencing, the same people.
+    """
+    known: dict[str, str] = data.memory.setdefault("output digests", {})
+    wanted = [name for name in dict.fromkeys(columns) if name not in known]
+    if wanted or "output rows" not in data.memory:
+        named = {f"c{i}": name for i, name in enumerate(wanted or data.columns[:1])}
+        sums = [nw.len().alias("rows")]
+        for short, name in named.items():
+            sums += [
+                _digest(data.schema[name], short).alias(short),
+                (~nw.col(short).is_null()).cast(nw.Int64).sum().alias(f"{short} n"),
+            ]
+        row = collect(scan(data, named).select(*sums)).row(0, named=True)
+        data.memory["output rows"] = int(row["rows"])
+        known.update({name: f"{row[s + ' n']}:{float(row[s] or 0):.9g}" for s, name in named.items()})
+    used = {name: known[name] for name in dict.fromkeys(columns)}
+    return {"rows": data.memory["output rows"], "columns": used, "schema": sorted(data.columns)}
+
+
+def _digest(dtype: Any, name: str) -> nw.Expr:
+    column = nw.col(name)
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return column.cast(nw.Float64).sum()
+    return column.cast(nw.String).str.len_chars().cast(nw.Int64).sum()
+
+
+def _rows(data: Microdata, question: Question) -> tuple[nw.LazyFrame[Any], list[str]]:
+    """Open the query: dimensions as ``d0``…, the variable ``x``, the person ``p``, the weight ``w``."""
+    names = {f"d{i}": name for i, name in enumerate(question.by)}
+    filters = {f"f{i}": name for i, name in enumerate(question.where)}
+    extra = {"x": question.value, "p": question.subject, "w": question.weight}
+    used = {**names, **filters, **{short: name for short, name in extra.items() if name is not None}}
+    rows = scan(data, used or {"any": data.columns[0]})
+    for short, name in filters.items():
+        rows = rows.filter(_let_in(short, question.where[name]))
+    changes = []
+    for short, name in names.items():
+        if _is_category(data.schema[name]):
+            changes.append(nw.col(short).cast(nw.String))
+    if changes:
+        rows = rows.with_columns(*changes)
+    for short, name in names.items():
+        if question.recode.get(name):
+            rows = rows.with_columns(_recoded(short, question.recode[name]))
+    if not question.keep_missing and names:
+        rows = rows.filter(*(~nw.col(short).is_null() for short in names))
+    if question.value is not None:
+        number = nw.col("x").cast(nw.Float64)
+        if question.cap is not None:
+            fits = nw.when(number <= question.cap).then(number)
+            above = nw.when(number > question.cap).then(nw.lit(float(question.cap))).otherwise(number)
+            number = fits if question.drops_above else above
+        rows = rows.with_columns(number.alias("x"))
+    keys = list(names) or ["d"]
+    rows = rows if names else rows.with_columns(nw.lit(0).alias("d"))
+    kept = [*keys, *(short for short, name in extra.items() if name is not None)]
+    return rows.select(*kept), keys
+
+
+def _let_in(column: str, wanted: Any) -> nw.Expr:
+    values = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
+    known = [value for value in values if value is not None]
+    test = nw.col(column).is_in(known) & ~nw.col(column).is_null()
+    return test | nw.col(column).is_null() if None in values else test
+
+
+def _recoded(column: str, changes: Mapping[Any, Any]) -> nw.Expr:
+    merged: dict[Any, list[Any]] = {}
+    for old, new in changes.items():
+        merged.setdefault(new, []).append(old)
+    return reduce(
+        lambda rest, item: nw.when(_let_in(column, item[1])).then(nw.lit(str(item[0]))).otherwise(rest),
+        merged.items(),
+        nw.col(column).cast(nw.String),
+    ).alias(column)
+
+
+def _row_sums(question: Question) -> list[nw.Expr]:
+    x = nw.col("x")
+    found = [
+        nw.len().cast(nw.Int64).alias("records"),
+        x.count().cast(nw.Int64).alias("known"),
+        x.sum().alias("total"),
+        x.mean().alias("mean"),
+        x.std(ddof=1).alias("deviation"),
+        x.min().alias("minimum"),
+        x.max().alias("maximum"),
+    ]
+    if question.weight is not None:
+        weight = nw.when(~x.is_null()).then(nw.col("w").cast(nw.Float64))
+        found += [weight.sum().alias("weight"), (weight * x).sum().alias("weighted")]
+    return found
+
+
+def _contributors(
+    rows: nw.LazyFrame[Any], keys: list[str], question: Question, largest: int, public_weights: bool
+) -> nw.LazyFrame[Any]:
+    """Rank what each person contributes to a cell and keep the largest few."""
+    rows = rows.filter(~nw.col("x").is_null())
+    weight = nw.col("w").cast(nw.Float64) if question.weight is not None else nw.lit(1.0)
+    own = public_weights and question.weight is not None
+    rows = rows.with_columns(
+        (nw.col("x") * weight).alias("c"), nw.col("x").alias("o") if own else nw.lit(0.0).alias("o")
+    )
+    if question.subject is not None:
+        rows = rows.group_by(*keys, "p").agg(nw.col("c").sum(), nw.col("o").sum())
+    sought = "o" if own else "c"
+    rows = rows.with_columns(nw.col(sought).abs().alias("s"), nw.col("c").abs().alias("a"))
+    rows = rows.with_columns(nw.col("s").rank("ordinal", descending=True).over(*keys).alias("r"))
+    return rows.group_by(*keys).agg(
+        nw.len().cast(nw.Int64).alias("people"),
+        nw.col("a").sum().alias("size"),
+        (nw.col("c") < 0).cast(nw.Int64).sum().cast(nw.Int64).alias("negative"),
+        *(nw.when(nw.col("r") == i + 1).then(nw.col("s")).max().alias(f"top{i}") for i in range(largest)),
+    )
+
+
+def _is_category(dtype: Any) -> bool:
+    return isinstance(dtype, nw.Categorical | nw.Enum) or dtype in (nw.Categorical, nw.Enum)
+
+
+def _levels(data: Microdata, question: Question, table: pl.DataFrame) -> tuple[tuple[Any, ...], ...]:
+    """List the levels of every dimension: declared ones and those that occur, missing last."""
+    found = []
+    for i, name in enumerate(question.by):
+        seen = table[f"d{i}"].unique()
+        plain = seen.drop_nulls().sort().to_list()
+        declared = list(question.levels.get(name, ()))
+        if not declared and not question.recode.get(name):
+            declared = _declared(data, name)
+        levels = [*declared, *(level for level in plain if level not in declared)]
+        found.append(tuple(levels + ([None] if seen.null_count() else [])))
+    size = prod(len(levels) for levels in found)
+    if size > _MOST_CELLS:
+        raise ParameterError(f"The table has {size:,} cells. Take fewer or coarser dimensions.")
+    return tuple(found)
+
+
+def _declared(data: Microdata, name: str) -> list[Any]:
+    """Read the levels that a category column declares, so that an empty one is not dropped."""
+    dtype = data.schema[name]
+    if isinstance(dtype, nw.Enum):
+        return list(dtype.categories)
+    if dtype == nw.Categorical and data.wrapped.implementation.is_pandas():
+        series = data.wrapped.select(name)
+        return list(series[name].cat.get_categories().to_list()) if isinstance(series, nw.DataFrame) else []
+    return []
+
+
+def _places(table: pl.DataFrame, levels: tuple[tuple[Any, ...], ...], keys: list[str]) -> tuple[Any, ...]:
+    """Find the position of every row of an aggregated table."""
+    if keys == ["d"]:
+        return ((np.zeros(table.height, dtype=np.int64),), (1,))
+    at = []
+    for key, known in zip(keys, levels, strict=True):
+        index = pl.DataFrame(
+            {key: pl.Series(known, dtype=table.schema[key], strict=False), "at": range(len(known))}
+        )
+        joined = table.select(key).join(index, on=key, how="left", nulls_equal=True, maintain_order="left")
+        at.append(joined["at"].to_numpy())
+    return tuple(at), tuple(len(known) for known in levels)
+
+
+def _laid(column: pl.Series, place: tuple[Any, ...], empty: float | int = 0) -> Any:
+    """Lay a column of an aggregated table out in the shape of the table."""
+    at, shape = place
+    is_float = isinstance(empty, float)
+    table = np.full(shape, empty, dtype=np.float64 if is_float else np.int64)
+    numbers = (
+        column.cast(pl.Float64).to_numpy() if is_float else column.fill_null(0).cast(pl.Int64).to_numpy()
+    )
+    table[at] = numbers
+    return table
+
+
+def with_recode(question: Question, name: str, changes: Mapping[Any, Any]) -> Question:
+    """Return the question with the levels of one dimension merged."""
+    return replace(question, recode={**question.recode, name: dict(changes)})

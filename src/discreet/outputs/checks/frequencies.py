@@ -1,0 +1,309 @@
+"""Statbarn a: may these counts go out?
+
+A count is the number of *distinct people* in a cell, unweighted. A cell with few of them is low; an empty cell says
+that nobody is like that; a line whose whole total lies in one cell says that everybody is; a suppressed cell must
+not follow from published margins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.outputs.findings import CheckResult, Finding, Position
+from discreet.outputs.settings import OutputPolicy
+
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+_MOST_UNKNOWNS = 1500
+
+
+def check_counts(
+    counts: npt.ArrayLike,
+    policy: OutputPolicy | None = None,
+    *,
+    structural: npt.ArrayLike | None = None,
+    trivial: npt.ArrayLike | None = None,
+    hidden: npt.ArrayLike | None = None,
+    barn: str = "a",
+) -> CheckResult:
+    """Check a table of counts: low counts, empty cells, full lines.
+
+    Parameters
+    ----------
+    counts
+        Distinct people by cell, one axis a dimension; without margins.
+    policy
+        The thresholds; the defaults unless given.
+    structural
+        Flags of the cells that are impossible combinations: an empty one says nothing.
+    trivial
+        Flags of the cells in which a whole line lies by definition.
+    hidden
+        Flags of the cells that are suppressed.
+
+    Examples
+    --------
+    >>> found = check_counts([[12, 9], [0, 30]])
+    >>> found.status, found.cells("low count"), found.cells("empty cell"), found.cells("full line")
+    ('fail', ((0, 1),), ((1, 0),), ((0, 0), (1, 1)))
+    """
+    policy = policy or OutputPolicy()
+    table = as_counts(counts)
+    impossible, by_definition = as_flags(structural, table), as_flags(trivial, table)
+    unseen = as_flags(hidden, table)
+    shown = np.where(unseen, 0.0, table)
+    if table.size == 0 or not (shown > 0).any():
+        what = "is suppressed altogether" if unseen.any() else "is empty"
+        return CheckResult(
+            [Finding("empty table", barn, "review", f"The table {what}: nothing was checked.")]
+        )
+    low = (shown > 0) & (shown < policy.threshold)
+    findings = [
+        _of_cells(
+            "low count",
+            barn,
+            low,
+            f"below the threshold of {policy.threshold} people",
+            f"every count shown is {policy.threshold} or more",
+            smallest=int(shown[shown > 0].min()),
+        )
+    ]
+    odd = impossible & (table > 0)
+    if odd.any():
+        findings.append(
+            _of_cells(
+                "structural zero",
+                barn,
+                odd,
+                "declared impossible, and yet somebody is in them",
+                "",
+                status="review",
+            )
+        )
+    if not policy.zeros_are_disclosive:
+        findings.append(
+            Finding("empty cell", barn, "pass", "under this policy empty cells and full lines tell nothing.")
+        )
+        return CheckResult(findings)
+    empty = (table == 0) & ~impossible & ~unseen
+    findings.append(
+        _of_cells("empty cell", barn, empty, "empty, which says that nobody is like that", "no cell is empty")
+    )
+    full = full_cells(table, possible=~impossible, hidden=unseen) & ~by_definition
+    findings.append(
+        _of_cells(
+            "full line",
+            barn,
+            full,
+            "the whole of their line, which says something about everybody in it",
+            "no line lies in one cell",
+        )
+    )
+    return CheckResult(findings)
+
+
+def check_proportions(
+    counts: npt.ArrayLike, totals: npt.ArrayLike, policy: OutputPolicy | None = None, *, barn: str = "a"
+) -> CheckResult:
+    """Check proportions by what stands above and below the line, and what is left out.
+
+    Examples
+    --------
+    >>> found = check_proportions([95, 40], [100, 100])
+    >>> found.status, found.cells("complement")
+    ('fail', ((0,),))
+    """
+    policy = policy or OutputPolicy()
+    above, below = as_counts(counts), as_counts(totals)
+    below = np.broadcast_to(below, above.shape)
+    if (above > below).any():
+        raise ParameterError(
+            "A proportion has a numerator above its denominator. Give counts and their totals."
+        )
+
+    def low(numbers: Floats) -> Flags:
+        return (numbers > 0) & (numbers < policy.threshold)
+
+    wording = f"below the threshold of {policy.threshold} people"
+    fine = f"none is below {policy.threshold}"
+    return CheckResult(
+        [
+            _of_cells("numerator", barn, low(above), f"numerators {wording}", fine),
+            _of_cells("denominator", barn, low(below), f"denominators {wording}", fine),
+            _of_cells("complement", barn, low(below - above), f"complements {wording}", fine),
+        ]
+    )
+
+
+def check_margins(
+    counts: npt.ArrayLike,
+    hidden: npt.ArrayLike,
+    policy: OutputPolicy | None = None,
+    *,
+    barn: str = "a",
+) -> CheckResult:
+    """Check that suppressed cells cannot be worked out from the true margins published with the table.
+
+    A cell is given away when the equations of the lines determine it, and when the hidden cells of a line add up to
+    less than the threshold.
+
+    Examples
+    --------
+    >>> hide = [[True, False], [False, False]]
+    >>> check_margins([[4, 20], [30, 40]], hide).reasons
+    ('1 suppressed cell can be worked out from the published margins.', ...)
+    """
+    policy = policy or OutputPolicy()
+    table = as_counts(counts)
+    unseen = as_flags(hidden, table)
+    found = determined(unseen)
+    findings = [
+        Finding(
+            "margins",
+            barn,
+            "fail" if found.any() else "pass",
+            f"{counted(int(found.sum()), 'suppressed cell')} can be worked out from the published margins."
+            if found.any()
+            else "No suppressed cell follows from the published margins.",
+            positions(found),
+        )
+    ]
+    small = _small_remainders(table, unseen, policy)
+    findings.append(
+        Finding(
+            "line remainder",
+            barn,
+            "fail" if small.any() else "pass",
+            f"{counted(int(small.sum()), 'suppressed cell')} in lines whose suppressed cells add up to too few people."
+            if small.any()
+            else "What is suppressed in a line adds up to enough people.",
+            positions(small),
+        )
+    )
+    return CheckResult(findings)
+
+
+def determined(hidden: npt.ArrayLike) -> Flags:
+    """Flag the hidden cells that the line totals of a table determine.
+
+    Examples
+    --------
+    >>> determined([[True, True, False], [True, True, False], [False, False, True]]).tolist()
+    [[False, False, False], [False, False, False], [False, False, True]]
+    """
+    unseen = np.asarray(hidden, dtype=bool)
+    number = int(unseen.sum())
+    if number == 0:
+        return unseen
+    if number > _MOST_UNKNOWNS:
+        return unseen & ~_peeled(unseen)
+    from scipy.linalg import null_space
+
+    index = np.full(unseen.shape, -1)
+    index[unseen] = np.arange(number)
+    rows = []
+    for axis in range(unseen.ndim):
+        lines = np.moveaxis(index, axis, -1).reshape(-1, unseen.shape[axis])
+        lines = lines[(lines >= 0).any(axis=1)]
+        equations = np.zeros((len(lines), number + 1))
+        np.put_along_axis(equations, np.where(lines >= 0, lines, number), 1.0, axis=1)
+        rows.append(equations[:, :number])
+    free = null_space(np.vstack(rows))
+    moving = (np.abs(free) > 1e-9).any(axis=1) if free.size else np.zeros(number, dtype=bool)
+    found = np.zeros(unseen.shape, dtype=bool)
+    found[unseen] = ~moving
+    return found
+
+
+def full_cells(table: Floats, *, possible: Flags, hidden: Flags) -> Flags:
+    """Flag the cells that hold the whole total of a line in which somebody could be elsewhere."""
+    found = np.zeros(table.shape, dtype=bool)
+    for axis in range(table.ndim):
+        choice = possible.sum(axis=axis, keepdims=True) > 1
+        taken = (table > 0).sum(axis=axis, keepdims=True) == 1
+        secret = hidden.any(axis=axis, keepdims=True)
+        found |= (table > 0) & choice & taken & ~secret
+    return found
+
+
+def as_counts(counts: npt.ArrayLike) -> Floats:
+    """Take counts as they come; refuse what no count can be."""
+    table = np.asarray(counts, dtype=np.float64)
+    table = table.reshape(1) if table.ndim == 0 else table
+    if not np.isfinite(table).all():
+        raise ParameterError(
+            "Counts must not be missing. Give 0 where nobody is, and flag suppressed cells as hidden."
+        )
+    if (table < 0).any():
+        raise ParameterError("Counts cannot be negative. Give the number of distinct people in each cell.")
+    if (np.abs(table - np.round(table)) > 1e-9).any():
+        raise ParameterError(
+            "Counts must be whole numbers of people; these have fractions, so they are weighted or shares. "
+            "Give the unweighted counts: the threshold is held against people."
+        )
+    return np.round(table)
+
+
+def as_flags(given: npt.ArrayLike | None, table: npt.NDArray[Any]) -> Flags:
+    """Take flags in the shape of a table; none where not given."""
+    if given is None:
+        return np.zeros(table.shape, dtype=bool)
+    flags = np.asarray(given, dtype=bool)
+    if flags.shape != table.shape:
+        raise ParameterError(f"The flags have the shape {flags.shape}, the table has {table.shape}.")
+    return flags
+
+
+def positions(flags: Flags) -> tuple[Position, ...]:
+    """List where flags are raised."""
+    return tuple(tuple(int(i) for i in place) for place in np.argwhere(flags))
+
+
+def counted(number: int, thing: str) -> str:
+    """Say a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "cell"), counted(1200, "cell")
+    ('1 cell', '1,200 cells')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _of_cells(
+    check: str, barn: str, flags: Flags, wrong: str, fine: str, *, status: str = "fail", **figures: Any
+) -> Finding:
+    number = int(flags.sum())
+    if number:
+        verb = "" if wrong.endswith("people") and "ators" in wrong else (" is" if number == 1 else " are")
+        what = "cell" if number == 1 else "cells"
+        reason = f"{number:,} {what}{verb} {wrong}." if verb else f"{number:,} {what} with {wrong}."
+        return Finding(check, barn, status, reason, positions(flags), figures)  # type: ignore[arg-type]
+    return Finding(check, barn, "pass", f"{fine[:1].upper()}{fine[1:]}.", (), figures)
+
+
+def _peeled(hidden: Flags) -> Flags:
+    """Return what stays hidden when lines with one unknown are solved, again and again."""
+    left = hidden.copy()
+    while True:
+        alone = np.zeros(left.shape, dtype=bool)
+        for axis in range(left.ndim):
+            alone |= left & (left.sum(axis=axis, keepdims=True) == 1)
+        if not alone.any():
+            return left
+        left &= ~alone
+
+
+def _small_remainders(table: Floats, hidden: Flags, policy: OutputPolicy) -> Flags:
+    found = np.zeros(table.shape, dtype=bool)
+    for axis in range(table.ndim):
+        some = hidden.any(axis=axis, keepdims=True)
+        remainder = np.where(hidden, table, 0.0).sum(axis=axis, keepdims=True)
+        fewest = 0.0 if policy.zeros_are_disclosive else 0.5
+        found |= hidden & some & (remainder >= fewest) & (remainder < policy.threshold)
+    return found

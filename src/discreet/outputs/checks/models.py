@@ -1,0 +1,259 @@
+"""Statbarn g: is this model really a model?
+
+A coefficient mixes all records with weights that nobody can undo, given enough degrees of freedom. What fails is what
+is not really a model: too few degrees of freedom, a table in disguise (as many parameters as there are combinations of
+the regressors), a perfect fit, or values per person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError
+from discreet.outputs.checks.aggregates import check_totals
+from discreet.outputs.checks.frequencies import check_counts, counted
+from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.settings import OutputPolicy
+
+Floats = npt.NDArray[np.float64]
+
+_PER_UNIT = (
+    "residual",
+    "fitted",
+    "predicted",
+    "prediction",
+    "influence",
+    "leverage",
+    "cook",
+    "score of a person",
+)
+_MOST_CLASSES = 20
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Design:
+    """What the regressors of a model amount to: records, rank, distinct combinations, and which each record has."""
+
+    records: int
+    rank: int
+    patterns: int
+    pattern: npt.NDArray[np.int64]
+    identifying: npt.NDArray[np.int64]
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether there is a parameter for every combination, so that the model is a table."""
+        return self.patterns == self.rank
+
+
+def design_of(regressors: npt.ArrayLike) -> Design:
+    """Find rank, combinations, and how many records identify each column of a design matrix.
+
+    Examples
+    --------
+    >>> sex = np.repeat([0, 1], 20)
+    >>> found = design_of(np.column_stack([np.ones(40), sex]))
+    >>> found.rank, found.patterns, found.is_saturated, found.identifying.tolist()
+    (2, 2, True, [40, 20])
+    """
+    matrix = np.asarray(regressors, dtype=np.float64)
+    if matrix.ndim != 2 or not matrix.size:
+        raise ParameterError(
+            "The regressors of a model are a matrix with one row a record, intercept included."
+        )
+    if not np.isfinite(matrix).all():
+        raise ParameterError(
+            "The regressors have missing or infinite entries. Leave those records out first."
+        )
+    size = np.linalg.norm(matrix, axis=0)
+    triangle = np.linalg.qr(matrix / np.where(size > 0, size, 1.0), mode="r")
+    rank = int(np.linalg.matrix_rank(triangle, tol=_SAME * max(matrix.shape[1], 1)))
+    names = [f"x{i}" for i in range(matrix.shape[1])]
+    frame = pl.DataFrame({name: matrix[:, i] for i, name in enumerate(names)})
+    ids = frame.select(pl.struct(names).rank("dense").alias("id"))["id"].to_numpy().astype(np.int64) - 1
+    common = frame.select(
+        pl.col(name).value_counts(sort=True).struct.field("count").first().alias(name) for name in names
+    )
+    alike = np.array(common.row(0), dtype=np.int64)
+    constant = alike == len(matrix)
+    return Design(len(matrix), rank, int(ids.max()) + 1, ids, np.where(constant, alike, len(matrix) - alike))
+
+
+def check_dof(dof: float, policy: OutputPolicy | None = None, *, barn: str = "g") -> Finding:
+    """Check residual degrees of freedom.
+
+    Examples
+    --------
+    >>> check_dof(25 - 16).status, check_dof(26 - 16).status
+    ('fail', 'pass')
+    """
+    limit = (policy or OutputPolicy()).dof_threshold
+    fails = not dof >= limit
+    return Finding(
+        "degrees of freedom",
+        barn,
+        "fail" if fails else "pass",
+        f"{dof:g} residual degrees of freedom, fewer than {limit}."
+        if fails
+        else f"{dof:g} residual degrees of freedom ({limit} are enough).",
+        figures={"dof": float(dof)},
+    )
+
+
+def check_model(
+    regressors: npt.ArrayLike,
+    policy: OutputPolicy | None = None,
+    *,
+    outcome: npt.ArrayLike | None = None,
+    subject: npt.ArrayLike | None = None,
+    names: Sequence[str] = (),
+    is_perfect: bool = False,
+    shown: Sequence[str] = (),
+) -> CheckResult:
+    """Check a fitted model from its regressors and outcome.
+
+    Parameters
+    ----------
+    regressors
+        The design matrix, intercept and dummies included.
+    outcome
+        The outcome, needed to judge a saturated model as the table it is.
+    subject
+        Who each record belongs to, where a person has several: people count, not records.
+    names
+        Names of the columns, for the notes.
+    is_perfect
+        Whether the model fits perfectly (R2 of 1, no residual variance, complete separation).
+    shown
+        What is shown beside the coefficients: values per person fail.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> x = np.column_stack([np.ones(26), rng.normal(size=(26, 15))])
+    >>> check_model(x, outcome=rng.normal(size=26)).status, check_model(x[:25], outcome=rng.normal(size=25)).status
+    ('pass', 'fail')
+    """
+    policy = policy or OutputPolicy()
+    design = design_of(regressors)
+    people = design.records if subject is None else len(np.unique(np.asarray(subject)))
+    findings = [check_dof(people - design.rank, policy)]
+    findings.append(
+        Finding(
+            "perfect fit",
+            "g",
+            "fail" if is_perfect else "pass",
+            "The model fits perfectly: its predictions are the data."
+            if is_perfect
+            else "The fit is not perfect.",
+        )
+    )
+    findings += check_per_unit(shown)
+    if design.is_saturated:
+        findings += _as_table(design, outcome, subject, policy)
+    else:
+        reason = (
+            f"{design.rank} parameters for {design.patterns:,} combinations of the regressors: not a table."
+        )
+        findings.append(Finding("saturation", "g", "pass", reason))
+    findings += _few(design, names, policy)
+    return CheckResult(findings)
+
+
+def check_correlation(
+    coefficients: npt.ArrayLike,
+    people: npt.ArrayLike,
+    policy: OutputPolicy | None = None,
+    *,
+    controls: int = 0,
+) -> CheckResult:
+    """Check a matrix of correlations, with the number of people behind each.
+
+    Examples
+    --------
+    >>> check_correlation([[1, 1], [1, 1]], 50).reasons
+    ('1 pair of variables is perfectly correlated: one gives the other away.',)
+    """
+    policy = policy or OutputPolicy()
+    matrix = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+    behind = np.broadcast_to(np.asarray(people, dtype=np.float64), matrix.shape)
+    above = (
+        np.triu(np.ones(matrix.shape, dtype=bool), 1) if matrix.shape[0] > 1 else np.ones((1, 1), dtype=bool)
+    )
+    fewest = float(behind[above].min()) if above.any() else float(behind.min())
+    perfect = above & (np.abs(matrix) >= 1 - 1e-12)
+    number = int(perfect.sum())
+    pairs = f"{number} pair{'' if number == 1 else 's'} of variables {'is' if number == 1 else 'are'}"
+    return CheckResult(
+        [
+            check_dof(fewest - 2 - controls, policy),
+            Finding(
+                "perfect correlation",
+                "g",
+                "fail" if number else "pass",
+                f"{pairs} perfectly correlated: one gives the other away."
+                if number
+                else "No two variables are perfectly correlated.",
+                tuple((int(i), int(j)) for i, j in np.argwhere(perfect)),
+            ),
+        ]
+    )
+
+
+def check_per_unit(shown: Sequence[str]) -> list[Finding]:
+    """Fail what is shown per person beside a model: residuals, predictions and the like are microdata.
+
+    Examples
+    --------
+    >>> [finding.status for finding in check_per_unit(["coefficients", "residuals"])]
+    ['fail']
+    """
+    microdata = [name for name in shown if any(word in name.lower() for word in _PER_UNIT)]
+    return [
+        Finding("values per person", "g", "fail", f"'{name}' has a value for every person: it is microdata.")
+        for name in microdata
+    ]
+
+
+def _as_table(
+    design: Design, outcome: npt.ArrayLike | None, subject: npt.ArrayLike | None, policy: OutputPolicy
+) -> list[Finding]:
+    note = (
+        f"The model is saturated ({design.rank} parameters for {design.patterns} combinations of the regressors): "
+        "it is a table in disguise and judged as one."
+    )
+    if outcome is None:
+        lack = Finding("saturation", "g", "review", f"{note} The outcome was not given, so a human judges.")
+        return [lack]
+    values = np.asarray(outcome, dtype=np.float64).ravel()
+    classes, coded = np.unique(values, return_inverse=True)
+    is_count = len(classes) <= _MOST_CLASSES and bool(np.all(classes == np.round(classes)))
+    if is_count:
+        cells = design.pattern * len(classes) + coded
+        if subject is not None:
+            people, who = np.unique(np.asarray(subject), return_inverse=True)
+            cells = np.unique(cells * len(people) + who) // len(people)
+        table = np.bincount(cells, minlength=design.patterns * len(classes)).reshape(design.patterns, -1)
+        found = check_counts(table, policy)
+    else:
+        found = check_totals(design.pattern, values, policy, contributor=subject)
+    return [Finding("saturation", "g", "pass", note), *found.findings]
+
+
+def _few(design: Design, names: Sequence[str], policy: OutputPolicy) -> list[Finding]:
+    thin = np.flatnonzero(design.identifying < policy.threshold)
+    if not len(thin):
+        return []
+    listed = [names[i] if i < len(names) else f"column {i + 1}" for i in thin[:5]]
+    more = f" and {len(thin) - 5} more" if len(thin) > 5 else ""
+    reason = (
+        f"{counted(len(thin), 'parameter')} ({', '.join(listed)}{more}) identified by fewer than {policy.threshold} "
+        "records; a human looks whether they say something about those few."
+    )
+    return [Finding("identified by few", "g", "review", reason, tuple((int(i),) for i in thin))]

@@ -1,0 +1,120 @@
+"""Statbarn b: may these quantiles go out?
+
+Between published quantiles (and beyond the first and last) at least the threshold of people must lie; a quantile that
+is exactly one person's value is shown to a human unless it is rounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.outputs.checks.frequencies import counted
+from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.settings import OutputPolicy
+
+
+def check_quantiles(
+    values: npt.ArrayLike,
+    probabilities: npt.ArrayLike,
+    policy: OutputPolicy | None = None,
+    *,
+    published: npt.ArrayLike | None = None,
+    rounded: bool = False,
+) -> CheckResult:
+    """Check the quantiles of one group.
+
+    Parameters
+    ----------
+    values
+        One value a person; missing ones are left out.
+    probabilities
+        The published ones, between 0 and 1; 0 and 1 are minimum and maximum and belong to another statbarn.
+    published
+        The published values; interpolated linearly from the values unless given.
+    rounded
+        Whether the published values are rounded, so that they are nobody's own.
+
+    Examples
+    --------
+    >>> check_quantiles(range(35), [0.25, 0.5, 0.75]).status
+    'fail'
+    >>> check_quantiles(range(40), [0.25, 0.5, 0.75]).status
+    'pass'
+    """
+    policy = policy or OutputPolicy()
+    shares = np.sort(np.asarray(probabilities, dtype=np.float64).ravel())
+    if not len(shares) or shares[0] <= 0 or shares[-1] >= 1:
+        raise ParameterError(
+            "probabilities lie between 0 and 1, both excluded: 0 and 1 are the minimum and maximum."
+        )
+    numbers = np.asarray(values, dtype=np.float64).ravel()
+    numbers = np.sort(numbers[~np.isnan(numbers)])
+    people = len(numbers)
+    if people == 0:
+        return CheckResult(
+            [Finding("empty group", "b", "review", "The group has no values: nothing was checked.")]
+        )
+    findings = [_enough(people, policy)]
+    marks = (
+        np.quantile(numbers, shares)
+        if published is None
+        else np.sort(np.asarray(published, dtype=np.float64))
+    )
+    inside, where = interval_counts(numbers, marks)
+    low = inside < policy.threshold
+    findings.append(
+        Finding(
+            "between quantiles",
+            "b",
+            "fail" if low.any() else "pass",
+            f"{counted(int(low.sum()), 'interval')} between published quantiles with fewer than {policy.threshold} "
+            f"people (the smallest has {int(inside.min())})."
+            if low.any()
+            else f"At least {policy.threshold} people lie between published quantiles.",
+            tuple((int(i),) for i in np.unique(where[low])),
+            {"fewest": int(inside.min())},
+        )
+    )
+    ties = np.searchsorted(numbers, marks, side="right") - np.searchsorted(numbers, marks, side="left")
+    alone = (ties == 1) & (not rounded)
+    if alone.any():
+        reason = (
+            f"{counted(int(alone.sum()), 'published quantile')} exactly one person's value. Round it, or let a "
+            "human judge."
+        )
+        findings.append(
+            Finding("own value", "b", "review", reason, tuple((int(i),) for i in np.flatnonzero(alone)))
+        )
+    return CheckResult(findings)
+
+
+def interval_counts(
+    numbers: npt.NDArray[np.float64], marks: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Count the people in each interval between quantiles, and say by which quantile each is bounded.
+
+    Where two quantiles are the same value there is no interval: those who share the value are counted.
+    """
+    distinct = np.unique(marks)
+    through = np.searchsorted(numbers, distinct, side="right")
+    inside = np.diff(np.concatenate([[0], through, [len(numbers)]]))
+    bounds = np.minimum(np.arange(len(distinct) + 1), len(distinct) - 1)
+    where = np.searchsorted(np.sort(marks), distinct[bounds])
+    # The last interval is empty, and tells nothing, where the last quantile is the largest value.
+    if inside[-1] == 0:
+        inside[-1] = len(numbers) - np.searchsorted(numbers, distinct[-1], side="left")
+    return inside, where
+
+
+def _enough(people: int, policy: OutputPolicy) -> Finding:
+    fails = people < policy.threshold
+    return Finding(
+        "low count",
+        "b",
+        "fail" if fails else "pass",
+        f"The group has fewer than {policy.threshold} people."
+        if fails
+        else f"The group has {policy.threshold} people or more.",
+    )

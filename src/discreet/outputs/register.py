@@ -1,0 +1,251 @@
+"""The register of a project's outputs: what two of them say together.
+
+An output that is safe alone can give somebody away beside another: all staff less graduates are the four who are not.
+The register keeps, for every output, the people it is about (a digest of the data and the filter), its variables and
+its counts, and holds each new output against all earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import InputError, ParameterError
+from discreet.outputs.findings import Finding, Status
+from discreet.results import jsonable
+
+Floats = npt.NDArray[np.float64]
+Nesting = Literal["equal", "inside", "around", "disjoint", "overlapping"]
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What the register keeps of one output. Counts are for the checker, never for release.
+
+    Attributes
+    ----------
+    name
+        Name of the output.
+    population
+        Number of records, digests of the columns used, names of all columns.
+    where
+        The filter: for each column the values let in.
+    by, levels
+        The dimensions and their levels.
+    counts
+        Distinct people by cell; missing where the cell is suppressed.
+    edges
+        Cut points of a histogram, by variable: the edges and how many people lie below each.
+    adds_up
+        Whether cells add up to margins; they do not where one person is in several.
+    """
+
+    name: str
+    population: Mapping[str, Any]
+    where: Mapping[str, Any]
+    by: tuple[str, ...]
+    levels: tuple[tuple[Any, ...], ...]
+    counts: Floats
+    edges: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
+    adds_up: bool = True
+
+    def margin(self, by: Sequence[str]) -> dict[tuple[str, ...], float]:
+        """Return the counts on some of the dimensions, by the texts of their levels."""
+        others = tuple(axis for axis, name in enumerate(self.by) if name not in by)
+        order = [axis for axis in range(len(self.by)) if axis not in others]
+        names = [self.by[axis] for axis in order]
+        table = np.asarray(self.counts, dtype=np.float64).reshape(tuple(len(known) for known in self.levels))
+        hidden = np.isnan(table)
+        sums = np.nansum(table, axis=others) if others else np.where(hidden, np.nan, table)
+        found = {}
+        for place in np.ndindex(*(len(self.levels[axis]) for axis in order)):
+            texts = {
+                name: str(self.levels[axis][i]) for name, axis, i in zip(names, order, place, strict=True)
+            }
+            number = float(sums[place]) if place else float(sums)
+            if not np.isnan(number):
+                found[tuple(texts[name] for name in by)] = number
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry, ready for JSON."""
+        return {
+            "name": self.name,
+            "population": jsonable(self.population),
+            "where": {name: _texts(values) for name, values in self.where.items()},
+            "by": list(self.by),
+            "levels": [[str(level) for level in known] for known in self.levels],
+            "counts": [
+                None if np.isnan(n) else n for n in np.asarray(self.counts, dtype=float).ravel().tolist()
+            ],
+            "edges": jsonable(self.edges),
+            "adds_up": self.adds_up,
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Registered:
+        """Read an entry back."""
+        try:
+            levels = tuple(tuple(known) for known in entry["levels"])
+            counts = np.array([np.nan if n is None else n for n in entry["counts"]], dtype=np.float64)
+            return cls(
+                name=str(entry["name"]),
+                population=dict(entry["population"]),
+                where=dict(entry["where"]),
+                by=tuple(entry["by"]),
+                levels=levels,
+                counts=counts.reshape(tuple(len(known) for known in levels)),
+                edges={name: (tuple(e), tuple(n)) for name, (e, n) in entry.get("edges", {}).items()},
+                adds_up=bool(entry.get("adds_up", True)),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError("An entry of the output register cannot be read: it is damaged.") from error
+
+
+class OutputRegister:
+    """The outputs of a project so far, in order.
+
+    Examples
+    --------
+    >>> register = OutputRegister()
+    >>> people = {"rows": 45, "columns": {"degree": "45:200"}}
+    >>> register.add(Registered("graduates", people, {"degree": ["yes"]}, (), (), np.array(41.0)))
+    >>> staff = Registered("all staff", people, {}, (), (), np.array(45.0))
+    >>> [finding.status for finding in register.differences(staff, threshold=10)]
+    ['fail']
+    """
+
+    def __init__(self, entries: Iterable[Registered] = ()) -> None:
+        self._entries: list[Registered] = list(entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Any:
+        return iter(self._entries)
+
+    def add(self, entry: Registered) -> None:
+        """Enter an output."""
+        self._entries.append(entry)
+
+    def drop(self, name: str) -> None:
+        """Take an output out again: it was withdrawn and will not be released."""
+        self._entries = [entry for entry in self._entries if entry.name != name]
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the entries, ready for JSON."""
+        return [entry.to_dict() for entry in self._entries]
+
+    def differences(self, new: Registered, *, threshold: int, barn: str = "a") -> list[Finding]:
+        """Hold a new output against every earlier one.
+
+        Where one population lies inside the other (or is the same), the difference of every count they share is a
+        count of people, and must be zero or at least the threshold. Where a machine cannot tell, a human looks.
+        """
+        if threshold < 1:
+            raise ParameterError("threshold must be 1 or more.")
+        found: list[Finding] = []
+        for earlier in self._entries:
+            if earlier.name != new.name:
+                found += _compared(new, earlier, threshold, barn)
+        return found
+
+
+def _compared(new: Registered, earlier: Registered, threshold: int, barn: str) -> list[Finding]:
+    nesting = nesting_of(new.where, earlier.where)
+    if nesting == "disjoint":
+        return []
+    kinship = _kinship(new.population, earlier.population)
+    shared = [name for name in new.by if name in earlier.by]
+    same_question = set(new.by) == set(earlier.by) and nesting == "equal"
+    listed = ", ".join([*shared, *(n for n in new.where if n in earlier.where and n not in shared)])
+    if nesting == "overlapping":
+        if kinship == "other" or not listed:
+            return []
+        reason = (
+            f"The people of this output and of '{earlier.name}' overlap without one lying inside the other; both use "
+            f"{listed}. A human looks whether something follows from the two together."
+        )
+        return [Finding("differencing", barn, "review", reason)]
+    if kinship == "other" and not shared:
+        return []
+    small, cells = _small_differences(new, earlier, shared, threshold)
+    small += _small_cuts(new, earlier, threshold) if kinship == "same" and nesting == "equal" else 0
+    if not small:
+        return []
+    certain = kinship == "same" or (kinship == "update" and same_question)
+    status: Status = "fail" if certain else "review"
+    what = f"{small:,} count{'' if small == 1 else 's'}"
+    how = f"differ{'s' if small == 1 else ''} from output '{earlier.name}' by fewer than {threshold} people"
+    reason = (
+        f"{what} {how}." if certain else f"{what} {how}; whether the same people are meant, a human must say."
+    )
+    return [Finding("differencing", barn, status, reason, cells, {"with": earlier.name, "shared": listed})]
+
+
+def _small_differences(
+    new: Registered, earlier: Registered, shared: list[str], threshold: int
+) -> tuple[int, tuple[tuple[int, ...], ...]]:
+    """Count the differences that are small, and name the cells where the tables have the same dimensions."""
+    exact = (new.adds_up and earlier.adds_up) or set(new.by) == set(earlier.by)
+    if not exact:
+        return 0, ()
+    ours, theirs = new.margin(shared), earlier.margin(shared)
+    places = [place for place in ours if place in theirs and 0 < abs(ours[place] - theirs[place]) < threshold]
+    if len(shared) < len(new.by):
+        return len(places), ()
+    index = [{str(level): i for i, level in enumerate(known)} for known in new.levels]
+    return len(places), tuple(tuple(index[axis][text] for axis, text in enumerate(place)) for place in places)
+
+
+def _small_cuts(new: Registered, earlier: Registered, threshold: int) -> int:
+    """Count the slices between the cut points of two histograms that hold few people."""
+    small = 0
+    for variable, (edges, below) in new.edges.items():
+        if variable not in earlier.edges:
+            continue
+        cuts = dict(zip(edges, below, strict=True))
+        own = len(cuts)
+        cuts.update(zip(*earlier.edges[variable], strict=True))
+        if len(cuts) == own and own == len(earlier.edges[variable][0]):
+            continue
+        slices = np.diff([cuts[edge] for edge in sorted(cuts)])
+        small += int(((slices > 0) & (slices < threshold)).sum())
+    return small
+
+
+def nesting_of(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> Nesting:
+    """Say how two filters lie to each other.
+
+    Examples
+    --------
+    >>> nesting_of({"sex": "f"}, {}), nesting_of({"area": [1]}, {"area": [2]}), nesting_of({"a": 1}, {"b": 1})
+    ('inside', 'disjoint', 'overlapping')
+    """
+    ours = {name: set(_texts(values)) for name, values in new.items()}
+    theirs = {name: set(_texts(values)) for name, values in earlier.items()}
+    if any(not ours[name] & theirs[name] for name in ours if name in theirs):
+        return "disjoint"
+    inside = all(name in ours and ours[name] <= theirs[name] for name in theirs)
+    around = all(name in theirs and theirs[name] <= ours[name] for name in ours)
+    if inside and around:
+        return "equal"
+    return "inside" if inside else "around" if around else "overlapping"
+
+
+def _kinship(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> Literal["same", "update", "other"]:
+    ours, theirs = new.get("columns", {}), earlier.get("columns", {})
+    both = [name for name in ours if name in theirs]
+    agree = all(ours[name] == theirs[name] for name in both)
+    if new.get("rows") == earlier.get("rows") and agree:
+        return "same"
+    return "update" if new.get("schema") == earlier.get("schema") else "other"
+
+
+def _texts(values: Any) -> list[str]:
+    many = values if isinstance(values, list | tuple | set | frozenset) else [values]
+    return sorted(str(value) for value in many)
