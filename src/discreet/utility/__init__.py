@@ -12,6 +12,7 @@ from discreet.utility.distributions import (
 from discreet.utility.donut_sweep import donut_settings
 from discreet.utility.estimators import estimator_quality
 from discreet.utility.information import information_loss
+from discreet.utility.propensity import permutation_test, pmse, pmse_null
 from discreet.utility.spatial import clark_evans, zone_shares
 from discreet.utility.table_distance import table_distances
 from discreet.utility.table_sensitivity import grouping_sensitivity
@@ -29,6 +30,9 @@ __all__ = [
     "ks_one_sample",
     "ks_two_sample",
     "paired_t",
+    "permutation_test",
+    "pmse",
+    "pmse_null",
     "rank_sum",
     "table_distances",
     "tabular",

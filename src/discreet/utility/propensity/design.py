@@ -1,0 +1,299 @@
+"""The predictors of a propensity model: columns for levels, numbers, gaps, squares and pairs, less the aliased ones.
+
+The matrix is never stored. Sums over its rows are taken from the coded records, a few entries a record, so that
+millions of records need no more memory than their codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.utility.propensity.stacking import Coded, Floats, Stack
+
+_BLOCKS = 8
+_FEW_ROWS = 20_000
+_MOST_COLUMNS = 8_000
+_DENSE_BYTES = 32_000_000
+_ALIASED = 1e-9
+_BY_ENTRY, _BY_BLAS = 1.0, 0.15  # nanoseconds of one product of two entries
+Codes = npt.NDArray[np.int32]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Term:
+    """One column of the design: what it is called, and the variables it is made of."""
+
+    name: str
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What one variable contributes: levels (with the first as reference) or one column of numbers."""
+
+    variable: str
+    terms: tuple[str, ...]
+    codes: Codes | None = None
+    numbers: Floats | None = None
+    crossed: bool = True
+
+
+@dataclass(frozen=True)
+class Design:
+    """Predictors of stacked records: sums over the rows of a matrix that is not stored.
+
+    ``keep`` says which of the columns stay; aliased ones are dropped by `without_aliased`.
+    """
+
+    terms: tuple[Term, ...]
+    codes: Codes
+    begins: Codes
+    code_column: Codes
+    numbers: Floats
+    number_column: Codes
+    pair_column: Codes
+    keep: npt.NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def size(self) -> int:
+        """Number of columns, the intercept among them."""
+        return len(self.keep)
+
+    @property
+    def kept_terms(self) -> list[Term]:
+        """The terms that stay."""
+        return [self.terms[at] for at in self.keep]
+
+    @cached_property
+    def _entries(self) -> int:
+        mains = 1 + self.codes.shape[1] + self.numbers.shape[1]
+        return int(mains + (mains * (mains - 1) // 2 if len(self.pair_column) else 0))
+
+    @cached_property
+    def _plan(self) -> tuple[npt.NDArray[np.generic], ...]:
+        place = np.full(len(self.terms), -1, dtype=np.int32)
+        place[self.keep] = np.arange(len(self.keep), dtype=np.int32)
+        return (
+            self.codes,
+            self.begins,
+            self.code_column,
+            self.numbers,
+            self.number_column,
+            self.pair_column,
+            place,
+        )
+
+    def products(self, mass: Floats, pull: Floats) -> tuple[Floats, Floats]:
+        """Return Z' diag(mass) Z and Z' pull."""
+        from discreet.utility.propensity import design_kernels as kernels
+
+        if self._entries**2 * _BY_ENTRY > self.size**2 * _BY_BLAS:
+            return self._dense_products(mass, pull)
+        parts = self._in_blocks(
+            lambda first, last: kernels.products(
+                first, last, self._entries, self.size, mass, pull, self._plan
+            )
+        )
+        squares, pulled = parts[0]
+        for more, further in parts[1:]:
+            squares += more
+            pulled += further
+        return squares, pulled
+
+    def pulls(self, pull: Floats) -> Floats:
+        """Return Z' pull."""
+        from discreet.utility.propensity import design_kernels as kernels
+
+        parts = self._in_blocks(
+            lambda first, last: kernels.pulls(first, last, self._entries, self.size, pull, self._plan)
+        )
+        total: Floats = np.sum(parts, axis=0)
+        return total
+
+    def predictions(self, beta: Floats) -> Floats:
+        """Return Z beta."""
+        from discreet.utility.propensity import design_kernels as kernels
+
+        out = np.empty(self.rows)
+        self._in_blocks(
+            lambda first, last: kernels.predictions(first, last, self._entries, beta, out, self._plan)
+        )
+        return out
+
+    def without_aliased(self, squares: Floats) -> Design:
+        """Drop the columns that others already say, interactions first, by the products of all columns."""
+        scale = np.sqrt(np.diag(squares))
+        there = np.flatnonzero(scale > 0)
+        unit = squares[np.ix_(there, there)] / np.outer(scale[there], scale[there])
+        pairs = np.array([len(self.terms[self.keep[at]].variables) > 1 for at in there], dtype=bool)
+        mains, crosses = np.flatnonzero(~pairs), np.flatnonzero(pairs)
+        kept = mains[independent(unit[np.ix_(mains, mains)])]
+        if len(crosses):
+            inner = unit[np.ix_(kept, kept)]
+            across = unit[np.ix_(kept, crosses)]
+            left = unit[np.ix_(crosses, crosses)] - across.T @ np.linalg.solve(inner, across)
+            kept = np.concatenate([kept, crosses[independent(left)]])
+        return replace(self, keep=self.keep[np.sort(there[kept])])
+
+    def _dense_products(self, mass: Floats, pull: Floats) -> tuple[Floats, Floats]:
+        from discreet.utility.propensity import design_kernels as kernels
+
+        squares, pulled = np.zeros((self.size, self.size)), np.zeros(self.size)
+        step = max(64, _DENSE_BYTES // (8 * self.size))
+        room = np.empty((min(step, self.rows), self.size))
+        for first in range(0, self.rows, step):
+            last = min(first + step, self.rows)
+            block = room[: last - first]
+            kernels.filled(first, last, self._entries, block, self._plan)
+            pulled += pull[first:last] @ block
+            weighted = np.sqrt(mass[first:last])[:, None] * block
+            squares += weighted.T @ weighted
+        return squares, pulled
+
+    def _in_blocks(self, work: Callable[[int, int], T]) -> list[T]:
+        """Run over blocks of rows, always the same ones, so that sums come out the same on any machine."""
+        if self.rows < _FEW_ROWS:
+            return [work(0, self.rows)]
+        edges = np.linspace(0, self.rows, _BLOCKS + 1).astype(int)
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(work, edges[:-1].tolist(), edges[1:].tolist()))
+
+
+def independent(products: Floats) -> npt.NDArray[np.int64]:
+    """Find columns that span the same as all, from the products of columns of unit length.
+
+    Examples
+    --------
+    >>> independent(np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8], [0.6, 0.8, 1.0]]))
+    array([0, 1])
+    """
+    from scipy.linalg.lapack import dpstrf
+
+    if not len(products):
+        return np.empty(0, dtype=np.int64)
+    _, order, rank, _ = dpstrf(np.asfortranarray(products), tol=_ALIASED)
+    return np.sort(order[:rank].astype(np.int64) - 1)
+
+
+def rank(design: Design, squares: Floats, variables: Sequence[str]) -> int:
+    """Count the independent columns that use these variables only, the intercept among them."""
+    names = set(variables)
+    at = np.array(
+        [place for place, term in enumerate(design.kept_terms) if set(term.variables) <= names],
+        dtype=np.int64,
+    )
+    scale = np.sqrt(np.diag(squares)[at])
+    return len(independent(squares[np.ix_(at, at)] / np.outer(scale, scale)))
+
+
+def designed(stacked: Stack, *, interactions: int, squares: bool) -> Design:
+    """Lay out the predictors of stacked files."""
+    sources = [source for column in stacked.columns for source in _sources(column, squares)]
+    coded = [source for source in sources if source.codes is not None]
+    counted = [source for source in sources if source.numbers is not None]
+    terms = [Term("(intercept)", ())]
+    begins: list[int] = []
+    code_column: list[int] = []
+    first_of: dict[int, int] = {}
+    for source in coded:
+        begins.append(len(code_column))
+        first_of[id(source)] = len(terms)
+        code_column += [-1, *range(len(terms), len(terms) + len(source.terms))]
+        terms += [Term(name, (source.variable,)) for name in source.terms]
+    number_column = []
+    for source in counted:
+        first_of[id(source)] = len(terms)
+        number_column.append(len(terms))
+        terms += [Term(name, (source.variable,)) for name in source.terms]
+    pair_column = np.empty((0, 0), dtype=np.int32)
+    if interactions:
+        _not_too_many(sum(len(source.terms) for source in sources), stacked)
+        pair_column = np.full((len(terms), len(terms)), -1, dtype=np.int32)
+        for one, other, a, b in _pairs([*coded, *counted]):
+            left, right = first_of[id(one)] + a, first_of[id(other)] + b
+            pair_column[left, right] = pair_column[right, left] = len(terms)
+            terms.append(Term(f"{terms[left].name} × {terms[right].name}", (one.variable, other.variable)))
+    _not_too_many(len(terms), stacked)
+    return Design(
+        terms=tuple(terms),
+        codes=_beside(
+            [source.codes for source in coded if source.codes is not None], stacked.cells, np.int32
+        ),
+        begins=np.array(begins, dtype=np.int32),
+        code_column=np.array(code_column or [-1], dtype=np.int32),
+        numbers=_beside([s.numbers for s in counted if s.numbers is not None], stacked.cells, np.float64),
+        number_column=np.array(number_column, dtype=np.int32),
+        pair_column=pair_column,
+        keep=np.arange(len(terms)),
+    )
+
+
+def _sources(column: Coded, squares: bool) -> Iterator[_Source]:
+    if column.kind == "category":
+        names = tuple(f"{column.name}[{level}]" for level in column.levels[1:])
+        yield _Source(column.name, names, codes=column.values.astype(np.int32, copy=False))
+        return
+    gaps = column.gaps
+    known = column.values[~gaps]
+    center, spread = float(known.mean()), float(known.std()) or 1.0
+    numbers = np.where(gaps, 0.0, (column.values - center) / spread)
+    if known.min() < known.max():
+        yield _Source(column.name, (column.name,), numbers=numbers)
+    if gaps.any():
+        yield _Source(column.name, (f"{column.name}[missing]",), codes=gaps.astype(np.int32))
+    if squares and len(np.unique(known[: 1 + 10_000])) > 2:
+        yield _Source(
+            column.name, (f"{column.name}²",), numbers=numbers**2 - (numbers**2).mean(), crossed=False
+        )
+
+
+def _pairs(sources: Sequence[_Source]) -> Iterator[tuple[_Source, _Source, int, int]]:
+    """List the pairs of columns that can differ from zero."""
+    for one, other in combinations([source for source in sources if source.crossed], 2):
+        if one.variable == other.variable:
+            continue
+        if one.codes is not None and other.codes is not None:
+            width = len(other.terms) + 1
+            seen = np.bincount(
+                one.codes.astype(np.int64) * width + other.codes, minlength=width * (len(one.terms) + 1)
+            ).reshape(-1, width)[1:, 1:]
+            for a, b in np.argwhere(seen > 0).tolist():
+                yield one, other, a, b
+        else:
+            for a in range(len(one.terms)):
+                for b in range(len(other.terms)):
+                    yield one, other, a, b
+
+
+def _beside(columns: Sequence[npt.NDArray[Any]], rows: int, kind: type) -> npt.NDArray[Any]:
+    beside: npt.NDArray[Any] = np.empty((rows, len(columns)), dtype=kind)
+    for place, column in enumerate(columns):
+        beside[:, place] = column
+    return beside
+
+
+def _not_too_many(columns: int, stacked: Stack) -> None:
+    most = min(stacked.records - 1, _MOST_COLUMNS)
+    if columns <= most:
+        return
+    widest = max(stacked.columns, key=lambda column: len(column.levels))
+    said = f" '{widest.name}' alone has {len(widest.levels):,} levels." if widest.levels else ""
+    raise ParameterError(
+        f"The model has {columns:,} coefficients for {stacked.records:,} records of both files, and at most {most:,} "
+        f"can be had.{said} Use interactions=0, name fewer or coarser columns=[…], or model='cart'."
+    )

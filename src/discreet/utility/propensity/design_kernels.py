@@ -1,0 +1,113 @@
+"""The design matrix, row by row: its few entries that are not zero, made when they are needed and never stored."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Rows = tuple[Codes, Codes, Codes, Floats, Codes, Codes, Codes]
+"""Codes, where the levels of each begin, the column of each level, numbers, their columns, the column of each pair of
+columns, and the place of each column among those that are kept."""
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _entries(i: int, rows: Rows, at: Places, value: Floats) -> int:
+    """Write the columns and values of row i that are not zero, and return how many."""
+    codes, begins, code_column, numbers, number_column, pair_column, place = rows
+    at[0] = 0
+    value[0] = 1.0
+    n = 1
+    for j in range(codes.shape[1]):
+        column = code_column[begins[j] + codes[i, j]]
+        if column >= 0:
+            at[n] = column
+            value[n] = 1.0
+            n += 1
+    for j in range(numbers.shape[1]):
+        at[n] = number_column[j]
+        value[n] = numbers[i, j]
+        n += 1
+    mains = n
+    if pair_column.shape[0] > 0:
+        for a in range(1, mains):
+            for b in range(a + 1, mains):
+                column = pair_column[at[a], at[b]]
+                if column >= 0:
+                    at[n] = column
+                    value[n] = value[a] * value[b]
+                    n += 1
+    kept = 0
+    for e in range(n):
+        column = place[at[e]]
+        if column >= 0:
+            at[kept] = column
+            value[kept] = value[e]
+            kept += 1
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def products(  # noqa: PLR0917
+    first: int, last: int, most: int, size: int, mass: Floats, pull: Floats, rows: Rows
+) -> tuple[Floats, Floats]:
+    """Sum z z' mass and z pull over some rows z."""
+    squares = np.zeros((size, size))
+    pulled = np.zeros(size)
+    at = np.empty(most, np.int64)
+    value = np.empty(most)
+    for i in range(first, last):
+        n = _entries(i, rows, at, value)
+        for a in range(n):
+            pulled[at[a]] += value[a] * pull[i]
+            weighted = value[a] * mass[i]
+            line = squares[at[a]]
+            for b in range(a, n):
+                line[at[b]] += weighted * value[b]
+    for a in range(size):
+        for b in range(a):
+            squares[a, b] += squares[b, a]
+            squares[b, a] = squares[a, b]
+    return squares, pulled
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def pulls(first: int, last: int, most: int, size: int, pull: Floats, rows: Rows) -> Floats:  # noqa: PLR0917
+    """Sum z pull over some rows z."""
+    pulled = np.zeros(size)
+    at = np.empty(most, np.int64)
+    value = np.empty(most)
+    for i in range(first, last):
+        n = _entries(i, rows, at, value)
+        for a in range(n):
+            pulled[at[a]] += value[a] * pull[i]
+    return pulled
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def predictions(first: int, last: int, most: int, beta: Floats, out: Floats, rows: Rows) -> None:  # noqa: PLR0917
+    """Write z'beta of some rows z."""
+    at = np.empty(most, np.int64)
+    value = np.empty(most)
+    for i in range(first, last):
+        n = _entries(i, rows, at, value)
+        total = 0.0
+        for a in range(n):
+            total += value[a] * beta[at[a]]
+        out[i] = total
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def filled(first: int, last: int, most: int, out: Floats, rows: Rows) -> None:
+    """Write some rows as they are, zeros and all."""
+    at = np.empty(most, np.int64)
+    value = np.empty(most)
+    for i in range(first, last):
+        n = _entries(i, rows, at, value)
+        line = out[i - first]
+        line[:] = 0.0
+        for a in range(n):
+            line[at[a]] += value[a]

@@ -1,0 +1,262 @@
+"""Can a model tell the release from the original? The propensity score mean squared error, scaled to be readable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.engine.frames import has_row_order
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Microdata, require_microdata
+from discreet.randomness import Seed
+from discreet.results import Detail, Measure
+from discreet.utility.propensity.boosting import Boosting, Custom
+from discreet.utility.propensity.cart import Cart
+from discreet.utility.propensity.findings import Findings
+from discreet.utility.propensity.fitting import Fit, Learner, Prepared
+from discreet.utility.propensity.logistic import Logit
+from discreet.utility.propensity.reference import Reference
+from discreet.utility.propensity.stacking import Bools, Stack, compared_columns, stack
+
+Model = Literal["logit", "cart", "boosting", "linear"] | Callable[[pl.DataFrame, Bools], Any]
+Nulls = Literal["auto", "theory", "permutation", "pairs", "resynthesis"]
+
+_MODELS = ("logit", "cart", "boosting", "linear")
+
+
+def pmse(
+    original: Microdata,
+    released: Microdata | Sequence[Microdata],
+    *,
+    model: Model = "logit",
+    interactions: int = 1,
+    squares: bool = False,
+    unsynthesized: str | Sequence[str] = (),
+    null: Nulls = "auto",
+    synthesizer: Any = None,
+    n_perm: int = 50,
+    n_resyntheses: int = 10,
+    tree: Mapping[str, Any] | None = None,
+    tree_null_scale: float | Literal["auto"] = "auto",
+    aggregate: bool | Literal["auto"] = "auto",
+    aligned: bool = False,
+    synthesized_rows: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] = (),
+    weight: str | None = None,
+    progress: bool = True,
+    seed: Seed = None,
+) -> Measure:
+    """Can a model tell the release from the original?
+
+    The two files are stacked and a model estimates, for each record, the chance that it is a released one. If the
+    release is as good as the original those chances all lie near the share c of released records; pMSE is their mean
+    squared distance from it, between 0 and c(1-c). Because the bare number depends on the model and the sizes, it is
+    held against what a *correct synthesis* (a file drawn from the right model, fitted to the original) would give:
+    ``ratio`` is 1 and ``standardized`` is 0 for one.
+
+    Parameters
+    ----------
+    original, released
+        The original, and the release or a list of copies (synthetic files of the same original).
+    model
+        ``"logit"``; ``"cart"``, a classification tree as rpart grows it; ``"boosting"``; ``"linear"``, the logit's
+        first step, one pass over the records for very large files (close for good releases, low for bad ones); or a
+        function of a table of predictors and labels that gives the chances. Use more than one.
+    interactions
+        Order of the interactions of logit and linear models: 0 for main effects only, 1 for all pairs as well.
+    squares
+        Whether logit and linear models also take the squares of numbers.
+    unsynthesized
+        Columns that were left as they are in a partly synthetic file.
+    null
+        What a correct synthesis would give: by ``"theory"`` (logit, linear), ``"permutation"`` of labels,
+        ``"pairs"`` of copies, or ``"resynthesis"`` (``synthesizer`` is applied to its own output). ``"auto"`` takes
+        resynthesis where there is a synthesizer, else theory for logit and linear and permutation for the others;
+        for partly synthetic files pairs instead of permutation.
+    synthesizer
+        An object with ``fit(data, seed=)`` and ``sample(n, seed=)``, or a function of data, number of records and
+        random generator.
+    n_perm, n_resyntheses
+        How often labels are permuted, and how often the release is synthesized again.
+    tree
+        Options of the tree: ``cp`` (0.001), ``minsplit`` (20), ``minbucket`` (7), ``maxdepth`` (30); for boosting
+        those of scikit-learn.
+    tree_null_scale
+        What resampled nulls of trees are multiplied by. ``"auto"``: 1 if the trees of the null have 20 leaves or more
+        on average, else 1 - c.
+    aggregate
+        Whether records that are alike are fitted as one with a count; the result is the same, sooner.
+    aligned
+        Whether record i of the release is record i of the original, masked. Labels are then permuted within pairs.
+    synthesized_rows
+        A yes/no column of both files, for releases in which only some records were synthesized: only those are
+        compared.
+    columns, categorical
+        What to tell the files apart by (every column but identifiers and weights unless named), and which of them are
+        numbers that are codes.
+    weight
+        Survey weight; that of the original unless named. It is scaled to the number of records in each file, and
+        counts as 1 in a file without it.
+    progress
+        False keeps resampling silent on a terminal.
+    seed
+        For permutations and resyntheses.
+
+    Returns
+    -------
+    Measure
+        ``value`` is pMSE, the mean over copies. ``figures``: ``pmse``, ``null_mean``, ``null_sd``, ``ratio``,
+        ``standardized``; ``specks`` (largest distance between the cumulative scores of both files), ``po50`` (percent
+        classified correctly, less 50), ``u`` (Mann-Whitney, of the released scores), ``auc``; ``k`` and ``k_star``
+        (coefficients, and those that involve a synthesized column, each with the intercept), ``p_value``, ``leaves``,
+        ``null_leaves``, ``share_null_without_split`` and more. ``detail``: ``variables`` (which drive it),
+        ``coefficients``, ``scores``, ``copies``, ``null``.
+
+    How to read it
+    --------------
+    Look at ``ratio``: about 1 is what a perfect synthesis gives, below 3 is good, below 10 is acceptable, and more
+    means that analyses of the release will go wrong somewhere. ``detail["variables"]`` says where: with a logit the
+    importance of a variable is again 1 for a perfect synthesis. A logit with interactions sees means, shares and
+    pairs; a tree sees any difference that a few questions find. Compare releases with the same model and the same
+    columns. An ``auc`` of 0.5, a ``specks`` of 0 and a ``po50`` of 0 say that the files cannot be told apart.
+
+    When not to trust it
+    --------------------
+    The ratio is meant for files drawn from a fitted model. A masked file, whose records are the original ones with
+    noise, is closer than any correct synthesis: its ratio is below 1, and says that it is close, not that it is
+    correct (set ``aligned``). SPECKS, PO50, U and AUC have no null by permutation, and are printed bare unless there
+    are pairs of copies or a synthesizer. A tree that grows a leaf for every record tells any two files apart, and one
+    that finds no split tells none apart: both are said in the caveats. No p-value is printed where the theory does
+    not hold.
+
+    Examples
+    --------
+    >>> before = Microdata(pl.DataFrame({"x": [1, 2, 3, 4, 5, 6]}))
+    >>> after = Microdata(pl.DataFrame({"x": [2, 3, 4, 5, 6, 9]}))
+    >>> found = pmse(before, after)
+    >>> round(found.value, 7), round(found.figures["ratio"], 4)
+    (0.0249667, 2.3968)
+    >>> pmse(before, before).value
+    0.0
+    """
+    require_microdata(original, "original")
+    copies = [released] if isinstance(released, Microdata) else list(released)
+    if not copies:
+        raise ParameterError("released must be a file or a list of at least one.")
+    learner = _learner(model, interactions, squares, dict(tree or {}))
+    names = compared_columns(original, copies[0], columns)
+    names = [name for name in names if name not in (weight, synthesized_rows)]
+    for copy in copies[1:]:
+        compared_columns(original, copy, names)
+    kept = (unsynthesized,) if isinstance(unsynthesized, str) else tuple(unsynthesized)
+    coded = (categorical,) if isinstance(categorical, str) else tuple(categorical)
+    for name in (*kept, *coded):
+        if name not in names:
+            raise ColumnError(f"{unknown_name(name, names)} It is not among the compared columns.")
+    if set(kept) >= set(names):
+        raise ParameterError("unsynthesized names every column, so there is nothing to compare.")
+    weight = engine.resolve_weight(original, weight)
+    reference = Reference(
+        null=null,
+        fixed_columns=learner.fixed_columns,
+        kept=kept,
+        copies=len(copies),
+        weighted=weight is not None,
+        aligned=aligned,
+        synthesizer=synthesizer,
+        n_perm=n_perm,
+        n_resyntheses=n_resyntheses,
+        scale=tree_null_scale,
+        seed=seed,
+        progress=progress,
+    )
+
+    def prepared(before: Microdata, after: Microdata) -> Prepared:
+        stacked = stack(
+            before, after, names, categorical=coded, weight=weight, rows=synthesized_rows, aggregate=aggregate
+        )
+        if not stacked.columns:
+            return _Constant(stacked)
+        return learner.prepare(stacked)
+
+    ready = [prepared(original, copy) for copy in copies]
+    if aligned:
+        _must_be_linked(original, copies, ready)
+    fits = [_fitted(each) for each in ready]
+    found = reference.found(original, copies, ready, prepared)
+    result = Findings(ready, fits, found, kept, weight is not None, aligned)
+    return Measure(
+        name="pmse",
+        value=result.pmse,
+        figures=result.figures(),
+        meaning=result.meaning(model),
+        caveats=result.caveats(model),
+        parameters={
+            "model": model if isinstance(model, str) else "function",
+            "interactions": interactions,
+            "squares": squares,
+            "columns": names,
+            "categorical": list(coded),
+            "unsynthesized": list(kept),
+            "null": found.kind,
+            "n_perm": n_perm,
+            "tree": dict(tree or {}),
+            "tree_null_scale": tree_null_scale,
+            "aligned": aligned,
+            "weight": weight,
+            "seed": seed if isinstance(seed, int) else None,
+        },
+        detail=Detail(**result.tables(original)),
+    )
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """Files whose compared columns never vary: nothing tells them apart."""
+
+    stacked: Stack
+    size: int = 1
+
+    def fit(self, released: Bools | None = None, *, spread: bool = False) -> Fit:
+        ours, every = self.stacked.masses(released)
+        return Fit(np.full(len(ours), ours.sum() / every.sum()), ours, every, columns=1, leaves=1)
+
+
+def _fitted(ready: Prepared) -> Fit:
+    fit = ready.fit(spread=True)
+    if not ready.stacked.identical:
+        return fit
+    return replace(fit, scores=np.full(len(fit.scores), fit.share), leaves=fit.leaves and 1)
+
+
+def _learner(model: Model, interactions: int, squares: bool, options: dict[str, Any]) -> Learner:
+    if callable(model):
+        return Custom(model)
+    if model not in _MODELS:
+        raise ParameterError(unknown_name(str(model), _MODELS, what="model"))
+    if isinstance(interactions, bool) or interactions not in (0, 1):
+        raise ParameterError(
+            "interactions must be 0 (main effects only) or 1 (all pairs of columns as well)."
+        )
+    if options and model in ("logit", "linear"):
+        raise ParameterError(f"tree holds options of trees; model='{model}' has none.")
+    if model == "cart":
+        return Cart.of(options)
+    if model == "boosting":
+        return Boosting(options)
+    return Logit(interactions, squares, linear=model == "linear")
+
+
+def _must_be_linked(original: Microdata, copies: Sequence[Microdata], ready: Sequence[Prepared]) -> None:
+    ordered = all(has_row_order(data) for data in (original, *copies))
+    if not ordered or any(each.stacked.share != 0.5 for each in ready):
+        raise ParameterError(
+            "aligned=True says that record i of the release is record i of the original, so both need the same number "
+            "of records in an order that means something. Leave aligned out."
+        )
