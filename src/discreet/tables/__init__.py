@@ -5,11 +5,41 @@ A `Table` holds what is to be published and the inner cells it is made of.
 
 from discreet.tables.dimension import Dimension
 from discreet.tables.formula import Formula, Term
+from discreet.tables.rules import (
+    PQ,
+    Custom,
+    Dominance,
+    GroupDisclosure,
+    KDisclosure,
+    Listed,
+    MinimumContributors,
+    Ones,
+    PPercent,
+    RequestRule,
+    Rule,
+    Threshold,
+    Zeros,
+    primary,
+)
 from discreet.tables.table import Table
 
 __all__ = [
+    "PQ",
+    "Custom",
     "Dimension",
+    "Dominance",
     "Formula",
+    "GroupDisclosure",
+    "KDisclosure",
+    "Listed",
+    "MinimumContributors",
+    "Ones",
+    "PPercent",
+    "RequestRule",
+    "Rule",
     "Table",
     "Term",
+    "Threshold",
+    "Zeros",
+    "primary",
 ]

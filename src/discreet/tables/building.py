@@ -58,8 +58,8 @@ def table_from_microdata(
         raise InputError(
             "The file has columns but no records. Check the file, or the filter or query behind it."
         )
-    raw = raw.rename({f"m{i}": name for i, name in enumerate(measures)})
-    raw = raw.rename({f"k{i}": name for i, name in enumerate(formula.columns)})
+    keys = {f"k{i}": name for i, name in enumerate(formula.columns)}
+    raw = raw.rename({**keys, **{f"m{i}": name for i, name in enumerate(measures)}})
     lookups = {
         (column, levels): groups_of(micro, column, levels)
         for column, given in hierarchies.items()
@@ -126,7 +126,8 @@ def assembled(
         inner = _completed(inner, formula, dimensions, sums, structural)
     inner = _in_order(inner, formula, dimensions)
     leaves = {column: _leaf_places(inner[column], dimensions[column]) for column in formula.columns}
-    rolled = published_cells(formula, dimensions, leaves, inner.select(sums))
+    neutral = inner.select(pl.col(name).alias(f"s{i}") for i, name in enumerate(sums))
+    rolled = published_cells(formula, dimensions, leaves, neutral)
     value = measures[0] if measures else ("weighted" if weight else "count")
     table = Table(
         inner.select(*formula.columns, *sums),
@@ -139,7 +140,7 @@ def assembled(
         weight,
         contributing,
     )
-    if contributing is not None and contributing.contributor is not None:
+    if contributing is not None and table.knows_contributors:
         table = table.with_cells(contributors=contributing.numbers(table))
         table = _reordered(table)
     return table
@@ -157,7 +158,13 @@ def named_cells(
         level += dimensions[column].depth[places.to_numpy()]
     names = pl.Series("table", [term.name for term in formula.terms]).gather(rolled["term"])
     return pl.DataFrame(
-        [*columns, *(rolled[name] for name in sums), names, pl.Series("level", level), rolled["inner_cells"]]
+        [
+            *columns,
+            *(rolled[f"s{i}"].alias(name) for i, name in enumerate(sums)),
+            names,
+            pl.Series("level", level),
+            rolled["inner_cells"],
+        ]
     )
 
 

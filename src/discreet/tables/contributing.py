@@ -5,7 +5,7 @@ Asked of the data only when a rule needs it, and then kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from discreet.errors import ParameterError
 from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.tables.counting import (
+    check_columns,
     entries_by_contributor,
     entries_needed,
     inner_cells,
@@ -45,8 +46,30 @@ class Contributing:
     weight: str | None
     memory: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    def by(self, contributor: str | None) -> Contributing:
+        """The same records, counted by another column; as they are without one."""
+        if contributor is None or contributor == self.contributor:
+            return self
+        check_columns(self.data, [contributor], "contributor")
+        made: Contributing = self.memory.setdefault(
+            ("by", contributor), Contributing(self.data, contributor, self.weight)
+        )
+        return made
+
+    def where(self, column: str, values: Sequence[Any], *, keep: bool = True) -> Contributing:
+        """Only the records whose column has one of the values (or, with ``keep=False``, none of them)."""
+        check_columns(self.data, [column], "the rule")
+        has = nw.col(column).is_in(_like_column(self.data, column, values))
+        chosen = has if keep else ~has | nw.col(column).is_null()
+        frame = self.data.wrapped.filter(chosen).to_native()
+        return Contributing(self.data.with_frame(frame), self.contributor, self.weight)
+
     def numbers(self, table: Table) -> npt.NDArray[np.int64]:
-        """The number of distinct contributors of every published cell."""
+        """The number of distinct contributors of every published cell; records, where no column names them."""
+        if self.contributor is None:
+            raw = inner_cells(self.data, table.dimensions, [], weight=None, count=None)
+            sizes = _rolled(raw.rename({"count": "value"}), table, (), _added)
+            return _aligned(sizes["cell"], sizes["value"], table.cells.height).astype(np.int64)
         found = self._of_contributors(table, None)
         counted = found.group_by("cell").agg(pl.len().cast(pl.Int64).alias("many"))
         return _aligned(counted["cell"], counted["many"], table.cells.height).astype(np.int64)
@@ -56,13 +79,23 @@ class Contributing:
         return self._of_contributors(table, table.measures[0] if table.measures else None)
 
     def largest(
-        self, table: Table, n: int, measure: str, *, weighting: Weighting, negative: Negative
+        self,
+        table: Table,
+        n: int,
+        measure: str,
+        *,
+        weighting: Weighting,
+        negative: Negative,
+        alone: bool = False,
     ) -> Contributions:
-        """The n largest contributions of every cell and, as one entry after them, the rest."""
+        """The n largest contributions of every cell and, as one entry after them, the rest.
+
+        ``alone`` says that only the largest matter, not what is left of the total of the cell.
+        """
         if self.contributor is not None:
             found = self._of_contributors(table, measure)
             return _sorted(found.with_columns(weight=pl.lit(1.0)), table, n, negative=negative)
-        return self._of_records(table, n, measure, weighting, negative)
+        return self._of_records(table, n, measure, weighting=weighting, negative=negative, alone=alone)
 
     def _of_contributors(self, table: Table, measure: str | None) -> pl.DataFrame:
         at = ("contributors", measure, table.formula)
@@ -79,18 +112,25 @@ class Contributing:
         return found
 
     def _of_records(
-        self, table: Table, n: int, measure: str, weighting: Weighting, negative: Negative
+        self,
+        table: Table,
+        n: int,
+        measure: str,
+        *,
+        weighting: Weighting,
+        negative: Negative,
+        alone: bool,
     ) -> Contributions:
         at = ("records", measure, table.formula, n, weighting, negative)
         if at not in self.memory:
             self._refuse_negative(measure, negative)
-            data, weight, name = self.data, self.weight, measure
+            data, weight = self.data, self.weight
             expand = weight is not None and weighting == "expand"
             most = entries_needed(n, smallest_weight(data, weight) if weight and expand else 1.0)
             entries = largest_entries(
                 data,
                 table.dimensions,
-                name,
+                measure,
                 weight=weight,
                 multiply=weighting == "multiply",
                 most=most,
@@ -103,7 +143,7 @@ class Contributing:
                 return frame.sort("key", "value", descending=[False, True]).filter(before < n)
 
             kept = _rolled(entries, table, ("weight",), keep)
-            totals = self._totals(table, measure, negative)
+            totals = np.zeros(table.cells.height) if alone else self._totals(table, measure, negative)
             self.memory[at] = _with_rest(kept, totals, table, whole=not expand)
         found: Contributions = self.memory[at]
         return found
@@ -124,6 +164,21 @@ class Contributing:
             return
         below = (nw.col("v") < 0).cast(nw.Int64).sum()
         refuse_negative(int(engine.collect(engine.scan(self.data, {"v": measure}).select(below)).item() or 0))
+
+
+def _like_column(data: Microdata, column: str, values: Sequence[Any]) -> list[Any]:
+    """Write the values a rule looks for in the type of the column."""
+    dtype = data.schema[column]
+    try:
+        if dtype == nw.Boolean:
+            return [bool(value) for value in values]
+        if dtype.is_numeric():
+            return [float(value) for value in values]
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"Column '{column}' is {dtype}; the rule looks for values of another type."
+        ) from error
+    return [str(value) for value in values]
 
 
 def from_largest_columns(table: Table, n: int, measure: str, *, negative: Negative) -> Contributions:

@@ -164,9 +164,9 @@ def entries_by_contributor(
 
 
 def smallest_weight(data: Microdata, weight: str) -> float:
-    """The smallest weight of any record."""
+    """The smallest weight of any record; 1 where there is none."""
     found = engine.collect(engine.scan(data, {"w": weight}).select(nw.col("w").cast(nw.Float64).min()))
-    return float(found.item())
+    return float(found.item() or 1.0)
 
 
 def entries_needed(respondents: int, lightest: float) -> int:

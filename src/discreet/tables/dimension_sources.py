@@ -61,7 +61,7 @@ def built_dimension(
     known = values.filter(values != MISSING) if len(gone) else values
     chains: list[Chain] = []
     leaves: list[str] = canonical_text(known).to_list()
-    read = [_read(name, source) for source in given]
+    read = [readable(name, source) for source in given]
     if complete:
         extra = [leaf for source in read for leaf in _listed(source)]
         leaves = list(dict.fromkeys([*leaves, *extra]))
@@ -102,7 +102,7 @@ def _branch_order(chain: Chain) -> list[int]:
     )
 
 
-def _read(name: str, source: Source) -> Source:
+def readable(name: str, source: Source) -> Source:
     """Turn files, trees and code lists into a `Hierarchy`; leave column names as they are."""
     if level_columns(source) or isinstance(source, Hierarchy):
         return source

@@ -25,6 +25,7 @@ Ints = npt.NDArray[np.int64]
 Codes = Mapping[str, Ints]
 Gather = Callable[[pl.DataFrame], pl.DataFrame]
 _LARGEST = 2**62
+_DENSE = 2**26
 
 
 def published_cells(
@@ -97,50 +98,52 @@ def cell_matrix(
     ``cells`` has ``d0``… and ``term``, as `published_cells` gives them; a cell that does not belong to any term keeps
     an empty column.
     """
-    from scipy.sparse import csc_array
+    from scipy.sparse import csr_array
 
     columns = formula.columns
-    rows = len(next(iter(leaves.values()))) if columns else 0
-    found_rows, found_cells = [], []
+    rows = len(leaves[columns[0]])
+    matrix = csr_array((rows, cells.height), dtype=np.int32)
     terms = cells["term"].to_numpy()
     for number, term in enumerate(formula.terms):
         mine = np.flatnonzero(terms == number)
         if not len(mine):
             continue
         strides = _strides(term, dimensions)
-        wanted = _packed(
-            term, strides, {c: cells[f"d{columns.index(c)}"].to_numpy()[mine] for c in term.columns}
-        )
-        order = np.argsort(wanted)
-        keys, at = _leaf_keys(term, dimensions, leaves, strides), np.arange(rows, dtype=np.int64)
-        distinct, back = np.unique(keys, return_inverse=True)
+        codes = {c: cells[f"d{columns.index(c)}"].to_numpy()[mine] for c in term.columns}
+        distinct, back = np.unique(_leaf_keys(term, dimensions, leaves, strides), return_inverse=True)
         keys, combination = distinct, np.arange(len(distinct), dtype=np.int64)
         for column in term.columns:
-            stride, radix = strides[column]
-            keys, combination = _fanned(keys, combination, dimensions[column], stride, radix)
-        place = np.searchsorted(wanted[order], keys)
-        place[place == len(mine)] = 0
-        hit = wanted[order][place] == keys
-        combination, columns_hit = combination[hit], mine[order[place[hit]]]
-        one, many = _joined(back, combination, len(distinct))
-        found_rows.append(at[one])
-        found_cells.append(columns_hit[many])
-    row = np.concatenate(found_rows) if found_rows else np.empty(0, dtype=np.int64)
-    column_of = np.concatenate(found_cells) if found_cells else np.empty(0, dtype=np.int64)
-    ones = np.ones(len(row), dtype=np.int32)
-    matrix = csc_array((ones, (row, column_of)), shape=(rows, cells.height))
-    matrix.sort_indices()
-    return matrix
+            keys, combination = _fanned(keys, combination, dimensions[column], *strides[column])
+        place = _found(keys, _packed(term, strides, codes))
+        hit = place >= 0
+        column_of, combination = mine[place[hit]], combination[hit]
+        # Fanning keeps the order of the rows, so that the pieces of a combination lie together.
+        starts = np.searchsorted(combination, np.arange(len(distinct) + 1))
+        many = np.diff(starts)[back]
+        ends = np.cumsum(many)
+        entry = np.repeat(starts[back] - (ends - many), many) + np.arange(ends[-1] if len(ends) else 0)
+        indices = column_of[entry].astype(np.int32)
+        part = csr_array(
+            (np.ones(len(indices), dtype=np.int32), indices, np.concatenate([[0], ends])),
+            shape=(rows, cells.height),
+        )
+        matrix = part if not matrix.nnz else matrix + part
+    made = matrix.tocsc()
+    made.sort_indices()
+    return made
 
 
-def _joined(back: Ints, combination: Ints, sizes: int) -> tuple[Ints, Ints]:
-    """Pair every inner cell with every entry of its combination: positions in ``back`` and in ``combination``."""
-    order = np.argsort(combination, kind="stable")
-    starts = np.searchsorted(combination[order], np.arange(sizes + 1))
-    many = np.diff(starts)[back]
-    one = np.repeat(np.arange(len(back)), many)
-    offset = np.arange(len(one)) - np.repeat(np.cumsum(many) - many, many)
-    return one, order[starts[back[one]] + offset]
+def _found(keys: Ints, wanted: Ints) -> Ints:
+    """The place of each key among the wanted ones, -1 where it is not wanted."""
+    span = int(max(keys.max(initial=0), wanted.max(initial=0))) + 1
+    if span <= _DENSE:
+        places = np.full(span, -1, dtype=np.int64)
+        places[wanted] = np.arange(len(wanted))
+        return places[keys]
+    order = np.argsort(wanted)
+    at = np.searchsorted(wanted[order], keys)
+    at[at == len(wanted)] = 0
+    return np.where(wanted[order][at] == keys, order[at], -1)
 
 
 def _fanned(keys: Ints, rows: Ints, dimension: Dimension, stride: int, radix: int) -> tuple[Ints, Ints]:
@@ -215,11 +218,6 @@ def _wanted(formula: Formula, term: Term, codes: Codes) -> pl.Series:
         pattern |= (codes[column] > 0).astype(np.int64) << bit
     wanted = [sum(1 << term.columns.index(column) for column in margin) for margin in formula.published(term)]
     return pl.Series(np.isin(pattern, wanted))
-
-
-def cell_sums(values: npt.NDArray[np.generic], matrix: csc_array) -> npt.NDArray[np.generic]:
-    """Sum values of the inner cells into the published cells, by the matrix."""
-    return np.asarray(matrix.T @ values)
 
 
 def possible_cells(radices: Sequence[int]) -> int:

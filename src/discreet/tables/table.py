@@ -145,6 +145,70 @@ class Table:
             total=total,
         )
 
+    @staticmethod
+    def from_cells(
+        frame: Any,
+        dimensions: Sequence[str] | str,
+        *,
+        count: str | None = None,
+        measure: str | Sequence[str] | None = None,
+        largest: str | Sequence[str] | None = None,
+        contributors: str | None = None,
+        hierarchies: Mapping[str, Any] | None = None,
+        margins: bool = True,
+        zeros: str = "observed",
+        structural: Any = None,
+        total: str | Mapping[str, str] = TOTAL,
+        tolerance: float | None = None,
+    ) -> Table:
+        """Take a table that was aggregated before: its inner cells only, or all cells with totals and subtotals.
+
+        Where the file has totals, exactly its cells are published, with its values; those that are not the sum of
+        their inner cells are flagged (``additive`` in the cells) and reported.
+
+        Parameters
+        ----------
+        frame
+            One row a cell.
+        dimensions
+            The dimension columns, or a formula where inner cells are to be published as several tables.
+        count, measure
+            The columns of counts and of sums. Without ``count`` every inner cell counts as one.
+        largest
+            Columns with the largest contributions to each cell, largest first, for dominance and p% rules.
+        contributors
+            The column with the number of contributors.
+        hierarchies, margins, zeros, structural
+            As in `from_microdata`.
+        total
+            The code of the totals in the file, for all columns or by column.
+        tolerance
+            How far a cell may lie from the sum of its inner cells; by default rounding error only.
+
+        Examples
+        --------
+        >>> rows = {"place": ["a", "b", "Total"], "n": [3, 4, 7], "turnover": [10.0, 20.0, 30.0]}
+        >>> table = Table.from_cells(pl.DataFrame(rows), ["place"], count="n", measure="turnover")
+        >>> table.inner.height, table.cells["additive"].all()
+        (2, True)
+        """
+        from discreet.tables.aggregated import table_from_cells
+
+        return table_from_cells(
+            frame,
+            dimensions,
+            count=count,
+            measure=measure,
+            largest=largest,
+            contributors=contributors,
+            hierarchies=hierarchies or {},
+            margins=margins,
+            zeros=zeros,
+            structural=structural,
+            total=total,
+            tolerance=tolerance,
+        )
+
     # The views everybody works with.
 
     @property
@@ -210,6 +274,7 @@ class Table:
         n: int = 2,
         measure: str | None = None,
         *,
+        contributor: str | None = None,
         weighting: Weighting = "expand",
         negative: Negative = "refuse",
     ) -> Contributions:
@@ -223,24 +288,45 @@ class Table:
         n
             How many are wanted.
         measure
-            Of which measure; by default the value of the table.
+            Of which measure; by default the first of the table.
+        contributor
+            The column that says whose a record is, where it is not that of the table.
         weighting, negative
             What weights mean and what becomes of negative contributions, as in `discreet.dominance.contributions`.
             With a contributor column the contributions are always weight times value.
         """
         from discreet.tables.contributing import from_largest_columns
 
-        measure = measure or (self.measures[0] if self.measures else None)
-        if measure is None or measure not in self.measures:
+        measure = self.measure_named(measure)
+        if self.contributing is None and contributor is None:
+            return from_largest_columns(self, n, measure, negative=negative)
+        records = self.records("A rule on the shares of contributors").by(contributor)
+        return records.largest(self, n, measure, weighting=weighting, negative=negative)
+
+    def measure_named(self, measure: str | None) -> str:
+        """The measure a rule works on: the one named, else the first; refuse a table that only counts."""
+        if not self.measures:
             raise ParameterError(
                 "Shares of a total need a measure, and the table only counts. Name one with measure= when the table "
                 "is built."
-                if measure is None
-                else unknown_name(measure, self.measures, what="measure")
             )
+        if measure is not None and measure not in self.measures:
+            raise ParameterError(unknown_name(measure, self.measures, what="measure"))
+        return measure or self.measures[0]
+
+    def records(self, purpose: str) -> Contributing:
+        """The records behind the table; refuse where it was made from cells."""
         if self.contributing is None:
-            return from_largest_columns(self, n, measure, negative=negative)
-        return self.contributing.largest(self, n, measure, weighting=weighting, negative=negative)
+            raise ParameterError(
+                f"{purpose} needs the records behind the table, and this one was made from cells. Build it with "
+                "Table.from_microdata."
+            )
+        return self.contributing
+
+    @property
+    def knows_contributors(self) -> bool:
+        """Whether it is known whom the records belong to."""
+        return self.contributing is not None and self.contributing.contributor is not None
 
     def in_table(self, name: str) -> Flags:
         """Flag the cells that belong to one of the linked tables; a shared margin belongs to several."""

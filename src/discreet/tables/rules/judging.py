@@ -1,0 +1,169 @@
+"""Which cells must not be published as they are? Rules judge the cells, and every cell keeps which rule hit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.tables.table import Table
+
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+class Rule(ABC):
+    """A rule that says which cells are sensitive; write your own by giving `sensitive`, or use `Custom`."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What stands in the column ``rule`` of a cell that was hit."""
+
+    @abstractmethod
+    def sensitive(self, table: Table) -> Flags:
+        """Flag the sensitive cells."""
+
+    def protection(self, table: Table) -> Floats:
+        """How far from its value an estimate of each sensitive cell must stay able to lie; zero if not said."""
+        return np.zeros(table.cells.height)
+
+
+def primary(table: Table, *rules: Rule, safe: Any = None) -> Table:
+    """Find the sensitive cells of a table.
+
+    Parameters
+    ----------
+    table
+        The table.
+    rules
+        The rules; a cell that any of them hits is sensitive. Cells found sensitive before stay so.
+    safe
+        Cells that may be published whatever the rules say: flags, or a frame with their codes.
+
+    Returns
+    -------
+    Table
+        The table whose cells have ``primary``, ``rule`` (the names of all rules that hit, joined by `` + ``) and
+        ``protection`` (how far an intruder's estimate must be able to lie from the value, where a rule says so).
+
+    Examples
+    --------
+    >>> from discreet.tables import Table, Threshold
+    >>> people = pl.DataFrame({"place": ["a", "a", "a", "b"]})
+    >>> primary(Table.from_microdata(people, "place"), Threshold(3)).cells.select("place", "count", "primary", "rule")
+    shape: (3, 4)
+    ┌───────┬───────┬─────────┬──────────────┐
+    │ place ┆ count ┆ primary ┆ rule         │
+    │ ---   ┆ ---   ┆ ---     ┆ ---          │
+    │ str   ┆ i64   ┆ bool    ┆ str          │
+    ╞═══════╪═══════╪═════════╪══════════════╡
+    │ Total ┆ 4     ┆ false   ┆ null         │
+    │ a     ┆ 3     ┆ false   ┆ null         │
+    │ b     ┆ 1     ┆ true    ┆ threshold(3) │
+    └───────┴───────┴─────────┴──────────────┘
+    """
+    if not rules:
+        raise ParameterError("primary needs at least one rule, for example Threshold(3).")
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            raise ParameterError(
+                f"'{type(rule).__name__}' is no rule. Use Threshold(3), PPercent(10), Dominance(1, 85), or "
+                "wrap a condition in Custom."
+            )
+    cells = table.cells
+    hits = {rule.name: _checked(rule, table) for rule in rules}
+    names = pl.DataFrame({f"{i}": pl.Series(hit) for i, hit in enumerate(hits.values())})
+    worded = names.select(
+        pl.concat_str(
+            *(pl.when(pl.col(f"{i}")).then(pl.lit(name)) for i, name in enumerate(hits)),
+            separator=" + ",
+            ignore_nulls=True,
+        ).alias("rule")
+    )["rule"]
+    found = np.logical_or.reduce(list(hits.values()))
+    protection = np.zeros(cells.height)
+    for rule, hit in zip(rules, hits.values(), strict=True):
+        protection = np.maximum(protection, np.where(hit, np.nan_to_num(rule.protection(table)), 0.0))
+    if "primary" in cells.columns:
+        before = cells["primary"].to_numpy()
+        worded = _both(cells["rule"], worded)
+        protection = np.maximum(
+            protection, cells["protection"].to_numpy() if "protection" in cells.columns else 0.0
+        )
+        found = found | before
+    if safe is not None:
+        found = found & ~flags_of(table, safe, "safe")
+    rule_names = pl.select(pl.when(pl.Series(found) & (worded != "")).then(worded)).to_series()
+    return table.with_cells(primary=found, rule=rule_names, protection=np.where(found, protection, 0.0))
+
+
+def _both(before: pl.Series, now: pl.Series) -> pl.Series:
+    two = pl.DataFrame({"before": before, "now": now})
+    joined = pl.concat_str(
+        "before", pl.when(pl.col("now") != "").then("now"), separator=" + ", ignore_nulls=True
+    )
+    return two.select(joined.alias("rule"))["rule"]
+
+
+def _checked(rule: Rule, table: Table) -> Flags:
+    found = np.asarray(rule.sensitive(table))
+    if found.shape != (table.cells.height,):
+        raise ParameterError(
+            f"The rule {rule.name} judged {found.size:,} cells; the table has {table.cells.height:,}."
+        )
+    return found.astype(bool)
+
+
+def flags_of(table: Table, cells: Any, parameter: str) -> Flags:
+    """Take cells as flags, as positions, or as a frame with (some of) the dimension columns.
+
+    Dimensions that a frame leaves out are at their total.
+    """
+    import narwhals as nw
+
+    from discreet.hierarchy.values import canonical_text
+
+    try:
+        frame = nw.from_native(cells, eager_only=True).to_polars()
+    except TypeError:
+        given = np.asarray(cells)
+        if given.dtype == bool and given.shape == (table.cells.height,):
+            return given
+        if given.ndim == 1 and (given.size == 0 or np.issubdtype(given.dtype, np.integer)):
+            if given.size and (given.min() < 0 or given.max() >= table.cells.height):
+                raise ParameterError(f"{parameter} names positions beyond the table.") from None
+            found = np.zeros(table.cells.height, dtype=bool)
+            found[given.astype(np.int64)] = True
+            return found
+        raise ParameterError(
+            f"{parameter} must be one flag a cell, positions of cells, or a frame with the dimension columns."
+        ) from None
+    unknown = [column for column in frame.columns if column not in table.dimensions]
+    if unknown:
+        raise ParameterError(
+            f"{parameter} has columns that are no dimensions of the table: {', '.join(unknown)}."
+        )
+    wanted = pl.DataFrame(
+        [
+            canonical_text(frame[name]).alias(name)
+            if name in frame.columns
+            else pl.Series(name, [table.hierarchy[name].total] * frame.height, dtype=pl.String)
+            for name in table.dimensions
+        ]
+    ).unique()
+    keyed = table.cells.select(table.dimensions).with_row_index("discreet cell")
+    hit = keyed.join(wanted, on=list(table.dimensions), how="inner")["discreet cell"].to_numpy()
+    if len(hit) < wanted.height:
+        raise ParameterError(
+            f"{parameter} names {wanted.height - len(hit):,} cells that the table does not have. Check the codes."
+        )
+    found = np.zeros(table.cells.height, dtype=bool)
+    found[hit] = True
+    return found
