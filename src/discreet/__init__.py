@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 
 if TYPE_CHECKING:
-    from discreet import datasets, engine, io, protect, report, risk, utility
+    from discreet import datasets, engine, io, protect, report, risk, synth, utility
     from discreet.errors import DiscreetError, DiscreetWarning
     from discreet.hierarchy import Hierarchy
     from discreet.io import read, write
@@ -47,6 +47,7 @@ __all__ = [
     "report",
     "risk",
     "search",
+    "synth",
     "utility",
     "write",
 ]
@@ -65,7 +66,7 @@ _HOME = {
     "plan_grid": "discreet.workflow",
     "search": "discreet.workflow",
 }
-_ROOMS = ("datasets", "engine", "io", "protect", "report", "risk", "utility")
+_ROOMS = ("datasets", "engine", "io", "protect", "report", "risk", "synth", "utility")
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ from discreet.cli.methods import methods
 from discreet.cli.protect import protect
 from discreet.cli.risk import risk
 from discreet.cli.search import search
+from discreet.cli.synthesize import synthesize
 from discreet.errors import DiscreetError, DiscreetWarning
 
 BAD_INPUT = 2
@@ -37,6 +38,7 @@ app.command()(inspect)
 app.command()(risk)
 app.command()(protect)
 app.command()(search)
+app.command()(synthesize)
 app.command()(methods)
 
 

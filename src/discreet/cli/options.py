@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import tomllib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,26 @@ def named_columns(given: Sequence[str] | None, option: str) -> dict[str, list[st
         if name.strip() in found:
             raise ParameterError(f"{option} names '{name.strip()}' twice. Give each its own name.")
         found[name.strip()] = columns([rest]) or []
+    return found
+
+
+def settings(given: Sequence[str] | None) -> dict[str, Any]:
+    """Read ``name=value`` settings; a value that is not a TOML literal is text.
+
+    Examples
+    --------
+    >>> settings(["threshold=5", "kind=entropy", "keys=['a', 'b']"])
+    {'threshold': 5, 'kind': 'entropy', 'keys': ['a', 'b']}
+    """
+    found = {}
+    for item in given or ():
+        name, equals, text = item.partition("=")
+        if not (equals and name.strip()):
+            raise ParameterError(f"--set is written name=value; '{item}' is not.")
+        try:
+            found[name.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name.strip()] = text
     return found
 
 

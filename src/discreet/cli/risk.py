@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +62,7 @@ def risk(
     data = source.read()
     others = {"released": released, "population": population, "holdout": holdout}
     files = {role: source.read_other(path) for role, path in others.items() if path}
-    settings = _settings(setting)
+    settings = options.settings(setting)
     if population_size is not None:
         if "population_size" not in inspect.signature(measure).parameters:
             raise ParameterError(f"{name} takes no --population-size. Leave it out.")
@@ -133,26 +132,6 @@ def _arguments(
                 f"{name} needs '{parameter.name}': name it with --set {parameter.name}=VALUE."
             )
     return arguments
-
-
-def _settings(given: Sequence[str] | None) -> dict[str, Any]:
-    """Read ``name=value`` settings; a value that is not a TOML literal is text.
-
-    Examples
-    --------
-    >>> _settings(["threshold=5", "kind=entropy", "keys=['a', 'b']"])
-    {'threshold': 5, 'kind': 'entropy', 'keys': ['a', 'b']}
-    """
-    found = {}
-    for item in given or ():
-        name, equals, text = item.partition("=")
-        if not (equals and name.strip()):
-            raise ParameterError(f"--set is written name=value; '{item}' is not.")
-        try:
-            found[name.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            found[name.strip()] = text
-    return found
 
 
 def _detail(found: Measure, item: str, *, overwrite: bool) -> tuple[Any, Path]:

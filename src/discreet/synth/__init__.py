@@ -1,6 +1,6 @@
 """Make synthetic microdata: records of nobody that analyses can be tried on."""
 
 from discreet.synth.sequential.sequential import Sequential
-from discreet.synth.synthesizer import Fitted, Synthesizer, load
+from discreet.synth.synthesizer import Fitted, Synthesizer, load, load_plan, save_plan
 
-__all__ = ["Fitted", "Sequential", "Synthesizer", "load"]
+__all__ = ["Fitted", "Sequential", "Synthesizer", "load", "load_plan", "save_plan"]

@@ -6,6 +6,7 @@ model can be saved and loaded (`load`); the file holds numbers and arrays, never
 
 from __future__ import annotations
 
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,12 +17,12 @@ import polars as pl
 
 from discreet import engine
 from discreet.described import kebab, made_from, parameters_of
-from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.microdata import Metadata, Microdata, Roles
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.synth.model_files import load_state, save_state
 
-__all__ = ["Fitted", "Synthesizer", "load", "seed_of"]
+__all__ = ["Fitted", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
 
 
 class Synthesizer(ABC):
@@ -58,6 +59,37 @@ class Synthesizer(ABC):
     def from_dict(cls, parameters: Mapping[str, Any]) -> Self:
         """Make the synthesizer from plain values; those with richer parameters read them here."""
         return made_from(cls, kebab(cls.__name__), parameters)
+
+
+def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a synthesizer and its parameters to a TOML file; it holds no seed and no data."""
+    import tomli_w
+
+    from discreet.io.sidecar import save_text
+
+    document = {"synthesizer": synthesizer.name, **synthesizer.to_dict()}
+    return save_text(tomli_w.dumps(document), path, overwrite=overwrite)
+
+
+def load_plan(path: str | Path) -> Synthesizer:
+    """Read a synthesizer from a TOML file: ``synthesizer = "sequential"`` and its parameters."""
+    place = Path(path)
+    try:
+        document = tomllib.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"There is no plan file '{place.name}'. Check the path.") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"'{place.name}' is no TOML file: {error}.") from error
+    if "step" in document:
+        raise InputError(
+            f"'{place.name}' is a plan of treatments; use it with discreet protect. A plan of a synthesis starts with "
+            'synthesizer = "sequential".'
+        )
+    name = str(document.pop("synthesizer", "sequential"))
+    try:
+        return Synthesizer.named(name, document)
+    except DiscreetError as error:
+        raise type(error)(f"In '{place.name}': {error}") from error
 
 
 class Fitted(ABC):

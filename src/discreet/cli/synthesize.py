@@ -1,0 +1,210 @@
+"""``discreet synthesize FILE``: fit a model to a file and write synthetic copies of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.source import Source, takes_source
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.microdata import Microdata
+    from discreet.synth import Fitted, Synthesizer
+
+
+@takes_source()
+def synthesize(
+    source: Source,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Where the synthetic file goes; copies are numbered.")
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="A plan file (TOML) with the synthesizer and its options.")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", help="The method of all columns, e.g. cart, parametric; cart unless named."),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Another option of the synthesizer: name=value, e.g. proper=true; repeat."
+        ),
+    ] = None,
+    copies: Annotated[int, typer.Option("--copies", "-m", help="Number of synthetic files.")] = 1,
+    rows: Annotated[
+        int | None, typer.Option("--rows", "-n", help="Number of records; as many as the original has.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="For the same bytes again; keep it secret.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", help="Save the fitted model; it holds real values and stays in the house."),
+    ] = None,
+    from_model: Annotated[
+        Path | None, typer.Option("--from-model", help="Draw from a saved model; FILE is not read.")
+    ] = None,
+    save_plan: Annotated[
+        Path | None, typer.Option("--save-plan", help="Write the options as a plan file.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    json: options.AsJson = False,
+) -> None:
+    """Make synthetic copies of a file, column by column."""
+    from discreet.synth import load
+
+    if out is None and not (dry_run or model or save_plan):
+        raise ParameterError("Say where the synthetic file goes with --out FILE, or use --dry-run.")
+    if copies < 1:
+        raise ParameterError("--copies must be at least 1.")
+    targets = _targets(out, copies)
+    _check_targets([*targets, model, save_plan], overwrite=overwrite)
+    began = time.perf_counter()
+    chosen = None if from_model else _synthesizer(plan, method, options.settings(setting))
+    if chosen is not None and save_plan is not None:
+        _save(chosen, save_plan, overwrite=overwrite)
+    if from_model is not None:
+        fitted: Fitted = load(from_model)
+    else:
+        assert chosen is not None
+        data = source.read()
+        if dry_run:
+            _show_plan(chosen, data, json=json)
+            return
+        fitted = chosen.fit(data, seed=seed, progress=not json)
+    seconds_fit = time.perf_counter() - began
+    if model is not None:
+        fitted.save(model)
+    began = time.perf_counter()
+    files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
+    seconds_draw = time.perf_counter() - began
+    for data, target in zip(files, targets, strict=False):
+        _write(data, target, overwrite=overwrite)
+    summary = _summary(fitted, files, targets, model, seconds_fit, seconds_draw)
+    if json:
+        options.print_json(summary)
+    else:
+        _show(summary)
+
+
+def _synthesizer(plan: Path | None, method: str | None, settings: dict[str, Any]) -> Synthesizer:
+    from discreet.synth import Synthesizer, load_plan
+
+    if plan is not None:
+        if method is not None or settings:
+            raise ParameterError("A plan file says everything; leave out --method and --set.")
+        return load_plan(plan)
+    name = str(settings.pop("synthesizer", "sequential"))
+    if method is not None:
+        settings["method"] = method
+    return Synthesizer.named(name, settings)
+
+
+def _drawn(
+    fitted: Fitted, rows: int | None, copies: int, seed: int | None, *, progress: bool
+) -> list[Microdata]:
+    drawn = fitted.sample(rows, copies=copies, seed=seed, progress=progress)
+    return drawn if isinstance(drawn, list) else [drawn]
+
+
+def _targets(out: str | None, copies: int) -> list[str]:
+    """Number the files of several copies: ``people.csv`` becomes ``people-1.csv``, ``people-2.csv``…"""
+    from discreet.io.naming import bare_name, is_address
+
+    if out is None:
+        return []
+    if copies == 1:
+        return [out]
+    if is_address(out):
+        raise ParameterError("Several copies need a file name under --out, not a database address.")
+    place = Path(out)
+    stem = bare_name(place)
+    suffix = place.name[len(stem) :]
+    return [str(place.with_name(f"{stem}-{number}{suffix}")) for number in range(1, copies + 1)]
+
+
+def _check_targets(targets: list[Any], *, overwrite: bool) -> None:
+    from discreet.io.atomic import check_target
+    from discreet.io.naming import is_address
+
+    files = [Path(to) for to in targets if to is not None and not is_address(str(to))]
+    if len({path.resolve() for path in files}) < len(files):
+        raise ParameterError("Two of --out, --model and --save-plan name the same file.")
+    for path in files:
+        check_target(path, overwrite=overwrite)
+
+
+def _save(chosen: Synthesizer, path: Path, *, overwrite: bool) -> None:
+    from discreet.synth import save_plan as save
+
+    save(chosen, path, overwrite=overwrite)
+
+
+def _write(data: Microdata, target: str, *, overwrite: bool) -> None:
+    from discreet.io import write
+
+    write(data, target, overwrite=overwrite)
+
+
+def _show_plan(chosen: Synthesizer, data: Microdata, *, json: bool) -> None:
+    planned = chosen.plan(data) if hasattr(chosen, "plan") else None
+    if planned is None:
+        raise ParameterError(f"{chosen.name} has no plan to show: it models all columns at once.")
+    if json:
+        options.print_json(planned.to_dict())
+    else:
+        typer.echo(str(planned))
+
+
+def _summary(
+    fitted: Fitted,
+    files: list[Microdata],
+    targets: list[str],
+    model: Path | None,
+    *seconds: float,
+) -> dict[str, Any]:
+    planned = getattr(fitted, "plan", None)
+    return {
+        "files": [Path(target).name for target in targets],
+        "records": fitted.rows if not files else _height(files[0]),
+        "columns": list(files[0].columns) if files else list(fitted.like.columns),
+        "plan": None if planned is None else planned.to_dict(),
+        "combining_rule": fitted.combining_rule,
+        "guarantee": fitted.guarantee,
+        "model": None if model is None else model.name,
+        "seconds": {"fit": round(seconds[0], 3), "draw": round(seconds[1], 3)},
+    }
+
+
+def _height(data: Microdata) -> int:
+    from discreet import engine
+
+    return engine.overview(data, ()).rows
+
+
+def _show(summary: dict[str, Any]) -> None:
+    for warning in (summary["plan"] or {}).get("warnings", ()):
+        typer.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
+        typer.echo(warning, err=True)
+    taken = summary["seconds"]
+    typer.echo(
+        f"{summary['records']:,} records, {len(summary['columns'])} columns; fitted in {taken['fit']:.1f} s, drawn in "
+        f"{taken['draw']:.1f} s."
+    )
+    for name in summary["files"]:
+        typer.echo(f"Wrote {name}")
+    if summary["model"]:
+        typer.echo(f"Model: {summary['model']} (it holds real values; keep it as the data are kept)")
+    if summary["files"]:
+        typer.echo(
+            "Synthetic is not the same as safe: run discreet compare ORIGINAL SYNTHETIC before it goes out."
+        )
