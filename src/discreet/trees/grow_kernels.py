@@ -7,7 +7,7 @@ the training rows grouped by leaf, and every inner node is a run of rows too.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -204,7 +204,7 @@ def log_tail(  # noqa: PLR0917
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def part(column, goes, spare, start, stop):
+def part(column: Any, goes: npt.NDArray[np.uint8], spare: Any, start: int, stop: int) -> None:
     """Move the values that go left to the front of the run; both sides keep their order."""
     at, aside = start, 0
     for i in range(start, stop):

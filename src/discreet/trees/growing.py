@@ -77,12 +77,9 @@ def grow_regression(
     >>> bool(tree.draw(codes, rng)[0] in (0, 1, 2))
     True
     """
-    outcome = np.ascontiguousarray(y, dtype=np.float64)
-    if not np.isfinite(outcome).all():
-        raise ParameterError("y must be finite: give missing outcomes a class or a tree of their own.")
-    return _grown(
-        codes, features, outcome, np.empty(0, np.int32), 0, columns, rows, weights, min_leaf, min_split, cp,
-        max_depth, features_per_split, rng,
+    return grow_tree(
+        codes, features, *number_outcome(y), 0, rng=rng, columns=columns, rows=rows, weights=weights,
+        min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth, features_per_split=features_per_split,
     )  # fmt: skip
 
 
@@ -116,11 +113,19 @@ def grow_classification(
     >>> tree.leaf_shares.tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    outcome, labels = class_outcome(classes, n_classes)
-    return _grown(
-        codes, features, outcome, labels, int(n_classes), columns, rows, weights, min_leaf, min_split, cp,
-        max_depth, features_per_split, rng,
+    return grow_tree(
+        codes, features, *class_outcome(classes, n_classes), int(n_classes), rng=rng, columns=columns, rows=rows,
+        weights=weights, min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth,
+        features_per_split=features_per_split,
     )  # fmt: skip
+
+
+def number_outcome(y: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int32]]:
+    """Check a numeric outcome."""
+    outcome = np.ascontiguousarray(y, dtype=np.float64)
+    if not np.isfinite(outcome).all():
+        raise ParameterError("y must be finite: give missing outcomes a class or a tree of their own.")
+    return outcome, np.empty(0, np.int32)
 
 
 def class_outcome(classes: npt.ArrayLike, n_classes: int) -> tuple[Floats, npt.NDArray[np.int32]]:
@@ -133,12 +138,14 @@ def class_outcome(classes: npt.ArrayLike, n_classes: int) -> tuple[Floats, npt.N
     return (labels.astype(np.float64) if n_classes <= 2 else np.empty(0)), labels
 
 
-def _grown(  # noqa: PLR0917
+def grow_tree(
     codes: Codes,
     features: Sequence[Feature],
     outcome: Floats,
     labels: npt.NDArray[np.int32],
     n_classes: int,
+    *,
+    rng: np.random.Generator,
     columns: Sequence[int] | None,
     rows: npt.ArrayLike | None,
     weights: npt.ArrayLike | None,
@@ -146,10 +153,10 @@ def _grown(  # noqa: PLR0917
     min_split: int | None,
     cp: float,
     max_depth: int,
-    features_per_split: int | None,
-    rng: np.random.Generator,
+    features_per_split: int | None = None,
     criterion: float = 0.0,
 ) -> Tree:
+    """Check the input and grow; a positive ``criterion`` asks for conditional inference."""
     from discreet.trees.grow_kernels import grow
 
     if codes.ndim != 2 or codes.shape[1] != len(features):

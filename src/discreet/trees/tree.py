@@ -160,21 +160,24 @@ class Tree:
         self,
         leaves: npt.NDArray[np.integer[Any]],
         *,
+        rows: npt.ArrayLike | None = None,
         classes: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Tree:
-        """Put other donors into the leaves: row i belongs to leaf ``leaves[i]``.
+        """Put other donors into the leaves: ``rows[i]`` (default: row i) goes into leaf ``leaves[i]``.
 
-        The runs of rows under the inner nodes no longer hold then: prune first.
+        ``classes`` and ``weights`` are those of all rows. The runs of rows under the inner nodes no longer hold
+        then, so prune first.
         """
-        rows = np.argsort(leaves, kind="stable").astype(np.int32)
+        order = np.argsort(leaves, kind="stable")
+        donors = (order if rows is None else np.asarray(rows)[order]).astype(np.int32)
         starts = np.append(0, np.cumsum(np.bincount(leaves, minlength=self.n_leaves))).astype(np.int64)
         return replace(
             self,
-            rows=rows,
+            rows=donors,
             starts=starts,
-            classes=np.empty(0, np.int32) if classes is None else np.asarray(classes, np.int32)[rows],
-            weights=np.empty(0) if weights is None else np.asarray(weights, np.float64)[rows],
+            classes=np.empty(0, np.int32) if classes is None else np.asarray(classes, np.int32)[donors],
+            weights=np.empty(0) if weights is None else np.asarray(weights, np.float64)[donors],
         )
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:

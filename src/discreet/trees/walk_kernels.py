@@ -51,23 +51,3 @@ def walk(  # noqa: PLR0917
             here = nodes[here, 3 + side]
         reached[i] = leaf_numbers[here]
     return reached
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def misclassified(
-    starts: Integers, stops: Integers, classes: Integers, weights: Floats, n_classes: int
-) -> Floats:
-    """Weigh the records of each run of rows that are not of its commonest class."""
-    weighted = len(weights) > 0
-    totals, errors = np.zeros(n_classes), np.zeros(len(starts))
-    for t in range(len(starts)):
-        weight, most = 0.0, 0.0
-        for i in range(starts[t], stops[t]):
-            more = weights[i] if weighted else 1.0
-            totals[classes[i]] += more
-            weight += more
-            most = max(most, totals[classes[i]])
-        errors[t] = weight - most
-        for i in range(starts[t], stops[t]):
-            totals[classes[i]] = 0.0
-    return errors

@@ -1,0 +1,145 @@
+"""What do many trees on resampled records say together? Random forests and bagging as pools of donors.
+
+Each tree is grown on a bootstrap sample; then all training rows are dropped down it and become the donors of its
+leaves. The donors of a record are pooled over the trees. Drawing from the pool is drawing a tree by the weight of
+the leaf the record falls in, then a donor from that leaf, so the pool itself is never built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.randomness import generator
+from discreet.trees.coding import Feature
+from discreet.trees.growing import class_outcome, grow_tree, number_outcome
+from discreet.trees.tree import Tree
+
+Codes = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees whose leaves hold the same training rows as donors."""
+
+    trees: tuple[Tree, ...]
+
+    @property
+    def importances(self) -> npt.NDArray[np.float64]:
+        """By column, how much its splits lowered the risk, averaged over the trees."""
+        means: npt.NDArray[np.float64] = np.mean([tree.importances for tree in self.trees], axis=0)
+        return means
+
+    def draw(self, codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+        """Draw a donor, a training row, for each coded row from the pool of its leaves."""
+        chosen = np.empty(len(codes), dtype=np.int32)
+        pooled = np.zeros(len(codes))
+        for tree in self.trees:
+            leaves = tree.leaves(codes, rng)
+            weight = tree.leaf_weights[leaves]
+            pooled += weight
+            # Each tree replaces the choice so far by its share of the pool so far: the last choice is by weight.
+            replaced = rng.random(len(codes)) * pooled < weight
+            chosen[replaced] = tree.donors(leaves[replaced], rng)
+        return chosen
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Give the forest as plain arrays, to be written to an npz file."""
+        arrays: dict[str, npt.NDArray[Any]] = {"n_trees": np.asarray(len(self.trees))}
+        for number, tree in enumerate(self.trees):
+            arrays |= {f"{number}.{name}": array for name, array in tree.to_arrays().items()}
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Forest:
+        """Read the forest back from the arrays of `to_arrays`."""
+        trees = []
+        for number in range(int(arrays["n_trees"])):
+            start = f"{number}."
+            parts = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
+            trees.append(Tree.from_arrays(parts))
+        return cls(tuple(trees))
+
+
+def grow_forest(
+    codes: Codes,
+    features: Sequence[Feature],
+    y: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    n_classes: int = 0,
+    n_trees: int = 10,
+    features_per_split: int | Literal["auto"] | None = "auto",
+    columns: Sequence[int] | None = None,
+    rows: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    min_leaf: int = 5,
+    min_split: int | None = None,
+    cp: float = 1e-8,
+    max_depth: int = 30,
+    threads: int = 1,
+) -> Forest:
+    """Grow a random forest for a number, or for classes when ``n_classes`` is given.
+
+    Parameters
+    ----------
+    n_trees
+        How many trees.
+    features_per_split
+        Columns drawn at random for each split: ``"auto"`` takes the square root of their number for classes and a
+        third of them for numbers; None takes all (bagging).
+    weights
+        Used for the splits and to draw donors; the bootstrap samples rows alike.
+    threads
+        How many trees to grow at the same time; the result does not depend on it.
+    codes, features, y, rng, columns, rows, min_leaf, min_split, cp, max_depth
+        As in `discreet.trees.grow_regression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.trees import Feature, encode, grow_forest
+    >>> rng = np.random.default_rng(1)
+    >>> x = np.arange(100)
+    >>> feature = Feature.numeric(x)
+    >>> codes = encode([feature], [x])
+    >>> forest = grow_forest(codes, [feature], x, n_trees=3, rng=rng)
+    >>> bool(np.abs(forest.draw(codes, rng) - x).max() < 40)
+    True
+    """
+    if n_trees < 1 or threads < 1:
+        raise ParameterError("n_trees and threads must be at least 1.")
+    outcome, labels = class_outcome(y, n_classes) if n_classes else number_outcome(y)
+    taken = np.arange(len(codes)) if rows is None else np.asarray(rows, dtype=np.int64)
+    weight = None if weights is None else np.asarray(weights, dtype=np.float64)
+    if weight is not None:
+        taken = taken[weight[taken] > 0]
+    if not len(taken):
+        raise ParameterError("A forest needs at least one row with a positive weight.")
+    width = len(features) if columns is None else len(columns)
+    per_split = features_per_split
+    if per_split == "auto":
+        per_split = max(1, int(np.sqrt(width)) if n_classes else width // 3)
+
+    def grow_one(seed: int) -> Tree:
+        own = generator(seed)
+        # Sorted, so that the rows are read in the order of memory.
+        sample = taken[np.sort(own.integers(len(taken), size=len(taken)))]
+        tree = grow_tree(
+            codes, features, outcome, labels, n_classes, rng=own, columns=columns, rows=sample, weights=weight,
+            min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth, features_per_split=per_split,
+        )  # fmt: skip
+        leaves = tree.leaves(codes, own)[taken]
+        return tree.with_donors(leaves, rows=taken, classes=labels if n_classes else None, weights=weight)
+
+    seeds = [int(seed) for seed in rng.integers(2**63, size=n_trees)]
+    if threads == 1:
+        return Forest(tuple(grow_one(seed) for seed in seeds))
+    with ThreadPoolExecutor(threads) as pool:
+        return Forest(tuple(pool.map(grow_one, seeds)))
