@@ -1,0 +1,89 @@
+"""The command line of the synthesizer."""
+
+import json
+
+import polars as pl
+import pytest
+
+
+@pytest.fixture
+def people(tmp_path):
+    path = tmp_path / "people.csv"
+    frame = pl.DataFrame(
+        {"sex": ["f", "m"] * 100, "age": list(range(200)), "pay": [i * 10 for i in range(200)]}
+    )
+    frame.with_columns(pay=pl.col("pay") % 7).write_csv(path)
+    return path
+
+
+def test_a_synthetic_file_is_written(discreet, people, tmp_path):
+    done = discreet("synthesize", people, "--out", tmp_path / "s.csv", "--seed", 1, "--rows", 30)
+    assert done.returncode == 0
+    assert pl.read_csv(tmp_path / "s.csv").shape == (30, 3)
+    assert "Synthetic is not the same as safe" in done.stdout
+
+
+def test_the_same_seed_gives_the_same_bytes(discreet, people, tmp_path):
+    for name in ("a.csv", "b.csv"):
+        discreet("synthesize", people, "--out", tmp_path / name, "--seed", 1)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_copies_are_numbered_and_the_summary_is_json(discreet, people, tmp_path):
+    done = discreet("synthesize", people, "--out", tmp_path / "s.csv", "--copies", 2, "--json")
+    summary = json.loads(done.stdout)
+    assert summary["files"] == ["s-1.csv", "s-2.csv"]
+    assert summary["plan"]["order"] == ["sex", "age", "pay"]
+    assert (tmp_path / "s-2.csv").exists()
+
+
+def test_a_model_is_saved_and_drawn_from_again(discreet, people, tmp_path):
+    model = tmp_path / "m.discreet"
+    discreet("synthesize", people, "--out", tmp_path / "a.csv", "--model", model, "--seed", 4)
+    done = discreet("synthesize", "-", "--from-model", model, "--out", tmp_path / "b.csv", "--seed", 4)
+    assert done.returncode == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_a_plan_file_says_how(discreet, people, tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'synthesizer = "sequential"\nvisit_sequence = ["age", "sex", "pay"]\n'
+        '[[rules.pay]]\nwhen = "age < 50"\nvalue = 3\n[method]\nsex = "sample"\n'
+    )
+    done = discreet("synthesize", people, "--plan", plan, "--out", tmp_path / "s.csv", "--seed", 1)
+    assert done.returncode == 0, done.stderr
+    drawn = pl.read_csv(tmp_path / "s.csv")
+    assert drawn.filter(pl.col("age") < 50)["pay"].unique().to_list() == [3]
+
+
+def test_a_dry_run_shows_the_plan_and_writes_nothing(discreet, people, tmp_path):
+    done = discreet("synthesize", people, "--dry-run", "--out", tmp_path / "s.csv")
+    assert "2. age  cart from sex" in done.stdout
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_options_can_be_kept_as_a_plan(discreet, people, tmp_path):
+    plan = tmp_path / "plan.toml"
+    discreet("synthesize", people, "--set", "few_values=10", "--save-plan", plan, "--dry-run")
+    assert plan.read_text() == 'synthesizer = "sequential"\nfew_values = 10\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Say where the synthetic file goes"),
+        (("--out", "s.csv", "--method", "crat"), "Did you mean 'cart'"),
+        (("--out", "s.csv", "--set", "synthesizer=copla"), "There is no synthesizer 'copla'"),
+        (("--out", "s.csv", "--set", "stata=sex"), "Did you mean 'strata'"),
+        (("--out", "s.csv", "--plan", "nope.toml"), "no plan file"),
+        (("--out", "s.csv", "--copies", 0), "--copies"),
+        (("--out", "s.csv", "--from-model", "nope.discreet"), "no model file"),
+    ],
+)
+def test_bad_input_is_one_paragraph_and_no_file(discreet, people, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    done = discreet("synthesize", people, *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not (tmp_path / "s.csv").exists()
