@@ -189,7 +189,7 @@ def grouping_of(
 
     ``levels`` is the declared order of a category, where there is one.
     """
-    kind, dtype, notes = _kind(column, ours.values, theirs.values, category)
+    kind, dtype, notes = compared_as(column, ours.values, theirs.values, category=category)
     breaks = (cutting.breaks or {}).get(column)
     special = tuple(dict.fromkeys((cutting.special or {}).get(column, ())))
     if breaks is not None and kind != "number":
@@ -295,8 +295,8 @@ def physical(values: pl.Series) -> Floats:
     return numbers
 
 
-def _kind(
-    column: str, ours: pl.Series, theirs: pl.Series, category: bool
+def compared_as(
+    column: str, ours: pl.Series, theirs: pl.Series, *, category: bool = False
 ) -> tuple[Kind, Any, tuple[str, ...]]:
     """Decide how a column is compared, and in which type."""
     left, right = ours.dtype, theirs.dtype

@@ -1,6 +1,7 @@
 """What did the protection cost?"""
 
 from discreet.utility.cell_measures import cells
+from discreet.utility.dependence_change import dependence
 from discreet.utility.distributions import (
     critical_ks,
     ecdf_interval,
@@ -12,6 +13,7 @@ from discreet.utility.distributions import (
 from discreet.utility.donut_sweep import donut_settings
 from discreet.utility.estimators import estimator_quality
 from discreet.utility.information import information_loss
+from discreet.utility.margin_change import margins
 from discreet.utility.propensity import permutation_test, pmse, pmse_null
 from discreet.utility.spatial import clark_evans, zone_shares
 from discreet.utility.table_distance import table_distances
@@ -22,6 +24,7 @@ __all__ = [
     "cells",
     "clark_evans",
     "critical_ks",
+    "dependence",
     "donut_settings",
     "ecdf_interval",
     "estimator_quality",
@@ -29,6 +32,7 @@ __all__ = [
     "information_loss",
     "ks_one_sample",
     "ks_two_sample",
+    "margins",
     "paired_t",
     "permutation_test",
     "pmse",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from discreet.engine.shared_tables import SharedTables, Table
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.progress import track
+from discreet.utility.associations import cramers_v
 from discreet.utility.cell_measures import Floats, SpecksOrder, cell_figures, expected_size, z_scores
 from discreet.utility.file_pairs import names_checked
 
@@ -113,20 +113,6 @@ class ComparedTables:
             "sparse": len(o) > self.sizes[0] / 2,
             **figures,
         }
-
-
-def cramers_v(cells: Ints, counts: Floats, shape: tuple[int, ...]) -> float | None:
-    """Give Cramér's V of a two-way table from its filled cells; None where a variable is constant."""
-    total = counts.sum()
-    rows = np.bincount(cells // shape[1], weights=counts, minlength=shape[0])
-    columns = np.bincount(cells % shape[1], weights=counts, minlength=shape[1])
-    smaller = min((rows > 0).sum(), (columns > 0).sum()) - 1
-    if smaller < 1:
-        return None
-    there = counts > 0
-    product = rows[cells[there] // shape[1]] * columns[cells[there] % shape[1]]
-    phi = float((counts[there] ** 2 / product).sum()) - 1
-    return math.sqrt(max(0.0, phi) / smaller) if total > 0 else None
 
 
 def summary(table: pl.DataFrame) -> dict[str, Any]:
