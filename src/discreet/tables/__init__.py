@@ -5,6 +5,8 @@ A `Table` holds what is to be published and the inner cells it is made of.
 
 from discreet.tables.dimension import Dimension
 from discreet.tables.formula import Formula, Term
+from discreet.tables.information import information_loss
+from discreet.tables.relations import equations
 from discreet.tables.rules import (
     PQ,
     Custom,
@@ -41,5 +43,7 @@ __all__ = [
     "Term",
     "Threshold",
     "Zeros",
+    "equations",
+    "information_loss",
     "primary",
 ]

@@ -3,7 +3,21 @@
 Written from the published description of the formats in the tau-ARGUS manual.
 """
 
+from discreet.tables.argus.apriori import apply_apriori, read_apriori, write_apriori
 from discreet.tables.argus.codelists import read_codelist, write_codelist
 from discreet.tables.argus.hierarchies import read_hierarchy, write_hierarchy
+from discreet.tables.argus.jj import JJ, jj_of, read_jj, write_jj
 
-__all__ = ["read_codelist", "read_hierarchy", "write_codelist", "write_hierarchy"]
+__all__ = [
+    "JJ",
+    "apply_apriori",
+    "jj_of",
+    "read_apriori",
+    "read_codelist",
+    "read_hierarchy",
+    "read_jj",
+    "write_apriori",
+    "write_codelist",
+    "write_hierarchy",
+    "write_jj",
+]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.tables.relations import steps_up
 from discreet.tables.rules.judging import Flags, Floats, Rule
 
 if TYPE_CHECKING:
@@ -176,6 +176,7 @@ class GroupDisclosure(Rule):
 
     Examples
     --------
+    >>> import polars as pl
     >>> from discreet.tables import Table, primary
     >>> people = pl.DataFrame({"place": ["a", "a", "b", "b"], "ill": ["yes", "yes", "yes", "no"]})
     >>> found = primary(Table.from_microdata(people, "place*ill"), GroupDisclosure(["ill"]))
@@ -283,23 +284,9 @@ def within_groups(table: Table, dimensions: Sequence[str] | None) -> Iterator[tu
     for name in chosen:
         if name not in table.dimensions:
             raise ColumnError(unknown_name(name, table.dimensions, what="dimension"))
-    places = pl.DataFrame({name: table.codes[name] for name in table.dimensions}).with_row_index(
-        "discreet group"
-    )
     for name in chosen:
         dimension = table.hierarchy[name]
-        sizes = {code: len(held) for code, held in dimension.leaf_sets.items()}
-        for chain in range(len(dimension.chains)):
-            above = np.full(len(dimension.codes), -1, dtype=np.int64)
-            for group, below in dimension.children(chain).items():
-                for code in below:
-                    if sizes[code] < sizes[group]:
-                        above[dimension.place[code]] = dimension.place[group]
-            raised = places.rename({"discreet group": "discreet cell"}).with_columns(
-                pl.Series(name, above[table.codes[name]])
-            )
-            found = raised.join(places, on=list(table.dimensions), how="inner").sort("discreet cell")
-            yield (
-                found["discreet cell"].cast(pl.Int64).to_numpy(),
-                found["discreet group"].cast(pl.Int64).to_numpy(),
-            )
+        sizes = np.asarray([len(dimension.leaf_sets[code]) for code in dimension.codes])[table.codes[name]]
+        for cell, group in steps_up(table, name):
+            larger = sizes[cell] < sizes[group]
+            yield cell[larger], group[larger]
