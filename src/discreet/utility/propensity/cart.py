@@ -67,14 +67,16 @@ class PreparedCart:
 
     def fit(self, released: Bools | None = None, *, spread: bool = False) -> Fit:
         """Grow and prune a tree; the score of a record is the share of released ones in its leaf."""
-        from discreet.trees.pruning import grow_pruned
+        from discreet.trees import grow_classification
+        from discreet.trees.tree import FEATURE, LEFT, RIGHT, RISK, START, STOP, VALUE, WEIGHT
+        from discreet.utility.propensity.cart_kernels import LEAF, SPLIT, worthwhile
 
         labels = self.stacked.released if released is None else released
         each: Floats = np.ones(len(labels)) if self.stacked.weight is None else self.stacked.weight
         ours = np.where(labels, each, 0.0)
         if not self.features:
             return Fit(np.full(len(labels), ours.sum() / each.sum()), ours, each, leaves=1)
-        tree = grow_pruned(
+        tree = grow_classification(
             self.codes,
             self.features,
             labels.astype(np.int32),
@@ -83,15 +85,21 @@ class PreparedCart:
             weights=self.stacked.weight,
             min_leaf=int(self.settings.minbucket),
             min_split=int(self.settings.minsplit),
-            cp=float(self.settings.cp),
+            cp=0.0,
             max_depth=int(self.settings.maxdepth),
         )
+        nodes, figures = tree.nodes.astype(np.int64), tree.figures
+        inner = nodes[:, FEATURE] >= 0
+        left, right = np.where(inner, nodes[:, LEFT], 0), np.where(inner, nodes[:, RIGHT], 0)
+        errors = figures[:, WEIGHT] * np.minimum(figures[:, VALUE], 1 - figures[:, VALUE])
+        fate = worthwhile(errors, left, right, float(self.settings.cp) * errors[0])
+        ends = np.flatnonzero(fate == LEAF)
+        ends = ends[np.argsort(nodes[ends, START])]
         scores = np.empty(len(labels))
-        scores[tree.rows] = np.repeat(tree.leaf_means, np.diff(tree.starts))
-        return Fit(
-            scores,
-            ours,
-            each,
-            leaves=tree.n_leaves,
-            details={"importances": tree.importances} if spread else {},
-        )
+        scores[tree.rows] = np.repeat(figures[ends, VALUE], nodes[ends, STOP] - nodes[ends, START])
+        details = {}
+        if spread:
+            split, risk = np.flatnonzero(fate == SPLIT), figures[:, RISK]
+            gains = np.maximum(risk[split] - risk[left[split]] - risk[right[split]], 0.0)
+            details["importances"] = np.bincount(nodes[split, FEATURE], gains, len(self.features))
+        return Fit(scores, ours, each, leaves=len(ends), details=details)
