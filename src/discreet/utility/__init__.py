@@ -1,6 +1,7 @@
 """What did the protection cost?"""
 
 from discreet.utility.cell_measures import cells
+from discreet.utility.density_overlap import densities
 from discreet.utility.dependence_change import dependence
 from discreet.utility.distributions import (
     critical_ks,
@@ -14,21 +15,26 @@ from discreet.utility.donut_sweep import donut_settings
 from discreet.utility.estimators import estimator_quality
 from discreet.utility.information import information_loss
 from discreet.utility.margin_change import margins
+from discreet.utility.model_shift import gini_change, importance_shift
 from discreet.utility.propensity import permutation_test, pmse, pmse_null
 from discreet.utility.spatial import clark_evans, zone_shares
 from discreet.utility.table_distance import table_distances
 from discreet.utility.table_sensitivity import grouping_sensitivity
 from discreet.utility.tables import tabular
+from discreet.utility.transport_distance import transport
 
 __all__ = [
     "cells",
     "clark_evans",
     "critical_ks",
+    "densities",
     "dependence",
     "donut_settings",
     "ecdf_interval",
     "estimator_quality",
+    "gini_change",
     "grouping_sensitivity",
+    "importance_shift",
     "information_loss",
     "ks_one_sample",
     "ks_two_sample",
@@ -40,5 +46,6 @@ __all__ = [
     "rank_sum",
     "table_distances",
     "tabular",
+    "transport",
     "zone_shares",
 ]
