@@ -13,12 +13,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from discreet.trees.split_kernels import Desk
+from discreet.trees.split_kernels import Desk, compiled
 
 Floats = npt.NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def log_chi2_tail(statistic: float, df: float) -> float:
     """Logarithm of the chance that a chi-square variable exceeds the statistic."""
     if statistic <= 0.0:
@@ -50,7 +50,7 @@ def log_chi2_tail(statistic: float, df: float) -> float:
     return scale + math.log(h)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def association_with_number(  # noqa: PLR0917
     desk: Desk, d: int, weight: float, squares: float, categorical: bool, scores: Floats
 ) -> tuple[float, float]:
@@ -73,7 +73,7 @@ def association_with_number(  # noqa: PLR0917
     return (weight - 1.0) * across * across / (spread * squares), 1.0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def association_with_classes(  # noqa: PLR0917
     desk: Desk, d: int, totals: Floats, n_classes: int, weight: float, categorical: bool, scores: Floats
 ) -> tuple[float, float]:

@@ -19,9 +19,10 @@ from discreet.trees.association_kernels import (
     log_chi2_tail,
 )
 from discreet.trees.split_kernels import (
-    CELLS,
+    CLEARER,
     Desk,
     ascending,
+    compiled,
     cut_by_classes,
     cut_by_variance,
     list_entries,
@@ -40,13 +41,51 @@ WEIGHT, VALUE, RISK, LEFT_SHARE = range(4)
 ATTEMPTS = 2  # columns that a conditional inference tree tries when the best associated one has no cut
 
 
-class Grown(NamedTuple):
-    """The nodes (whole numbers and figures), the levels of category splits, and the rows grouped by leaf."""
+class Space(NamedTuple):
+    """The records, which growth moves about, the nodes to be written, and room to work in."""
 
+    rows: Integers
+    outcome: Floats
+    weights: Floats
+    classes: Integers
+    local: Integers
+    goes: npt.NDArray[np.uint8]
+    spare_codes: npt.NDArray[Any]
+    spare_floats: Floats
+    spare_rows: Integers
     nodes: Integers
     figures: Floats
-    members: Integers
-    rows: Integers
+    relabel: Integers
+    present: Integers
+    totals: Floats
+    factors: Floats
+    best_levels: Integers
+    side: npt.NDArray[np.uint8]
+    draw: Integers
+    tails: Floats
+    stack: Integers
+    state: npt.NDArray[np.uint64]
+
+
+class Table(NamedTuple):
+    """The columns a tree may use, and by column how many codes, whether a category, and where its scores are."""
+
+    columns: Integers
+    bins: Integers
+    categorical: npt.NDArray[np.bool_]
+    scores: Floats
+    score_starts: npt.NDArray[np.int64]
+
+
+class Limits(NamedTuple):
+    """When to stop; a positive criterion asks for conditional inference instead of the greatest gain."""
+
+    min_leaf: int
+    min_split: int
+    cp: float
+    max_depth: int
+    per_split: int
+    criterion: float
 
 
 class Node(NamedTuple):
@@ -60,7 +99,7 @@ class Node(NamedTuple):
     n_classes: int
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def next_random(state: npt.NDArray[np.uint64]) -> float:
     """Draw a number in [0, 1) and move the state on (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -71,7 +110,7 @@ def next_random(state: npt.NDArray[np.uint64]) -> float:
     return float(z >> np.uint64(11)) / 9007199254740992.0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def describe(  # noqa: PLR0917
     start: int,
     stop: int,
@@ -119,7 +158,7 @@ def describe(  # noqa: PLR0917
     return Node(start, stop, weight, center, risk, 0)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def best_cut(  # noqa: PLR0917
     desk: Desk,
     codes: Integers,
@@ -167,7 +206,7 @@ def best_cut(  # noqa: PLR0917
     return gain, cut, d
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def log_tail(  # noqa: PLR0917
     desk: Desk,
     codes: Integers,
@@ -203,7 +242,7 @@ def log_tail(  # noqa: PLR0917
     return tail
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def part(column: Any, goes: npt.NDArray[np.uint8], spare: Any, start: int, stop: int) -> None:
     """Move the values that go left to the front of the run; both sides keep their order."""
     at, aside = start, 0
@@ -217,149 +256,86 @@ def part(column: Any, goes: npt.NDArray[np.uint8], spare: Any, start: int, stop:
         column[at + i] = spare[i]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def grow(  # noqa: PLR0917
-    codes: npt.NDArray[np.int16],
-    rows: Integers,
-    columns: Integers,
-    bins: Integers,
-    categorical: npt.NDArray[np.bool_],
-    y: Floats,
-    classes: Integers,
-    weights: Floats,
-    n_classes: int,
-    min_leaf: int,
-    min_split: int,
-    cp: float,
-    max_depth: int,
-    per_split: int,
-    seed: int,
-    criterion: float,
-    scores: Floats,
-    score_starts: Integers,
-) -> Grown:
-    """Grow one tree on the given rows and columns.
+@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def grow(
+    work: npt.NDArray[Any], space: Space, desk: Desk, table: Table, limits: Limits
+) -> tuple[int, int, Integers]:
+    """Grow one tree; return how many nodes and members it has, and the members.
 
-    ``n_classes`` is 0 for a numeric outcome and more than 2 for classes (two classes come as a 0/1 outcome with
-    ``n_classes`` 0). A positive ``criterion`` asks for conditional inference instead of the greatest gain.
+    The columns of ``work`` and the outcomes, weights and rows in ``space`` are moved about until they are grouped
+    by leaf. Arrays come from the caller, because code that makes arrays takes long to compile.
     """
-    n, q = len(rows), len(columns)
-    weighted, several = len(weights) > 0, n_classes > 2
-    work = np.empty((q, n), codes.dtype)
-    for f in range(q):
-        column = columns[f]
-        for i in range(n):
-            work[f, i] = codes[rows[i], column]
-    order = rows.copy()
-    outcome, w = np.empty(n), np.empty(n if weighted else 0)
-    held, local = np.empty(n if several else 0, np.int32), np.empty(n if several else 0, np.int32)
-    for i in range(n):
-        if several:
-            held[i] = classes[rows[i]]
-        else:
-            outcome[i] = y[rows[i]]
-        if weighted:
-            w[i] = weights[rows[i]]
-    goes, spare = np.empty(n, np.uint8), np.empty(n, codes.dtype)
-    spare_floats, spare_rows = np.empty(n), np.empty(n, np.int32)
-    relabel, present = np.full(n_classes, -1, np.int32), np.empty(n_classes, np.int32)
-    totals, factors = np.empty(n_classes), np.ones(n_classes)
-    most = 1
-    for f in range(q):
-        most = max(most, bins[columns[f]])
-    listed = max(n, CELLS) if several else 0
-    desk = Desk(
-        np.zeros((most, 3)),
-        np.zeros(CELLS if several else 0),
-        np.empty(most, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most),
-        np.empty(most),
-        np.empty(most, np.int32),
-        np.empty(most + 1, np.int32),
-        np.empty(listed, np.int32),
-        np.empty(listed),
-        np.empty(n_classes),
-        np.empty(n_classes),
+    order, outcome, w, held, local = space.rows, space.outcome, space.weights, space.classes, space.local
+    goes, spare_floats, spare_rows = space.goes, space.spare_floats, space.spare_rows
+    nodes, figures, totals, factors = space.nodes, space.figures, space.totals, space.factors
+    best_levels, side, draw, tails, stack = (
+        space.best_levels,
+        space.side,
+        space.draw,
+        space.tails,
+        space.stack,
     )
-    best_levels, side = np.empty(most, np.int32), np.zeros(most, np.uint8)
-    nodes, figures = np.zeros((1024, 8), np.int32), np.zeros((1024, 4))
+    columns, bins, categorical = table.columns, table.bins, table.categorical
+    min_leaf, min_split, max_depth = limits.min_leaf, limits.min_split, limits.max_depth
+    q = len(columns)
+    weighted, several = len(w) > 0, len(held) > 0
     members, used = np.empty(1024, np.int32), 0
-    state = np.array([np.uint64(seed)])
-    draw, tails = np.arange(q).astype(np.int32), np.empty(q)
-    stack = np.empty(max_depth + 2, np.int32)
     stack[0], waiting, count = 0, 1, 1
-    nodes[0, STOP] = n
+    nodes[0, START], nodes[0, STOP], nodes[0, DEPTH] = 0, len(order), 0
     least = 0.0
     while waiting > 0:
         waiting -= 1
         here = stack[waiting]
         start, stop, depth = nodes[here, START], nodes[here, STOP], nodes[here, DEPTH]
-        node = describe(start, stop, outcome, w, weighted, held, local, relabel, present, totals, several)
+        node = describe(
+            start, stop, outcome, w, weighted, held, local, space.relabel, space.present, totals, several
+        )
         nodes[here, FEATURE] = -1
         figures[here, WEIGHT], figures[here, VALUE], figures[here, RISK] = node.weight, node.center, node.risk
         if here == 0:
-            least = cp * node.risk
+            least = limits.cp * node.risk
         records = stop - start
-        if records < min_split or records < 2 * min_leaf or depth >= max_depth or node.risk <= 0.0:
-            continue
-        if node.risk <= least:
+        if records < min_split or records < 2 * min_leaf or depth >= max_depth or node.risk <= least:
             continue
         gain, chosen, cut, cut_code, size = 0.0, -1, 0, 0, 0
-        tries = q
-        if criterion > 0.0:
-            tested = 0
+        tries, tested = q, 0
+        if limits.criterion > 0.0:
             for f in range(q):
                 column = columns[f]
+                scores = table.scores[table.score_starts[column] : table.score_starts[column + 1]]
                 tails[f] = log_tail(
-                    desk,
-                    work[f],
-                    outcome,
-                    local,
-                    w,
-                    weighted,
-                    node,
-                    totals,
-                    bins[column],
-                    categorical[column],
-                    scores[score_starts[column] : score_starts[column + 1]],
-                )
+                    desk, work[f], outcome, local, w, weighted, node, totals, bins[column], categorical[column],
+                    scores,
+                )  # fmt: skip
                 if tails[f] <= 0.0:
                     tested += 1
             for k in range(node.n_classes):
                 factors[k] = node.weight / totals[k]
             tries = min(ATTEMPTS, q)
         for attempt in range(tries):
-            if criterion > 0.0:
-                f = int(np.argmin(tails))
-                # The chance that none of the tested columns looks so associated by accident (Bonferroni-Sidak).
-                if tails[f] > 0.0 or tested * np.log1p(-np.exp(tails[f])) <= np.log(criterion) or chosen >= 0:
+            f = attempt
+            if limits.criterion > 0.0:
+                for other in range(q):
+                    if tails[other] < tails[f]:
+                        f = other
+                # The chance that none of the tested columns looks so associated by accident (Sidak's correction).
+                surely = tested * np.log1p(-np.exp(tails[f])) > np.log(limits.criterion)
+                if tails[f] > 0.0 or not surely or chosen >= 0:
                     break
                 tails[f] = 2.0
-            else:
-                if per_split < q:
-                    # Columns beyond the quota are only looked at while none of those before has a cut.
-                    if attempt >= per_split and chosen >= 0:
-                        break
-                    other = attempt + int(next_random(state) * (q - attempt))
-                    draw[attempt], draw[other] = draw[other], draw[attempt]
+            elif limits.per_split < q:
+                # Columns beyond the quota are only looked at while none of those before has a cut.
+                if attempt >= limits.per_split and chosen >= 0:
+                    break
+                other = attempt + int(next_random(space.state) * (q - attempt))
+                draw[attempt], draw[other] = draw[other], draw[attempt]
                 f = draw[attempt]
             column = columns[f]
             new_gain, new_cut, d = best_cut(
-                desk,
-                work[f],
-                outcome,
-                local,
-                w,
-                weighted,
-                node,
-                totals,
-                factors,
-                bins[column],
-                categorical[column],
-                min_leaf,
-            )
-            if new_cut > 0 and new_gain > gain * (1.0 + 1e-10) and new_gain > 1e-12 * node.risk:
+                desk, work[f], outcome, local, w, weighted, node, totals, factors, bins[column],
+                categorical[column], min_leaf,
+            )  # fmt: skip
+            if new_cut > 0 and new_gain > gain * CLEARER and new_gain > 1e-12 * node.risk:
                 gain, chosen, cut, size = new_gain, f, new_cut, d
                 if categorical[column]:
                     for j in range(d):
@@ -368,21 +344,16 @@ def grow(  # noqa: PLR0917
                     cut_code = (desk.levels[cut - 1] + desk.levels[cut] - 1) // 2
         if chosen < 0 or gain < least:
             continue
-        if count + 2 > len(nodes):
-            wider, longer = np.zeros((2 * len(nodes), 8), np.int32), np.zeros((2 * len(nodes), 4))
-            wider[:count], longer[:count] = nodes[:count], figures[:count]
-            nodes, figures = wider, longer
         run, lefts, heavy = work[chosen], 0, 0.0
-        is_category = categorical[columns[chosen]]
-        if is_category:
-            while used + size > len(members):
-                wider_members = np.empty(2 * len(members), np.int32)
-                wider_members[:used] = members[:used]
-                members = wider_members
-            for j in range(cut):
-                side[best_levels[j]] = 1
+        if categorical[columns[chosen]]:
+            if used + size > len(members):
+                longer = np.empty(2 * (used + size), np.int32)
+                for j in range(used):
+                    longer[j] = members[j]
+                members = longer
             for j in range(size):
                 desk.keys[j] = best_levels[j]
+                side[best_levels[j]] = 1 if j < cut else 0
             sort_by_key(desk.keys, best_levels, desk.spare_keys, desk.spare_items, size)
             nodes[here, CUT] = used
             for j in range(size):
@@ -391,10 +362,8 @@ def grow(  # noqa: PLR0917
             nodes[here, MEMBERS_END] = used
             for i in range(start, stop):
                 goes[i] = side[run[i]]
-            for j in range(size):
-                side[best_levels[j]] = 0
         else:
-            nodes[here, CUT] = cut_code
+            nodes[here, CUT], nodes[here, MEMBERS_END] = cut_code, 0
             for i in range(start, stop):
                 goes[i] = 1 if run[i] <= cut_code else 0
         for i in range(start, stop):
@@ -404,7 +373,7 @@ def grow(  # noqa: PLR0917
         if max(lefts, records - lefts) >= min_split and depth + 1 < max_depth:
             # Children that cannot be split again need no columns.
             for f in range(q):
-                part(work[f], goes, spare, start, stop)
+                part(work[f], goes, space.spare_codes, start, stop)
         part(order, goes, spare_rows, start, stop)
         if weighted:
             part(w, goes, spare_floats, start, stop)
@@ -424,4 +393,4 @@ def grow(  # noqa: PLR0917
         stack[waiting], stack[waiting + 1] = count + 1, count
         waiting += 2
         count += 2
-    return Grown(nodes[:count].copy(), figures[:count].copy(), members[:used].copy(), order)
+    return count, used, members

@@ -157,8 +157,6 @@ def grow_tree(
     criterion: float = 0.0,
 ) -> Tree:
     """Check the input and grow; a positive ``criterion`` asks for conditional inference."""
-    from discreet.trees.grow_kernels import grow
-
     if codes.ndim != 2 or codes.shape[1] != len(features):
         raise ParameterError("codes must be a table with one column for each feature.")
     used = np.arange(len(features)) if columns is None else np.asarray(columns, dtype=np.int64)
@@ -186,29 +184,37 @@ def grow_tree(
                 "learn its feature from all training values, with missing ones as a level."
             )
     categorical = np.array([feature.categorical for feature in features], dtype=np.bool_)
-    scores = np.concatenate([feature.scores for feature in features] or [np.empty(0)])
     several = n_classes > 2
-    grown = grow(
-        np.asfortranarray(codes),
-        taken.astype(np.int32),
+    table = (
         used.astype(np.int32),
         bins,
         categorical,
-        outcome,
-        labels if several else np.empty(0, np.int32),
-        weight,
-        n_classes if several else 0,
+        np.concatenate([feature.scores for feature in features] or [np.empty(0)]),
+        np.append(0, np.cumsum(bins, dtype=np.int64)),
+    )
+    limits = (
         int(min_leaf),
-        3 * min_leaf if min_split is None else int(min_split),
+        3 * int(min_leaf) if min_split is None else int(min_split),
         float(cp),
         int(max_depth),
         len(used) if features_per_split is None else min(int(features_per_split), len(used)),
-        int(rng.integers(2**63)),
         float(criterion),
-        scores,
-        np.append(0, np.cumsum(bins)).astype(np.int32),
     )
-    nodes, figures = grown.nodes, grown.figures
+    everything = rows is None and len(taken) == n
+    work = np.empty((len(used), len(taken)), dtype=codes.dtype)
+    for place, column in enumerate(used.tolist()):
+        work[place] = codes[:, column] if everything else codes[taken, column]
+    nodes, figures, members, order = run_growth(
+        work,
+        taken.astype(np.int32),
+        outcome[taken] if len(outcome) else outcome,
+        weight[taken] if len(weight) else weight,
+        labels[taken] if several else np.empty(0, np.int32),
+        n_classes,
+        table,
+        limits,
+        int(rng.integers(2**63)),
+    )
     if n_classes and not several:
         figures[:, RISK] *= 2.0  # the Gini risk of two classes, from the sum of squares of their indicator
     by_level = np.zeros(len(nodes), dtype=np.bool_)
@@ -218,15 +224,84 @@ def grow_tree(
     return Tree(
         nodes=nodes,
         figures=figures,
-        members=grown.members,
+        members=members,
         by_level=by_level,
-        rows=grown.rows,
-        starts=np.append(leaf_starts, len(grown.rows)),
-        classes=labels[grown.rows] if n_classes else np.empty(0, np.int32),
-        weights=weight[grown.rows] if len(weight) else weight,
+        rows=order,
+        starts=np.append(leaf_starts, len(order)),
+        classes=labels[order] if n_classes else np.empty(0, np.int32),
+        weights=weight[order] if len(weight) else weight,
         n_columns=len(features),
         n_classes=n_classes,
     )
+
+
+def run_growth(  # noqa: PLR0917
+    work: Codes,
+    rows: npt.NDArray[np.int32],
+    outcome: Floats,
+    weights: Floats,
+    classes: npt.NDArray[np.int32],
+    n_classes: int,
+    table: tuple[Any, ...],
+    limits: tuple[Any, ...],
+    seed: int,
+) -> tuple[npt.NDArray[np.int32], Floats, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Set the table for the compiled growth; return nodes, figures, members and the rows grouped by leaf.
+
+    All arrays of records are overwritten.
+    """
+    from discreet.trees.grow_kernels import Limits, Space, Table, grow
+    from discreet.trees.split_kernels import CELLS, Desk
+
+    q, n = work.shape
+    several, held = len(classes) > 0, n_classes if len(classes) else 0
+    most = int(max(table[1], default=1)) or 1
+    listed = max(n, CELLS) if several else 0
+    min_leaf, max_depth = limits[0], limits[3]
+    room = 2 * max(n // min_leaf, 1) + 1  # memory that is never written to is never taken
+
+    def whole(size: int) -> npt.NDArray[np.int32]:
+        return np.empty(size, dtype=np.int32)
+
+    desk = Desk(
+        tally=np.zeros((most, 3)),
+        cells=np.zeros(CELLS if several else 0),
+        levels=whole(most),
+        sequence=whole(most),
+        keys=np.empty(most),
+        spare_keys=np.empty(most),
+        spare_items=whole(most),
+        entry_starts=whole(most + 1),
+        entry_classes=whole(listed),
+        entry_weights=np.empty(listed),
+        axis=np.empty(held),
+        moved=np.empty(held),
+    )
+    space = Space(
+        rows=rows,
+        outcome=np.empty(n) if several else outcome,
+        weights=weights,
+        classes=classes,
+        local=whole(n if several else 0),
+        goes=np.empty(n, dtype=np.uint8),
+        spare_codes=np.empty(n, dtype=work.dtype),
+        spare_floats=np.empty(n),
+        spare_rows=whole(n),
+        nodes=np.empty((room, 8), dtype=np.int32),
+        figures=np.empty((room, 4)),
+        relabel=np.full(held, -1, dtype=np.int32),
+        present=whole(held),
+        totals=np.empty(held),
+        factors=np.ones(held),
+        best_levels=whole(most),
+        side=np.zeros(most, dtype=np.uint8),
+        draw=np.arange(q, dtype=np.int32),
+        tails=np.empty(q),
+        stack=whole(max_depth + 2),
+        state=np.array([seed], dtype=np.uint64),
+    )
+    count, used, members = grow(work, space, desk, Table(*table), Limits(*limits))
+    return space.nodes[:count].copy(), space.figures[:count].copy(), members[:used].copy(), rows
 
 
 def _weights(weights: npt.ArrayLike | None, n: int) -> Floats:

@@ -7,7 +7,8 @@ Only codes that occur are ever visited, so that a node costs no more than its re
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
@@ -20,6 +21,15 @@ CELLS = 65536  # code-by-class cells kept at most; half a megabyte, so that they
 ROUNDS = 12  # of power iteration: an order of levels needs no more digits
 CLEARER = 1.0 + 1e-10  # a cut wins only clearly, so that rounding decides no tie
 DIGITS = 1e9  # to which the means of levels are compared, for the same reason
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function that only other compiled ones call: without doors to Python, in half the time."""
+    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Function, numba.njit(cache=True, nogil=True, **options)(function))
 
 
 class Desk(NamedTuple):
@@ -43,7 +53,7 @@ class Desk(NamedTuple):
     moved: Floats
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def sort_by_key(keys: Floats, items: Integers, spare_keys: Floats, spare_items: Integers, n: int) -> None:
     """Sort items by ascending keys; equal keys keep their order."""
     run = 16
@@ -70,22 +80,23 @@ def sort_by_key(keys: Floats, items: Integers, spare_keys: Floats, spare_items: 
         run *= 2
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def ascending(desk: Desk, d: int, bins: int) -> None:
     """Put the codes that occur into ascending order."""
+    keys, tally, levels = desk.keys, desk.tally, desk.levels
     if d * d > 8 * bins:
         at = 0
         for code in range(bins):
-            if desk.tally[code, 0] > 0:
-                desk.levels[at] = code
+            if tally[code, 0] > 0:
+                levels[at] = code
                 at += 1
         return
     for j in range(d):
-        desk.keys[j] = desk.levels[j]
+        keys[j] = levels[j]
     sort_by_key(desk.keys, desk.levels, desk.spare_keys, desk.spare_items, d)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def tally_outcomes(  # noqa: PLR0917
     desk: Desk, codes: Integers, y: Floats, w: Floats, weighted: bool, start: int, stop: int, center: float
 ) -> int:
@@ -114,7 +125,7 @@ def tally_outcomes(  # noqa: PLR0917
     return d
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def order_by_mean(desk: Desk, d: int, spread: float) -> None:
     """Put the levels into the order of their mean outcomes; equal ones in the order of the records."""
     for j in range(d):
@@ -124,17 +135,18 @@ def order_by_mean(desk: Desk, d: int, spread: float) -> None:
     sort_by_key(desk.keys, desk.levels, desk.spare_keys, desk.spare_items, d)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def wipe(desk: Desk, d: int) -> None:
     """Set the tally back to zero."""
+    tally, levels = desk.tally, desk.levels
     for j in range(d):
-        code = desk.levels[j]
-        desk.tally[code, 0] = 0.0
-        desk.tally[code, 1] = 0.0
-        desk.tally[code, 2] = 0.0
+        code = levels[j]
+        tally[code, 0] = 0.0
+        tally[code, 1] = 0.0
+        tally[code, 2] = 0.0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def cut_by_variance(desk: Desk, d: int, records: int, weight: float, min_leaf: int) -> tuple[float, int]:
     """Find the cut of the ordered levels that lowers the sum of squares most; return the gain and levels left."""
     tally, levels = desk.tally, desk.levels
@@ -159,7 +171,7 @@ def cut_by_variance(desk: Desk, d: int, records: int, weight: float, min_leaf: i
     return best - total * total / weight, cut
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def list_entries(  # noqa: PLR0917
     desk: Desk,
     codes: Integers,
@@ -174,6 +186,7 @@ def list_entries(  # noqa: PLR0917
 ) -> int:
     """List classes and weights by level, summed by class where that is shorter; return how many codes occur."""
     tally, cells, levels = desk.tally, desk.cells, desk.levels
+    entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
     summed = bins * n_classes <= min(2 * (stop - start), CELLS)
     d = 0
     for i in range(start, stop):
@@ -189,29 +202,29 @@ def list_entries(  # noqa: PLR0917
     if not categorical:
         ascending(desk, d, bins)
     at = 0
-    desk.entry_starts[0] = 0
+    entry_starts[0] = 0
     if summed:
         for j in range(d):
             base = levels[j] * n_classes
             for k in range(n_classes):
                 if cells[base + k] > 0.0:
-                    desk.entry_classes[at], desk.entry_weights[at] = k, cells[base + k]
+                    entry_classes[at], entry_weights[at] = k, cells[base + k]
                     cells[base + k] = 0.0
                     at += 1
-            desk.entry_starts[j + 1] = at
+            entry_starts[j + 1] = at
         return d
     for j in range(d):
         tally[levels[j], 1] = at
         at += int(tally[levels[j], 0])
-        desk.entry_starts[j + 1] = at
+        entry_starts[j + 1] = at
     for i in range(start, stop):
         at = int(tally[codes[i], 1])
         tally[codes[i], 1] += 1.0
-        desk.entry_classes[at], desk.entry_weights[at] = classes[i], w[i] if weighted else 1.0
+        entry_classes[at], entry_weights[at] = classes[i], w[i] if weighted else 1.0
     return d
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def order_by_component(  # noqa: PLR0917
     desk: Desk, d: int, totals: Floats, factors: Floats, n_classes: int, weight: float
 ) -> None:
@@ -219,7 +232,8 @@ def order_by_component(  # noqa: PLR0917
 
     ``factors`` scale the classes (1: Gini; 1/share: chi-square). The start is the commonest class against the rest.
     """
-    axis, moved = desk.axis, desk.moved
+    axis, moved, keys, tally, levels = desk.axis, desk.moved, desk.keys, desk.tally, desk.levels
+    entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
     common = 0
     for k in range(n_classes):
         axis[k] = 0.1 * (((k + 1) * 0.6180339887498949) % 1.0 - 0.5)
@@ -233,12 +247,12 @@ def order_by_component(  # noqa: PLR0917
             moved[k] = 0.0
         for j in range(d):
             mean = 0.0
-            for e in range(desk.entry_starts[j], desk.entry_starts[j + 1]):
-                mean += desk.entry_weights[e] * axis[desk.entry_classes[e]]
-            mean = mean / desk.tally[desk.levels[j], 2] - middle
-            desk.keys[j] = mean
-            for e in range(desk.entry_starts[j], desk.entry_starts[j + 1]):
-                moved[desk.entry_classes[e]] += desk.entry_weights[e] * mean
+            for e in range(entry_starts[j], entry_starts[j + 1]):
+                mean += entry_weights[e] * axis[entry_classes[e]]
+            mean = mean / tally[levels[j], 2] - middle
+            keys[j] = mean
+            for e in range(entry_starts[j], entry_starts[j + 1]):
+                moved[entry_classes[e]] += entry_weights[e] * mean
         size, old_size, along = 0.0, 0.0, 0.0
         for k in range(n_classes):
             moved[k] *= factors[k]
@@ -250,11 +264,11 @@ def order_by_component(  # noqa: PLR0917
         for k in range(n_classes):
             axis[k] = moved[k] / np.sqrt(size)
     for j in range(d):
-        desk.keys[j] = np.rint(DIGITS * desk.keys[j])
+        keys[j] = np.rint(DIGITS * keys[j])
     sort_by_key(desk.keys, desk.sequence, desk.spare_keys, desk.spare_items, d)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def cut_by_classes(  # noqa: PLR0917
     desk: Desk,
     d: int,
@@ -266,7 +280,8 @@ def cut_by_classes(  # noqa: PLR0917
     min_leaf: int,
 ) -> tuple[float, int]:
     """Find the cut of the sequence of levels that lowers the (scaled) Gini risk most."""
-    left = desk.moved
+    left, sequence, tally, levels = desk.moved, desk.sequence, desk.tally, desk.levels
+    entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
     whole = 0.0
     for k in range(n_classes):
         left[k] = 0.0
@@ -274,14 +289,14 @@ def cut_by_classes(  # noqa: PLR0917
     best, cut = 0.0, 0
     n, v, squares, rest = 0.0, 0.0, 0.0, whole
     for j in range(d - 1):
-        at = desk.sequence[j]
-        for e in range(desk.entry_starts[at], desk.entry_starts[at + 1]):
-            k, more = desk.entry_classes[e], desk.entry_weights[e]
+        at = sequence[j]
+        for e in range(entry_starts[at], entry_starts[at + 1]):
+            k, more = entry_classes[e], entry_weights[e]
             squares += factors[k] * more * (2.0 * left[k] + more)
             rest -= factors[k] * more * (2.0 * (totals[k] - left[k]) - more)
             left[k] += more
-        n += desk.tally[desk.levels[at], 0]
-        v += desk.tally[desk.levels[at], 2]
+        n += tally[levels[at], 0]
+        v += tally[levels[at], 2]
         if n < min_leaf:
             continue
         if records - n < min_leaf:
