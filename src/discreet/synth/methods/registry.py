@@ -6,7 +6,7 @@ import importlib
 
 from discreet.synth.methods.method import Method
 
-_FAMILIES = ("given", "resampling", "tree_donors")
+_FAMILIES = ("given", "linear", "logistic", "observed_linear", "resampling", "tree_donors")
 
 
 def all_methods() -> dict[str, type[Method]]:

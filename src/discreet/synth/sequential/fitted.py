@@ -266,7 +266,13 @@ class Refit:
                 for step in self.plan.steps
                 if not isinstance(step.method, Keep | Stratum)
             ]
-        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+        from threadpoolctl import threadpool_limits
+
+        # One column keeps one core busy; linear algebra that also spreads out would only get in its way.
+        with (
+            threadpool_limits(1, user_api="blas"),
+            ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool,
+        ):
             work = pool.map(lambda job: (job[0], _fitted_step(*job[1:])), jobs)
             fitted = list(track(work, total=len(jobs), description="Fitting columns", progress=progress))
         return [tuple(step for at, step in fitted if at == number) for number in range(len(self.strata.rows))]

@@ -1,0 +1,248 @@
+"""Categories by logistic regression: two levels, several, or several in an order.
+
+Separation (a predictor that tells the levels apart without error) would send coefficients to infinity, so every fit
+sees a few pseudo-records around the middle of each predictor (White, Daniel and Royston 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.synth.methods.design import Design
+from discreet.synth.methods.likelihood import (
+    multinomial_fit,
+    newton_logit,
+    ordered_fit,
+    ordered_shares,
+    softmax,
+)
+from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.methods.pseudo_records import augmented
+from discreet.synth.variables import Variable
+
+_TOO_MANY = 20_000
+_CATEGORIES = frozenset({"binary", "category", "ordered"})
+
+
+@dataclass(frozen=True)
+class Logreg(Method):
+    """Logistic regression of a column with two levels.
+
+    Parameters
+    ----------
+    augment
+        Add pseudo-records against separation.
+    """
+
+    name = "logreg"
+    also = ("logit",)
+    targets: ClassVar[frozenset[str]] = frozenset({"binary"})
+    proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "posterior"
+    augment: bool = True
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> Conditional:
+        """Fit by Newton's method, with weights by pseudo-likelihood."""
+        design = Design.of(predictors, weights=weights)
+        extra = augmented(design, predictors, 2) if self.augment else None
+        beta, root = newton_logit(design, predictors, target.values, weights=weights, extra=extra)
+        if proper:
+            beta = beta + root @ rng.standard_normal(len(beta))
+        return ClassShares(design, np.column_stack([np.zeros(len(beta)), beta]))
+
+
+@dataclass(frozen=True)
+class Polyreg(Method):
+    """Multinomial logistic regression of a column with several levels.
+
+    Parameters
+    ----------
+    augment
+        Add pseudo-records against separation.
+    max_iterations
+        Of the fit.
+    """
+
+    name = "polyreg"
+    also = ("multinom",)
+    targets: ClassVar[frozenset[str]] = _CATEGORIES
+    augment: bool = True
+    max_iterations: int = 200
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> Conditional:
+        """Fit the levels that occur; the others are never drawn."""
+        design = Design.of(predictors, weights=weights)
+        there, codes = np.unique(target.values, return_inverse=True)
+        _check_size(design, len(there), target.name, self.name)
+        extra = augmented(design, predictors, len(there)) if self.augment else None
+        beta, converged = multinomial_fit(
+            design,
+            predictors,
+            codes,
+            len(there),
+            weights=weights,
+            extra=extra,
+            iterations=self.max_iterations,
+        )
+        return ClassShares(design, beta, there, converged=converged)
+
+
+@dataclass(frozen=True)
+class Polr(Method):
+    """Proportional odds: logistic regression of a column whose levels stand in an order.
+
+    Parameters
+    ----------
+    max_iterations
+        Of the fit; where it fails, the levels are fitted without their order (polyreg).
+    """
+
+    name = "polr"
+    targets: ClassVar[frozenset[str]] = _CATEGORIES
+    max_iterations: int = 200
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> Conditional:
+        """Fit thresholds and one slope a predictor."""
+        design = Design.of(predictors, weights=weights)
+        there, codes = np.unique(target.values, return_inverse=True)
+        fitted = ordered_fit(
+            design, predictors, codes, len(there), weights=weights, iterations=self.max_iterations
+        )
+        if fitted is None:
+            return Polyreg().fit(target, predictors, weights=weights, proper=proper, rng=rng)
+        return OrderedShares(design, *fitted, there)
+
+
+class ClassShares(Conditional):
+    """Shares of the levels that are a softmax of linear predictions."""
+
+    def __init__(
+        self,
+        design: Design,
+        beta: Floats,
+        there: npt.NDArray[Any] | None = None,
+        *,
+        converged: bool = True,
+    ) -> None:
+        self.design = design
+        self.beta = beta
+        self.there = np.arange(beta.shape[1], dtype=np.int32) if there is None else there
+        self.converged = converged
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Predictors that say nothing new."""
+        return self.design.dropped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whether the fit came to its end."""
+        if self.converged:
+            return ()
+        return (
+            "the multinomial fit had not converged; name fewer predictors, or model the column with cart.",
+        )
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw levels by inverse transform, block by block."""
+        drawn = np.empty(size, dtype=np.int32)
+        u = rng.random(size)
+        for x, _, rows in self.design.parts(predictors):
+            drawn[rows] = _levels(softmax(x @ self.beta), u[rows])
+        return self.there[drawn]
+
+    def state(self) -> dict[str, Any]:
+        """Return the fit."""
+        return {
+            "design": self.design.state(),
+            "beta": self.beta,
+            "there": self.there,
+            "converged": self.converged,
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(
+            Design.restored(state["design"]), state["beta"], state["there"], converged=state["converged"]
+        )
+
+
+class OrderedShares(Conditional):
+    """Shares of ordered levels: thresholds on one linear prediction."""
+
+    def __init__(self, design: Design, cuts: Floats, slopes: Floats, there: npt.NDArray[Any]) -> None:
+        self.design = design
+        self.cuts = cuts
+        self.slopes = slopes
+        self.there = there
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Predictors that say nothing new."""
+        return self.design.dropped
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw levels by inverse transform, block by block."""
+        drawn = np.empty(size, dtype=np.int32)
+        u = rng.random(size)
+        for x, _, rows in self.design.parts(predictors):
+            drawn[rows] = _levels(ordered_shares(x[:, 1:] @ self.slopes, self.cuts), u[rows])
+        return self.there[drawn]
+
+    def state(self) -> dict[str, Any]:
+        """Return the fit."""
+        return {
+            "design": self.design.state(),
+            "cuts": self.cuts,
+            "slopes": self.slopes,
+            "there": self.there,
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(Design.restored(state["design"]), state["cuts"], state["slopes"], state["there"])
+
+
+def _levels(shares: Floats, u: Floats) -> npt.NDArray[np.int64]:
+    upto = np.cumsum(shares, axis=1)
+    passed = (u[:, None] * upto[:, -1:] > upto).sum(axis=1)
+    return np.asarray(np.minimum(passed, shares.shape[1] - 1), dtype=np.int64)
+
+
+def _check_size(design: Design, levels: int, name: str, method: str) -> None:
+    if design.width * levels > _TOO_MANY:
+        raise ParameterError(
+            f"Column '{name}' has {levels} levels and its predictors fill {design.width} columns: {method} would need "
+            f"{design.width * levels:,} coefficients. Model it with cart, name fewer predictors, or group its levels."
+        )

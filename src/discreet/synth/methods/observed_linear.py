@@ -1,0 +1,183 @@
+"""Numbers by linear regression that gives observed values: by ranks, or from the donors with the nearest prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.synth.methods.linear import Norm, NormalLaw
+from discreet.synth.methods.method import Conditional, Floats
+from discreet.synth.variables import Variable
+
+_DONORS = 3
+
+
+@dataclass(frozen=True)
+class Normrank(Norm):
+    """Linear regression of normal scores; gives observed values and nearly keeps the margin.
+
+    Parameters
+    ----------
+    rank_predictors
+        Also turn numeric predictors into normal scores; a skewed predictor then no longer distorts the margin.
+    """
+
+    name = "normrank"
+    gives_observed_values: ClassVar[bool] = True
+    rank_predictors: bool = False
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> Conditional:
+        """Regress the normal scores of the target."""
+        from scipy.special import ndtri
+
+        values, score, mass = normal_scores(target.values, weights)
+        scores = [
+            _knots(variable) if self.rank_predictors and variable.is_number else None
+            for variable in predictors
+        ]
+        turned = _turned(predictors, scores)
+        design, beta, sigma = self.fitted(ndtri(score), turned, weights, proper, rng)
+        return RankLaw(NormalLaw(design, beta, sigma, "identity", 0.0), values, mass, scores)
+
+
+class RankLaw(Conditional):
+    """A normal law of ranks, read back as observed values."""
+
+    def __init__(self, law: NormalLaw, values: Floats, mass: Floats, scores: Sequence[Floats | None]) -> None:
+        self.law = law
+        self.values = values
+        self.mass = mass
+        self.scores = list(scores)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Predictors that say nothing new."""
+        return self.law.dropped
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw scores, turn them into ranks and ranks into observed values."""
+        from scipy.special import ndtr
+
+        rank = ndtr(self.law.draw(_turned(predictors, self.scores), size, rng))
+        # ``mass`` is the share of values up to each one; the value whose share covers the rank is taken.
+        at = np.searchsorted(self.mass, rank * self.mass[-1], side="left")
+        drawn: Floats = self.values[np.minimum(at, len(self.values) - 1)]
+        return drawn
+
+    def state(self) -> dict[str, Any]:
+        """Return the fit and the observed values."""
+        return {"law": self.law.state(), "values": self.values, "mass": self.mass, "scores": self.scores}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(NormalLaw.restored(state["law"]), state["values"], state["mass"], state["scores"])
+
+
+@dataclass(frozen=True)
+class Pmm(Norm):
+    """Predictive mean matching: one of the three records with the nearest prediction lends its value."""
+
+    name = "pmm"
+    gives_observed_values: ClassVar[bool] = True
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> Conditional:
+        """Regress the target and keep the predictions of the observed records."""
+        design, beta, sigma = self.fitted(target.values, predictors, weights, proper, rng)
+        law = NormalLaw(design, beta, sigma, "identity", 0.0)
+        return MatchedDonors.of(law, predictors, target.values)
+
+
+class MatchedDonors(Conditional):
+    """Donors in the order of their predictions."""
+
+    def __init__(self, law: NormalLaw, predicted: Floats, values: Floats) -> None:
+        self.law = law
+        self.predicted = predicted
+        self.values = values
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Predictors that say nothing new."""
+        return self.law.dropped
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Find the three nearest predictions of each record and draw one."""
+        wanted = self._settled(self.law.predict(predictors))
+        n, few = len(self.predicted), min(_DONORS, len(self.predicted))
+        middle, after = (
+            np.searchsorted(self.predicted, wanted),
+            np.searchsorted(self.predicted, wanted, "right"),
+        )
+        # The nearest few of a sorted list lie among the few on either side.
+        around = np.clip(middle[:, None] + np.arange(-_DONORS, _DONORS), 0, n - 1)
+        gap = np.abs(self.predicted[around] - wanted[:, None])
+        gap[:, 1:][around[:, 1:] == around[:, :-1]] = np.inf
+        nearest = np.argsort(gap, axis=1, kind="stable")[:, :few]
+        chosen = nearest[np.arange(size), rng.integers(few, size=size)]
+        # Many records with the very same prediction are equally near, so any of them may lend its value.
+        alike = middle + (rng.random(size) * (after - middle)).astype(np.int64)
+        place = np.where(after - middle > few, alike, around[np.arange(size), chosen])
+        drawn: Floats = self.values[place]
+        return drawn
+
+    def _settled(self, predicted: Floats) -> Floats:
+        """Round away the last digits, in which equal predictions may differ by how they were summed."""
+        unit = max(self.law.sigma, np.abs(self.law.beta).max() * 1e-3, 1e-300) * 1e-9
+        settled: Floats = np.round(predicted / unit) * unit
+        return settled
+
+    def state(self) -> dict[str, Any]:
+        """Return the fit and the donors."""
+        return {"law": self.law.state(), "predicted": self.predicted, "values": self.values}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(NormalLaw.restored(state["law"]), state["predicted"], state["values"])
+
+
+def normal_scores(values: Floats, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
+    """Return distinct values, the mean rank of every record as a share in (0, 1), and the running share of values."""
+    distinct, place = np.unique(values, return_inverse=True)
+    held = np.bincount(place, weights=weights, minlength=len(distinct)).astype(np.float64)
+    upto = np.cumsum(held)
+    middle = (upto - held / 2 + 0.5) / (upto[-1] + 1.0)
+    return distinct, middle[place], upto / upto[-1]
+
+
+def _knots(variable: Variable) -> Floats:
+    """Return values and normal scores between which later values are interpolated."""
+    from scipy.special import ndtri
+
+    distinct, place = np.unique(variable.values, return_inverse=True)
+    held = np.bincount(place)
+    middle = (np.cumsum(held) - held / 2 + 0.5) / (len(variable) + 1.0)
+    return np.vstack([distinct, ndtri(middle)])
+
+
+def _turned(predictors: Sequence[Variable], scores: Sequence[Floats | None]) -> list[Variable]:
+    return [
+        variable if knots is None else Variable(variable.name, np.interp(variable.values, knots[0], knots[1]))
+        for variable, knots in zip(predictors, scores, strict=True)
+    ]
