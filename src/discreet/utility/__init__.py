@@ -13,10 +13,26 @@ from discreet.utility.distributions import (
 )
 from discreet.utility.donut_sweep import donut_settings
 from discreet.utility.estimators import estimator_quality
+from discreet.utility.fits import (
+    Combined,
+    ModelFit,
+    combine,
+    compare_fits,
+    compare_model,
+    ellipsoid_overlap,
+    fit,
+    interval_overlap,
+    train_on_synthetic,
+)
 from discreet.utility.information import information_loss
 from discreet.utility.margin_change import margins
 from discreet.utility.model_shift import gini_change, importance_shift
-from discreet.utility.propensity import permutation_test, pmse, pmse_null
+from discreet.utility.propensity import (
+    permutation_test,
+    pmse,
+    pmse_null,
+    tree_impurity,
+)
 from discreet.utility.spatial import clark_evans, zone_shares
 from discreet.utility.table_distance import table_distances
 from discreet.utility.table_sensitivity import grouping_sensitivity
@@ -24,18 +40,26 @@ from discreet.utility.tables import tabular
 from discreet.utility.transport_distance import transport
 
 __all__ = [
+    "Combined",
+    "ModelFit",
     "cells",
     "clark_evans",
+    "combine",
+    "compare_fits",
+    "compare_model",
     "critical_ks",
     "densities",
     "dependence",
     "donut_settings",
     "ecdf_interval",
+    "ellipsoid_overlap",
     "estimator_quality",
+    "fit",
     "gini_change",
     "grouping_sensitivity",
     "importance_shift",
     "information_loss",
+    "interval_overlap",
     "ks_one_sample",
     "ks_two_sample",
     "margins",
@@ -46,6 +70,8 @@ __all__ = [
     "rank_sum",
     "table_distances",
     "tabular",
+    "train_on_synthetic",
     "transport",
+    "tree_impurity",
     "zone_shares",
 ]

@@ -1,0 +1,266 @@
+"""Would an analyst of the release come to the conclusions of the original?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata, require_microdata
+from discreet.results import Detail, Measure, percent, shown
+from discreet.utility.fits.agreement import Agreement, SeSynthetic, Settings
+from discreet.utility.fits.model_fits import Family, ModelFit, fit
+
+Model = str | Callable[[Microdata], ModelFit] | tuple[str, Family]
+
+
+def compare_fits(
+    fit_original: ModelFit,
+    fits_synthetic: ModelFit | Sequence[ModelFit],
+    *,
+    level: float = 0.95,
+    se_synthetic: SeSynthetic = "plugin",
+    target: Literal["observed", "population"] = "observed",
+    synthesis: Literal["complete", "partial"] = "complete",
+    posterior: bool = False,
+    denominator: Literal["original", "synthetic"] = "original",
+    draws: int = 10_000,
+) -> Measure:
+    """Do fits of the copies give the answers of the original's fit?
+
+    Parameters
+    ----------
+    fit_original, fits_synthetic
+        Fits by `fit`, or `ModelFit` made of any names, coefficients and covariance.
+    level
+        Of the confidence intervals.
+    se_synthetic
+        Standard errors of the copies: ``"plugin"``, as each copy gives them; ``"original"``, those of the original
+        (intervals of one width, as in published tables); ``"combined"``, by the combining rule.
+    target
+        What the intervals of the copies are about: what the original would say (``"observed"``), or the population.
+    synthesis, posterior
+        How the copies were made, for the combining rule: all columns or only some, with or without parameters drawn
+        from their posterior.
+    denominator
+        Whose standard errors standardize the differences.
+    draws
+        Of the ellipsoid overlap.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the mean interval overlap. ``figures``: ``overlap_mean``, ``overlap_median``, ``overlap_min``,
+        ``difference_mean``, ``difference_median``, ``difference_max`` (in standard errors), ``ellipsoid_overlap`` and
+        its Monte Carlo error, ``wald`` with ``wald_df``, ``wald_ratio`` (1 for a correct synthesis) and, where it
+        holds, ``wald_p_value``; ``share_same_sign``, ``share_same_significance``, ``share_same_conclusion``;
+        ``coefficients``, ``coefficients_in_one_only``, ``copies``. ``detail``: ``coefficients``.
+
+    How to read it
+    --------------
+    An overlap of 1 is the same interval, about 0.75 a difference of one standard error, below 0 intervals that share
+    nothing. Look at ``overlap_min`` and at ``share_same_conclusion``: a conclusion is the same where both files are
+    sure of an effect and of its sign, or both are not. The ellipsoid overlap and the Wald ratio look at all
+    coefficients together and see disagreements that single intervals miss.
+
+    When not to trust it
+    --------------------
+    It speaks of this model only: a release may do well here and badly elsewhere, so use several models. Intervals of
+    useless width overlap nicely. Fits that did not converge, or that are sure of some records, are said in the caveats.
+    The p-value asks whether the copies come from a correct model, and is left out where its law does not hold.
+
+    Examples
+    --------
+    >>> before = ModelFit(("x",), [1.0], [[0.25]])
+    >>> found = compare_fits(before, ModelFit(("x",), [1.5], [[0.25]]))
+    >>> round(found.value, 6), found.figures["difference_mean"]
+    (0.744893, 1.0)
+    """
+    copies = [fits_synthetic] if isinstance(fits_synthetic, ModelFit) else list(fits_synthetic)
+    if not copies or not all(isinstance(one, ModelFit) for one in (fit_original, *copies)):
+        raise ParameterError("compare_fits takes fits: use fit(formula, data), or make a ModelFit.")
+    settings = Settings(level, se_synthetic, target, synthesis, posterior, denominator, draws)
+    agreement = Agreement(fit_original, copies, settings)
+    figures = agreement.figures()
+    return Measure(
+        name="compare_fits",
+        value=figures["overlap_mean"],
+        figures=figures,
+        meaning=_meaning(figures),
+        caveats=agreement.caveats(),
+        parameters=_parameters(settings),
+        detail=Detail(coefficients=agreement.table),
+    )
+
+
+def compare_model(
+    formula: Model | Mapping[str, Model],
+    original: Microdata,
+    released: Microdata | Sequence[Microdata],
+    *,
+    family: Family = "linear",
+    weight: str | None = None,
+    level: float = 0.95,
+    se_synthetic: SeSynthetic = "plugin",
+    target: Literal["observed", "population"] = "observed",
+    synthesis: Literal["complete", "partial"] = "complete",
+    posterior: bool = False,
+    denominator: Literal["original", "synthetic"] = "original",
+    draws: int = 10_000,
+) -> Measure:
+    """Would an analyst of the release come to the conclusions of the original?
+
+    The model is fitted to the original and to every copy, with the reference levels of the original, and the fits are
+    compared as in `compare_fits`.
+
+    Parameters
+    ----------
+    formula
+        ``"income ~ age + sex"``; a function of a file that gives a `ModelFit` (for survey designs); or several models
+        by name, each a formula, a pair of formula and family, or a function.
+    original, released
+        The original, and the release or a list of copies.
+    family
+        ``"linear"``, ``"logistic"``, ``"poisson"`` or ``"multinomial"``, of the formulas that do not say it.
+    weight
+        A column of survey weights, used in the files that have it.
+    level, se_synthetic, target, synthesis, posterior, denominator, draws
+        As in `compare_fits`.
+
+    Returns
+    -------
+    Measure
+        ``value`` and ``figures`` as in `compare_fits`; of several models the means, the smallest overlap, the largest
+        difference and the numbers of coefficients together. ``detail``: ``coefficients`` (with the model's name),
+        ``models`` (the figures of each).
+
+    How to read it
+    --------------
+    Read it as `compare_fits`. With several models look at ``detail["models"]``: the worst one says for which analyses
+    the release should not be used. Choose models that users of the data would fit, not only easy ones.
+
+    When not to trust it
+    --------------------
+    It says nothing about models that were not tried. Records with missing values are left out of each fit, so that a
+    release with other gaps is compared on other records. Levels that a file lacks have no coefficient there: they are
+    counted, not scored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.normal(size=200)
+    >>> before = Microdata(pl.DataFrame({"x": x, "y": 2 * x + rng.normal(size=200)}))
+    >>> after = Microdata(pl.DataFrame({"x": x, "y": 2 * x + rng.normal(size=200)}))
+    >>> found = compare_model("y ~ x", before, after)
+    >>> found.figures["share_same_conclusion"], found.detail["coefficients"]["term"].to_list()
+    (1.0, ['Intercept', 'x'])
+    """
+    require_microdata(original, "original")
+    copies = [released] if isinstance(released, Microdata) else list(released)
+    if not copies:
+        raise ParameterError("released must be a file or a list of at least one.")
+    models = dict(formula) if isinstance(formula, Mapping) else {"model": formula}
+    if not models:
+        raise ParameterError("No model was named. Give a formula, e.g. 'income ~ age + sex'.")
+    settings = Settings(level, se_synthetic, target, synthesis, posterior, denominator, draws)
+    found = {
+        name: _agreement(model, original, copies, family, weight, settings) for name, model in models.items()
+    }
+    summaries = {name: agreement.figures() for name, agreement in found.items()}
+    figures = next(iter(summaries.values())) if len(found) == 1 else _overall(list(summaries.values()))
+    told = (
+        f"{name}: {said}" if len(found) > 1 else said for name, one in found.items() for said in one.caveats()
+    )
+    caveats = list(dict.fromkeys(told))
+
+    def coefficients() -> pl.DataFrame:
+        tables = [one.table().with_columns(model=pl.lit(name)) for name, one in found.items()]
+        table = pl.concat(tables)
+        return table.drop("model") if len(found) == 1 else table.select("model", pl.exclude("model"))
+
+    def summary() -> pl.DataFrame:
+        return pl.DataFrame(
+            [{"model": name, **figure} for name, figure in summaries.items()], infer_schema_length=None
+        )
+
+    return Measure(
+        name="compare_model",
+        value=figures["overlap_mean"],
+        figures=figures,
+        meaning=_meaning(figures, len(found)),
+        caveats=caveats,
+        parameters={
+            "models": {name: one.original.formula or "function" for name, one in found.items()},
+            "families": {name: one.original.family or "own" for name, one in found.items()},
+            "weight": weight,
+            **_parameters(settings),
+        },
+        detail=Detail(
+            coefficients=lambda: engine.like(original, coefficients()),
+            models=lambda: engine.like(original, summary()),
+        ),
+    )
+
+
+def _agreement(  # noqa: PLR0917
+    model: Model,
+    original: Microdata,
+    copies: Sequence[Microdata],
+    family: Family,
+    weight: str | None,
+    settings: Settings,
+) -> Agreement:  # fmt: skip
+    if callable(model):
+        fits = [model(data) for data in (original, *copies)]
+        if not all(isinstance(one, ModelFit) for one in fits):
+            raise ParameterError("A model function must give a ModelFit: names, coefficients and covariance.")
+        return Agreement(fits[0], fits[1:], settings)
+    formula, kind = (model, family) if isinstance(model, str) else model
+    base = fit(formula, original, kind, weight=weight)
+    others = [
+        fit(formula, copy, kind, like=base, weight=weight if weight in copy.schema else None)
+        for copy in copies
+    ]
+    return Agreement(base, others, settings)
+
+
+def _overall(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    worst = {"overlap_min": min, "difference_max": max}
+    total = ("coefficients", "coefficients_in_one_only")
+    figures: dict[str, Any] = {}
+    for name in summaries[0]:
+        known = [one[name] for one in summaries if one[name] is not None]
+        if not known or name == "wald_p_value":
+            figures[name] = None
+        elif name in worst:
+            figures[name] = worst[name](known)
+        elif name in total:
+            figures[name] = sum(known)
+        else:
+            figures[name] = float(np.mean(known)) if name != "copies" else known[0]
+    figures.pop("wald", None)
+    figures.pop("wald_df", None)
+    figures.pop("wald_p_value", None)
+    return {**figures, "models": len(summaries)}
+
+
+def _meaning(figures: Mapping[str, Any], models: int = 1) -> str:
+    if figures["overlap_mean"] is None:
+        return "The fits share no coefficient with a standard error, so that nothing can be compared."
+    of = f" of {models} models" if models > 1 else ""
+    return (
+        f"The confidence intervals of {figures['coefficients']:,} coefficients{of} overlap by "
+        f"{percent(max(figures['overlap_mean'], 0.0))} on average, at worst by {shown(float(figures['overlap_min']))} "
+        f"(1 is the same, below 0 they share nothing); {percent(figures['share_same_conclusion'])} of the conclusions "
+        "stay the same."
+    )
+
+
+def _parameters(settings: Settings) -> dict[str, Any]:
+    names = ("level", "se_synthetic", "target", "synthesis", "posterior", "denominator", "rule")
+    return {name: getattr(settings, name) for name in names}

@@ -1,0 +1,315 @@
+"""A regression, fitted to a file: names, coefficients and their covariance."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
+from discreet.microdata import Microdata, require_microdata
+
+Floats = npt.NDArray[np.float64]
+Family = Literal["linear", "logistic", "poisson", "multinomial"]
+_FAMILIES = ("linear", "logistic", "poisson", "multinomial")
+_EXTREME = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFit:
+    """Coefficients and their covariance; make one yourself from any routine, e.g. of a survey design.
+
+    Attributes
+    ----------
+    names, coefficients, covariance
+        One name a coefficient; a covariance matrix of the same size.
+    records
+        How many were used.
+    levels
+        The levels of categories, the first of each as reference, so that other files are fitted with the same ones.
+    converged, separated
+        Whether the fit settled, and whether a logistic one found records it is sure of.
+
+    Examples
+    --------
+    >>> ModelFit(("x",), [1.0], [[0.25]]).standard_errors
+    array([0.5])
+    """
+
+    names: tuple[str, ...]
+    coefficients: Floats
+    covariance: Floats
+    records: int | None = None
+    formula: str = ""
+    family: str = ""
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    converged: bool = True
+    separated: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "coefficients", np.asarray(self.coefficients, dtype=np.float64))
+        object.__setattr__(self, "covariance", np.atleast_2d(np.asarray(self.covariance, dtype=np.float64)))
+        size = len(self.names)
+        if self.coefficients.shape != (size,) or self.covariance.shape != (size, size):
+            raise ParameterError(
+                f"A fit of {size} names needs {size} coefficients and a {size} × {size} covariance."
+            )
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Roots of the variances."""
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(np.diag(self.covariance))
+
+    def at(self, names: tuple[str, ...]) -> tuple[Floats, Floats]:
+        """Return coefficients and covariance of some names."""
+        place = [self.names.index(name) for name in names]
+        return self.coefficients[place], self.covariance[np.ix_(place, place)]
+
+
+def fit(
+    formula: str,
+    data: Microdata,
+    family: Family = "linear",
+    *,
+    like: ModelFit | None = None,
+    weight: str | None = None,
+) -> ModelFit:
+    """Fit a regression to a file, by a formula as in R: ``"income ~ age + sex"``.
+
+    Parameters
+    ----------
+    formula
+        Response and predictors, as statsmodels reads them (``C(code)``, ``a * b``, ``np.log(x)``).
+    data
+        The file; records with missing values in the formula's columns are left out and counted.
+    family
+        ``"linear"``, ``"logistic"`` (a response of two values; the later one in order is the event), ``"poisson"`` or
+        ``"multinomial"`` (coefficients for each level against the first).
+    like
+        A fit of the original: the same reference levels are then used, whatever levels this file has.
+    weight
+        A column of survey weights: they are scaled to the number of records, and the covariance is the sandwich.
+
+    Returns
+    -------
+    ModelFit
+        ``names``, ``coefficients``, ``covariance``, ``standard_errors`` and whether it converged.
+
+    How to read it
+    --------------
+    Each coefficient says how the response (its log odds, its logarithm) moves with one predictor while the others
+    stay. It is the ingredient of `compare_fits`, which says whether a release gives the same answers.
+
+    When not to trust it
+    --------------------
+    A fit that did not converge, or that is sure of some records (``separated``), has standard errors that mean
+    little. Standard errors of a weighted fit know nothing of clusters and strata: bring your own `ModelFit` then.
+
+    Examples
+    --------
+    >>> points = Microdata(pl.DataFrame({"x": [1.0, 2, 3, 4, 5], "y": [2.1, 3.9, 6.2, 7.8, 10.1]}))
+    >>> found = fit("y ~ x", points)
+    >>> found.names, found.coefficients.round(2).tolist()
+    (('Intercept', 'x'), [0.05, 1.99])
+    """
+    require_microdata(data)
+    if family not in _FAMILIES:
+        raise ParameterError(unknown_name(str(family), _FAMILIES, what="family"))
+    if not isinstance(formula, str) or formula.count("~") != 1:
+        raise ParameterError(
+            "A formula names the response, a tilde and the predictors: 'income ~ age + sex'."
+        )
+    load_extra("statsmodels", extra="models", purpose="Fitting a regression by a formula")
+    response = formula.split("~", maxsplit=1)[0].strip()
+    frame, levels, used = _frame(formula, data, like, weight)
+    frame, outcomes = _response(frame, response, family, levels)
+    exog, endog, names, rows = _matrices(formula, frame, response, family)
+    keep = _independent(exog)
+    notes = []
+    if used > len(endog):
+        notes.append(f"{used - len(endog):,} records with missing values were left out.")
+    dropped = [name for name, kept in zip(names, keep, strict=True) if not kept]
+    if dropped:
+        notes.append(f"{len(dropped)} coefficients cannot be had from this file: {', '.join(dropped)}.")
+    exog, names = exog[:, keep], [name for name, kept in zip(names, keep, strict=True) if kept]
+    if len(endog) <= len(names):
+        raise InputError(
+            f"The formula has {len(names)} coefficients and the file only {len(endog)} complete records. Use fewer "
+            "predictors."
+        )
+    weights = None if weight is None else frame.loc[rows, "discreet weight"].to_numpy()
+    found = _fitted(exog, endog, family, weights)
+    if family == "multinomial":
+        base, *others = (outcomes[int(code)] for code in np.unique(endog))
+        against = "" if base == outcomes[0] else f" against {base}"
+        names = [f"{name} [{outcome}{against}]" for outcome in others for name in names]
+    return replace(
+        found,
+        names=tuple(names),
+        formula=formula,
+        family=family,
+        levels=levels,
+        records=len(endog),
+        notes=tuple(notes),
+    )
+
+
+def _frame(
+    formula: str, data: Microdata, like: ModelFit | None, weight: str | None
+) -> tuple[Any, dict[str, tuple[Any, ...]], int]:
+    """Collect the columns of a formula as pandas wants them, categories with the reference levels of the original."""
+    import pandas as pd
+
+    columns = [
+        name for name in data.columns if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", formula) is not None
+    ]
+    if not columns:
+        raise ColumnError(
+            f"The formula names no column of the file. There is: {', '.join(map(repr, data.columns[:20]))}."
+        )
+    weight = engine.resolve_weight(data, weight) if weight else None
+    engine.overview(data, ())
+    table = engine.collect(data, [*columns, *([weight] if weight and weight not in columns else [])])
+    rows = table.height
+    table = table.drop_nulls(columns)
+    if table.is_empty():
+        raise InputError("Every record misses a value in the columns of the formula.")
+    levels: dict[str, tuple[Any, ...]] = {}
+    frame = {}
+    for name in columns:
+        values = table[name]
+        if values.dtype.is_numeric():
+            frame[name] = pd.Series(values.cast(pl.Float64).to_numpy())
+            continue
+        if values.dtype.is_temporal():
+            frame[name] = pd.Series(values.to_physical().cast(pl.Float64).to_numpy())
+            continue
+        ordered = values.dtype.categories.to_list() if isinstance(values.dtype, pl.Enum) else None
+        text = values.cast(pl.String)
+        seen = set(text.unique().to_list())
+        base = list(like.levels.get(name, ())) if like else []
+        fresh = [level for level in ordered if level in seen] if ordered else sorted(seen)
+        levels[name] = (*base, *(level for level in fresh if level not in base))
+        frame[name] = pd.Series(pd.Categorical(text.to_list(), categories=list(levels[name])))
+    made = pd.DataFrame(frame)
+    if weight:
+        each = table[weight].cast(pl.Float64).to_numpy()
+        made["discreet weight"] = each * (len(each) / each.sum())
+    return made, levels, rows
+
+
+def _response(
+    frame: Any, response: str, family: str, levels: Mapping[str, tuple[Any, ...]]
+) -> tuple[Any, list[str]]:
+    """Turn a response of categories into the numbers that a model needs."""
+    if response not in frame.columns:
+        return frame, []
+    column = frame[response]
+    if response not in levels:
+        if family == "multinomial":
+            found = sorted(column.unique().tolist())
+            return frame.assign(
+                **{response: column.map({v: i for i, v in enumerate(found)}).astype(float)}
+            ), [f"{value:g}" for value in found]
+        return frame, []
+    if family in ("linear", "poisson"):
+        raise ColumnError(
+            f"The response '{response}' is a category; family='{family}' needs a number. Use 'logistic' or "
+            "'multinomial'."
+        )
+    if family == "logistic" and len(levels[response]) != 2:
+        raise ColumnError(
+            f"The response '{response}' has {len(levels[response])} levels; family='logistic' needs two. Use "
+            "'multinomial'."
+        )
+    return frame.assign(**{response: column.cat.codes.astype(float)}), [
+        str(level) for level in levels[response]
+    ]
+
+
+def _matrices(formula: str, frame: Any, response: str, family: str) -> tuple[Floats, Floats, list[str], Any]:
+    import statsmodels.formula.api as smf
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = smf.ols(formula, frame)
+    except Exception as error:
+        raise ParameterError(
+            f"The formula cannot be read ({type(error).__name__}). Name columns of the file as they are written there, "
+            "and wrap odd names: Q('marital-status')."
+        ) from error
+    endog = np.asarray(model.endog, dtype=np.float64)
+    if endog.ndim != 1:
+        raise ColumnError(f"The response '{response}' is a category; family='{family}' needs a number.")
+    if family == "logistic" and not set(np.unique(endog)) <= {0.0, 1.0}:
+        raise ColumnError(
+            f"The response '{response}' must be 0 or 1, or have two levels, for family='logistic'."
+        )
+    if family == "poisson" and (endog < 0).any():
+        raise ColumnError(f"The response '{response}' holds negative numbers, which are no counts.")
+    if len(np.unique(endog)) < 2:
+        raise InputError(
+            f"The response '{response}' is the same in every record, so there is nothing to explain."
+        )
+    return np.asarray(model.exog, dtype=np.float64), endog, list(model.exog_names), model.data.row_labels
+
+
+def _independent(exog: Floats) -> npt.NDArray[np.bool_]:
+    """Keep the columns that the ones before do not already say, as R does."""
+    keep = np.zeros(exog.shape[1], dtype=np.bool_)
+    basis = np.empty((len(exog), 0))
+    for place in range(exog.shape[1]):
+        column = exog[:, place]
+        length = float(np.linalg.norm(column))
+        if not length:
+            continue
+        left = column / length
+        for _ in range(2):
+            left = left - basis @ (basis.T @ left)
+        size = float(np.linalg.norm(left))
+        if size > 1e-7:
+            keep[place] = True
+            basis = np.column_stack([basis, left / size])
+    return keep
+
+
+def _fitted(exog: Floats, endog: Floats, family: str, weights: Floats | None) -> ModelFit:
+    import statsmodels.api as sm
+
+    robust = {} if weights is None else {"cov_type": "HC0"}
+    names = tuple(f"c{place}" for place in range(exog.shape[1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if family == "linear":
+            model = sm.OLS(endog, exog) if weights is None else sm.WLS(endog, exog, weights=weights)
+            found = model.fit(**robust)
+            return ModelFit(names, found.params, found.cov_params())
+        if family == "multinomial":
+            if weights is not None:
+                raise ParameterError("family='multinomial' knows no weights here. Bring your own ModelFit.")
+            found = sm.MNLogit(endog, exog).fit(disp=False, maxiter=200, method="newton")
+            flat = np.asarray(found.params).ravel(order="F")
+            return ModelFit(
+                tuple(f"c{place}" for place in range(len(flat))),
+                flat,
+                np.asarray(found.cov_params()),
+                converged=bool(found.mle_retvals["converged"]),
+            )
+        kind = sm.families.Binomial() if family == "logistic" else sm.families.Poisson()
+        found = sm.GLM(endog, exog, family=kind, var_weights=weights).fit(maxiter=100, **robust)
+    chance = np.asarray(found.fittedvalues)
+    separated = family == "logistic" and bool((np.minimum(chance, 1 - chance) < _EXTREME).any())
+    return ModelFit(
+        names, found.params, found.cov_params(), converged=bool(found.converged), separated=separated
+    )
