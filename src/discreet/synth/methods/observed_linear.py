@@ -116,6 +116,13 @@ class MatchedDonors(Conditional):
         self.predicted = predicted
         self.values = values
 
+    @classmethod
+    def of(cls, law: NormalLaw, predictors: Sequence[Variable], values: Floats) -> MatchedDonors:
+        """Put the observed records in the order of their predictions."""
+        predicted = _settled(law, law.predict(predictors))
+        order = np.argsort(predicted, kind="stable")
+        return cls(law, predicted[order], values[order])
+
     @property
     def dropped(self) -> tuple[str, ...]:
         """Predictors that say nothing new."""
@@ -123,7 +130,7 @@ class MatchedDonors(Conditional):
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
         """Find the three nearest predictions of each record and draw one."""
-        wanted = self._settled(self.law.predict(predictors))
+        wanted = _settled(self.law, self.law.predict(predictors))
         n, few = len(self.predicted), min(_DONORS, len(self.predicted))
         middle, after = (
             np.searchsorted(self.predicted, wanted),
@@ -140,12 +147,6 @@ class MatchedDonors(Conditional):
         place = np.where(after - middle > few, alike, around[np.arange(size), chosen])
         drawn: Floats = self.values[place]
         return drawn
-
-    def _settled(self, predicted: Floats) -> Floats:
-        """Round away the last digits, in which equal predictions may differ by how they were summed."""
-        unit = max(self.law.sigma, np.abs(self.law.beta).max() * 1e-3, 1e-300) * 1e-9
-        settled: Floats = np.round(predicted / unit) * unit
-        return settled
 
     def state(self) -> dict[str, Any]:
         """Return the fit and the donors."""
@@ -181,3 +182,10 @@ def _turned(predictors: Sequence[Variable], scores: Sequence[Floats | None]) -> 
         variable if knots is None else Variable(variable.name, np.interp(variable.values, knots[0], knots[1]))
         for variable, knots in zip(predictors, scores, strict=True)
     ]
+
+
+def _settled(law: NormalLaw, predicted: Floats) -> Floats:
+    """Round away the last digits, in which equal predictions may differ by how they were summed."""
+    unit = max(law.sigma, float(np.abs(law.beta).max()) * 1e-3, 1e-300) * 1e-9
+    settled: Floats = np.round(predicted / unit) * unit
+    return settled
