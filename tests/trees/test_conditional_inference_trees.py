@@ -58,7 +58,8 @@ def test_the_chi_square_tail_is_right_far_out():
             assert log_chi2_tail(float(x), float(df)) == pytest.approx(
                 stats.chi2.logsf(x, df), rel=1e-8, abs=1e-12
             )
-    assert log_chi2_tail(1e5, 1.0) == pytest.approx(stats.chi2.logsf(1e5, 1), rel=1e-8)
+    # Where the tail itself is no longer a float, by its asymptotic series.
+    assert log_chi2_tail(1e5, 1.0) == pytest.approx(-5e4 - 0.5 * np.log(np.pi * 5e4), abs=1e-4)
 
 
 def test_noise_is_rarely_split_and_many_levels_have_no_head_start():
