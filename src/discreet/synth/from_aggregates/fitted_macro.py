@@ -1,0 +1,264 @@
+"""Settled parameters of a synthesis from aggregates, and the records drawn from them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.copula.correlation import root_of
+from discreet.errors import DiscreetWarning, ParameterError
+from discreet.microdata import Microdata
+from discreet.results import Measure
+from discreet.synth.from_aggregates.aggregates import Aggregates, Floats, Integers
+from discreet.synth.from_aggregates.dependence import Dependence, described
+from discreet.synth.from_aggregates.knowledge import Knowledge
+from discreet.synth.from_aggregates.totals import brought_to_total, largest_remainder
+from discreet.synth.from_aggregates.unit_margins import NATURES, UnitMargin
+from discreet.synth.record_rules import (
+    RecordRule,
+    broken_records,
+    check_rules,
+    derived_columns,
+    read_rules,
+    recomputed,
+    repaired,
+)
+from discreet.synth.synthesizer import Fitted, Stream
+
+if TYPE_CHECKING:
+    from discreet.synth.from_aggregates.macro_to_micro import MacroToMicro
+
+_ROUNDS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class _Draft:
+    """Records as they were drawn, unit after unit, and the totals they are to be brought to."""
+
+    latent: Floats
+    values: Floats
+    counts: Integers
+    totals: Floats
+    of_unit: Integers
+
+
+class FittedMacroToMicro(Fitted):
+    """A synthesis from aggregates with all its parameters.
+
+    Attributes
+    ----------
+    parameters
+        A table of every number that is used: unit, variable, family, parameter, value and provenance.
+    latent
+        The correlation matrix of the latent normal variables, for each unit.
+    notes
+        What was assumed, clipped or mended.
+    """
+
+    def __init__(self, like: Microdata, rows: int, *, model: Mapping[str, Any]) -> None:
+        super().__init__(like, rows)
+        self._model = dict(model)
+        self.units: pl.DataFrame = pl.DataFrame(
+            [
+                series.rename(name)
+                for name, series in zip(model["unit_names"], model["unit_labels"], strict=True)
+            ]
+        )
+        self.variables: tuple[str, ...] = tuple(model["variables"])
+        self.margins = [[UnitMargin(**margin) for margin in row] for row in model["margins"]]
+        self.records: Integers = np.asarray(model["records"], dtype=np.int64)
+        self.totals: Floats = np.asarray(model["totals"], dtype=np.float64)
+        self.latent: Floats = np.asarray(model["latent"], dtype=np.float64)
+        self.rules: tuple[str, ...] = tuple(model["rules"])
+        self.notes: tuple[str, ...] = tuple(model["notes"])
+        table = model["parameters"]
+        self.parameters: pl.DataFrame = pl.DataFrame(
+            [series.rename(name) for name, series in zip(table["names"], table["columns"], strict=True)]
+        )
+
+    @classmethod
+    def made(
+        cls,
+        file: Microdata,
+        read: Aggregates,
+        known: Knowledge,
+        dependence: Dependence,
+        *,
+        columns: Sequence[str],
+        rules: Sequence[str],
+        options: MacroToMicro,
+    ) -> Self:
+        """Put the parts of a fit together."""
+        schema = {"unit": pl.String, "variable": pl.String, "family": pl.String, "parameter": pl.String}
+        parameters = pl.DataFrame(
+            [*known.rows(read), *described(dependence, read.variables)],
+            schema={**schema, "value": pl.Float64, "provenance": pl.String},
+        )
+        whole = [
+            name
+            for d, name in enumerate(read.variables)
+            if name in options.whole or NATURES[known.families[d]] in ("count", "flag")
+        ]
+        model = {
+            "unit_names": list(read.units.columns),
+            "unit_labels": [read.units[name] for name in read.units.columns],
+            "variables": list(read.variables),
+            "columns": list(columns),
+            "margins": [[margin.to_dict() for margin in row] for row in known.margins],
+            "records": known.records,
+            "totals": known.totals.values,
+            "latent": dependence.latent,
+            "whole": whole,
+            "match_totals": options.match_totals,
+            "rules": list(rules),
+            "repair": options.repair,
+            "notes": [*known.notes, *dependence.notes],
+            "parameters": {
+                "names": parameters.columns,
+                "columns": [parameters[name] for name in parameters.columns],
+            },
+        }
+        empty = pl.DataFrame(
+            schema={
+                **read.units.schema,
+                **{name: pl.Int64 if name in whole else pl.Float64 for name in columns},
+            }
+        )
+        like = Microdata(engine.in_kind(file, empty), strata=read.units.columns)
+        return cls(like, int(known.records.sum()), model=model)
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw ``n`` records; other numbers than the published one keep the means instead of the totals."""
+        counts = self.records
+        if n != self.rows:
+            counts = largest_remainder(self.records.astype(np.float64) * (n / self.rows), n)
+        draft = _Draft(
+            latent=np.empty((n, len(self.variables))),
+            values=np.empty((n, len(self.variables))),
+            counts=counts,
+            totals=self.totals * (counts / self.records)[:, None],
+            of_unit=np.repeat(np.arange(len(counts)), counts),
+        )
+        rng = stream("records")
+        self._draw_into(draft, np.arange(n), rng)
+        frame = self._finished(draft)
+        rules = self._rules(frame)
+        if not rules:
+            return frame
+        frame = recomputed(frame, rules)
+        if self._model["repair"] == "projection":
+            return self._projected(frame, draft, rules)
+        if self._model["repair"] == "reject":
+            return self._redrawn(frame, draft, rules, rng)
+        return frame
+
+    def check(self, data: Microdata, *, original: Microdata | None = None) -> Measure:
+        """Report how many records of a file break the rules, beside the real file's own where it is given."""
+        if not self.rules:
+            raise ParameterError("There are no rules to check. Name some with rules=[…].")
+        return check_rules(data, self.rules, original=original)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything the model is made of."""
+        return self._model
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again from its state."""
+        return cls(like, rows, model=state)
+
+    def _draw_into(self, draft: _Draft, rows: Integers, rng: np.random.Generator) -> None:
+        """Draw some of the records anew, unit by unit."""
+        from scipy.special import ndtr
+
+        fresh = rng.standard_normal((len(rows), len(self.variables)))
+        units = draft.of_unit[rows]
+        for u in np.unique(units):
+            mine = np.flatnonzero(units == u)
+            z = fresh[mine] @ root_of(self.latent[u]).T
+            draft.latent[rows[mine]] = z
+            for d, margin in enumerate(self.margins[u]):
+                draft.values[rows[mine], d] = margin.quantile(ndtr(z[:, d]))
+
+    def _finished(self, draft: _Draft) -> pl.DataFrame:
+        """Bring the units to their totals and label the records."""
+        made = draft.values.copy()
+        whole = [name in self._model["whole"] for name in self.variables]
+        stops = np.cumsum(draft.counts)
+        for u, (stop, count) in enumerate(zip(stops, draft.counts, strict=True)):
+            mine = slice(stop - count, stop)
+            if not self._model["match_totals"]:
+                break
+            for d, margin in enumerate(self.margins[u]):
+                made[mine, d] = brought_to_total(
+                    made[mine, d],
+                    float(draft.totals[u, d]),
+                    margin.nature,
+                    draft.latent[mine, d],
+                    whole=whole[d],
+                )
+        columns = {
+            name: np.round(made[:, d]).astype(np.int64) if whole[d] else made[:, d]
+            for d, name in enumerate(self.variables)
+        }
+        frame = pl.DataFrame(columns)
+        return pl.concat([self.units[draft.of_unit], frame], how="horizontal") if self.units.width else frame
+
+    def _rules(self, frame: pl.DataFrame) -> tuple[RecordRule, ...]:
+        schema = {
+            **frame.schema,
+            **{name: pl.Float64() for name in self._model["columns"] if name not in frame.schema},
+        }
+        return read_rules(list(self.rules), schema)
+
+    def _projected(self, frame: pl.DataFrame, draft: _Draft, rules: Sequence[RecordRule]) -> pl.DataFrame:
+        """Move numbers onto the rules and units back to their totals, in turn."""
+        for _ in range(_ROUNDS):
+            if not broken_records(frame, rules).any():
+                return frame
+            moved = repaired(frame, rules)
+            values = np.column_stack([moved[name].cast(pl.Float64).to_numpy() for name in self.variables])
+            frame = recomputed(self._finished(replace(draft, values=values)), rules)
+        return self._with_warning(frame, rules)
+
+    def _redrawn(
+        self, frame: pl.DataFrame, draft: _Draft, rules: Sequence[RecordRule], rng: np.random.Generator
+    ) -> pl.DataFrame:
+        """Draw the records that break a rule again, and bring the units back to their totals, in turn."""
+        for _ in range(_ROUNDS):
+            broken = np.flatnonzero(broken_records(frame, rules).to_numpy())
+            if not len(broken):
+                return frame
+            self._draw_into(draft, broken, rng)
+            frame = recomputed(self._finished(draft), rules)
+        return self._with_warning(frame, rules)
+
+    def _with_warning(self, frame: pl.DataFrame, rules: Sequence[RecordRule]) -> pl.DataFrame:
+        broken = int(broken_records(frame, rules).sum())
+        if broken:
+            warnings.warn(
+                f"{broken:,} of {frame.height:,} records still break a rule after {_ROUNDS} rounds; fitted.check(file) "
+                "says which.",
+                DiscreetWarning,
+                stacklevel=4,
+            )
+        return frame
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The columns that are computed by rules and not drawn."""
+        return tuple(derived_columns(self._rules(self._drawn_columns)))
+
+    @property
+    def _drawn_columns(self) -> pl.DataFrame:
+        """An empty frame of the columns that are drawn."""
+        numbers = {
+            name: pl.Int64() if name in self._model["whole"] else pl.Float64() for name in self.variables
+        }
+        return pl.DataFrame(schema={**self.units.schema, **numbers})
