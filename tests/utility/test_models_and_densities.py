@@ -150,7 +150,7 @@ def test_importance_moves_where_the_relation_is_lost(importance):
 
 
 def test_importance_of_a_numeric_target_over_copies():
-    found = importance_shift(Microdata(OURS), [Microdata(THEIRS), Microdata(BROKEN)], "y", trees=20)
+    found = importance_shift(Microdata(OURS), [Microdata(THEIRS), Microdata(BROKEN)], "y", trees=40)
     assert found.detail["copies"]["shift"].to_list()[1] > found.detail["copies"]["shift"].to_list()[0]
     assert found.figures["score_original"] > 0.4
 

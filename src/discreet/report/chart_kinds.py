@@ -1,4 +1,4 @@
-"""The kinds of picture: bars, dots, lines, points and a grid.
+"""The kinds of picture: bars, dots, lines, points, grids and contours.
 
 A chart is data, not ink: labels, lengths and the words that replace the picture for whoever cannot see it.
 """
@@ -162,7 +162,10 @@ class Points:
 
 @dataclass(frozen=True)
 class Grid:
-    """A figure for each pair of two scales (or, with one row, along one); the stronger the color, the larger."""
+    """A figure for each pair of two scales (or, with one row, along one); the stronger the color, the larger.
+
+    With ``by_tens`` a step of color is ten times the last.
+    """
 
     title: str
     row_labels: tuple[str, ...]
@@ -172,6 +175,7 @@ class Grid:
     as_share: bool = True
     across: str = ""
     up: str = ""
+    by_tens: bool = False
 
     @property
     def text(self) -> str:
@@ -192,7 +196,49 @@ class Grid:
         return f"{self.title}. {self.axis}. {said}."
 
 
-Chart = Bars | Dots | Lines | Points | Grid
+@dataclass(frozen=True)
+class Layer:
+    """One density on a grid (a row a step to the right), and the heights of its contours, the innermost first."""
+
+    name: str
+    heights: tuple[tuple[float, ...], ...]
+    levels: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Contours:
+    """The regions where most people are, of several files laid over each other.
+
+    ``shares`` says which share of the people each contour holds, the innermost first.
+    """
+
+    title: str
+    layers: tuple[Layer, ...]
+    shares: tuple[float, ...]
+    across: str
+    up: str
+    axis: str
+
+    @property
+    def text(self) -> str:
+        """The picture in words, for whoever cannot see it: how large the regions are."""
+        said = [
+            f"{layer.name}: "
+            + ", ".join(
+                f"{percent(share)} of the people on {percent(self._area(layer, height))} of the picture"
+                for share, height in zip(self.shares, layer.levels, strict=True)
+            )
+            for layer in self.layers
+        ]
+        return f"{self.title}. {self.axis}. {'; '.join(said)}."
+
+    @staticmethod
+    def _area(layer: Layer, height: float) -> float:
+        cells = [cell for row in layer.heights for cell in row]
+        return sum(cell >= height for cell in cells) / len(cells)
+
+
+Chart = Bars | Dots | Lines | Points | Grid | Contours
 
 
 def written(value: float, as_share: bool) -> str:

@@ -27,7 +27,7 @@ def of_cost(measure: Measure, *, show_values: bool = False) -> Iterator[Chart]:
     losses = {str(row["column"]): number(row["loss"]) or 0.0 for row in columns}
     changed = sorted((name for name in losses if losses[name] > 0), key=lambda name: -losses[name])
     yield from _by_column(losses, changed)
-    yield from _histograms(measure, changed, show_values)
+    yield from histograms(measure, changed, show_values)
     yield from _correlations(measure)
 
 
@@ -48,7 +48,8 @@ def _by_column(losses: dict[str, float], changed: Sequence[str]) -> Iterator[Bar
     )
 
 
-def _histograms(measure: Measure, changed: Sequence[str], show_values: bool) -> Iterator[Lines]:
+def histograms(measure: Measure, changed: Sequence[str], show_values: bool) -> Iterator[Lines]:
+    """Draw the histograms of the columns that changed most, before and after."""
     rows = rows_of(measure, "histograms", "column", "from", "to", "original", "released")
     bins = {str(name): list(held) for name, held in groupby(rows, key=lambda row: row["column"])}
     for name in [name for name in changed if name in bins][:_MOST_HISTOGRAMS]:

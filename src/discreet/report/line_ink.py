@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _DASHES = ("solid", "dashed", "dotted", "dashdot")
 _FEW_PLACES = 8
 _MOST_NUMBERS = 120
+_MOST_LETTERS = 60
+_FEW_ROWS = 12
+_SMALLEST = 0.01
 
 
 def lines_height(chart: Lines) -> float:
@@ -76,7 +79,13 @@ def draw_lines(axes: Axes, chart: Lines) -> None:
 
 def grid_height(chart: Grid) -> float:
     """Say how high the picture is to be, in inches."""
-    return 0.9 if len(chart.row_labels) == 1 else 0.7 + 0.3 * len(chart.row_labels)
+    if len(chart.row_labels) == 1:
+        return 0.9
+    return (
+        0.7 + 0.3 * len(chart.row_labels)
+        if len(chart.row_labels) <= _FEW_ROWS
+        else 1.2 + 0.2 * len(chart.row_labels)
+    )
 
 
 def draw_grid(axes: Axes, chart: Grid) -> None:
@@ -84,14 +93,15 @@ def draw_grid(axes: Axes, chart: Grid) -> None:
     from matplotlib.patches import Rectangle
 
     known = [value for row in chart.values for value in row if value is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    scaled = _by_tens if chart.by_tens else float
+    low, high = (scaled(min(known)), scaled(max(known))) if known else (0.0, 1.0)
     spread = (high - low) or 1.0
     numbered = len(known) <= _MOST_NUMBERS and len(chart.row_labels) > 1
     for up, row in enumerate(chart.values):
         for across, value in enumerate(row):
             if value is None:
                 continue
-            strength = round(0.08 + 0.82 * (value - low) / spread, 2)
+            strength = round(0.08 + 0.82 * (scaled(value) - low) / spread, 2)
             axes.add_patch(Rectangle((across, up), 1, 1, facecolor=BAR, alpha=strength, linewidth=0))
             if numbered:
                 text = f"{value * 100:.0f}" if chart.as_share else shown(value)
@@ -106,12 +116,23 @@ def draw_grid(axes: Axes, chart: Grid) -> None:
     words = (
         ["first", "last"] if len(chart.row_labels) == 1 else [clean(chart.column_labels[at]) for at in chosen]
     )
-    axes.set_xticks([at + 0.5 for at in chosen], words[: len(list(chosen))])
+    crowded = len(words) * max(len(word) for word in words) > _MOST_LETTERS if words else False
+    axes.set_xticks(
+        [at + 0.5 for at in chosen],
+        words[: len(list(chosen))],
+        rotation=90 if crowded else 0,
+        fontsize=8 if crowded else None,
+    )
     axes.set_yticks(
         [at + 0.5 for at in range(len(chart.row_labels))], [clean(label) for label in chart.row_labels]
     )
     axes.set_xlabel(clean(chart.across), color=MUTED, fontsize=10)
     axes.set_ylabel(clean(chart.up), color=MUTED, fontsize=10)
+
+
+def _by_tens(value: float) -> float:
+    """Give the place of a value on a scale by tens, on which nothing lies further down than one hundredth."""
+    return math.log10(max(value, _SMALLEST))
 
 
 def _tick(value: float, as_share: bool) -> str:

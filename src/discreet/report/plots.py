@@ -11,8 +11,9 @@ import warnings
 from typing import TYPE_CHECKING
 
 from discreet.report.bar_ink import bars_height, draw_bars
-from discreet.report.chart_kinds import Bars, Chart, Dots, Lines, Points
+from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Points
 from discreet.report.charts import chart_of, charts_of
+from discreet.report.contour_ink import contours_height, draw_contours
 from discreet.report.dot_ink import dots_height, draw_dots, draw_points, points_height
 from discreet.report.ink import INK, MUTED, clean
 from discreet.report.line_ink import draw_grid, draw_lines, grid_height, lines_height
@@ -113,6 +114,8 @@ def _height(chart: Chart) -> float:
         return dots_height(chart)
     if isinstance(chart, Lines):
         return lines_height(chart)
+    if isinstance(chart, Contours):
+        return contours_height(chart)
     return points_height(chart) if isinstance(chart, Points) else grid_height(chart)
 
 
@@ -138,5 +141,7 @@ def _draw(axes: Axes, chart: Chart) -> None:
         draw_lines(axes, chart)
     elif isinstance(chart, Points):
         draw_points(axes, chart)
+    elif isinstance(chart, Contours):
+        draw_contours(axes, chart)
     else:
         draw_grid(axes, chart)

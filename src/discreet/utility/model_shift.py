@@ -319,7 +319,8 @@ def _importances(held: Design, side: int, stream: str, **options: Any) -> tuple[
     state = int(random.integers(2**31))
     x, y = _thinned(held, side, options["most"], random)
     kind = RandomForestClassifier if held.classes else RandomForestRegressor
-    with_bag = len(y) >= 50
+    # With few trees some records are in every bag, and have no score.
+    with_bag = len(y) >= 50 and options["trees"] >= 30
     forest = kind(
         options["trees"],
         min_samples_leaf=options["min_leaf"],
