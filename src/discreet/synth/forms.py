@@ -55,12 +55,13 @@ class CategoryForm:
         """Read the form off a column; ``extra`` are levels that rules may bring in."""
         plain = _plain(series)
         levels = plain.drop_nulls().unique().sort()
-        if isinstance(series.dtype, pl.Enum):
-            place = {level: i for i, level in enumerate(series.dtype.categories.to_list())}
-            levels = pl.Series(sorted(levels.to_list(), key=place.__getitem__), dtype=pl.String)
-        fresh = [value for value in extra if value is not None and value not in levels.to_list()]
+        seen = levels.to_list()
+        fresh = [value for value in dict.fromkeys(extra) if value is not None and value not in seen]
         if fresh:
             levels = pl.concat([levels, _as_levels(fresh, plain.dtype, series.name)])
+        if isinstance(series.dtype, pl.Enum):
+            place = {level: at for at, level in enumerate(series.dtype.categories.to_list())}
+            levels = pl.Series(sorted(levels.to_list(), key=place.__getitem__), dtype=pl.String)
         has_missing = missing or series.null_count() > 0 or None in extra
         return cls(series.name, series.dtype, levels.rename("level"), has_missing, ordered)
 

@@ -6,7 +6,17 @@ import importlib
 
 from discreet.synth.methods.method import Method
 
-_FAMILIES = ("given", "linear", "logistic", "observed_linear", "resampling", "tree_donors")
+_FAMILIES = (
+    "binomial",
+    "given",
+    "joint_tables",
+    "linear",
+    "logistic",
+    "observed_linear",
+    "resampling",
+    "survival",
+    "tree_donors",
+)
 
 
 def all_methods() -> dict[str, type[Method]]:

@@ -51,7 +51,13 @@ def column_forms(
                 setting = "special_codes or semicontinuous" if codes else "number_groups"
                 raise ColumnError(f"Column '{name}' is no number, so {setting} cannot name it.")
             ordered = isinstance(data.schema[name], nw.Enum)
-            category = CategoryForm.of(series, ordered=ordered, extra=given)
+            private = _is_private(options)
+            category = CategoryForm.of(
+                series,
+                ordered=ordered,
+                missing=private,
+                extra=[*given, *(declared_levels(series.dtype) if private else ())],
+            )
             _check_levels(options, name, series, category)
             forms[name] = category
     return forms
@@ -155,6 +161,20 @@ def _resolved(options: Sequential, asked: Any, variable: Variable, name: str) ->
             f"{unknown_name(asked, (*Method.known, 'parametric'), what='method')} It was named for column '{name}'."
         )
     return Method.named(asked, (options.method_options or {}).get(asked))
+
+
+def declared_levels(dtype: pl.DataType) -> list[Any]:
+    """Return the levels that the type of a column declares, whatever the data hold."""
+    if isinstance(dtype, pl.Enum):
+        return list(dtype.categories.to_list())
+    return [False, True] if dtype == pl.Boolean else []
+
+
+def _is_private(options: Sequential) -> bool:
+    """Whether noise is asked for; then nothing may be read off the data, not even which levels occur."""
+    given = options.method.values() if isinstance(options.method, Mapping) else [options.method]
+    asked = (options.method_options or {}).get("catall", {}).get("epsilon")
+    return asked is not None or any(getattr(method, "epsilon", None) is not None for method in given)
 
 
 def _check_levels(options: Sequential, name: str, series: pl.Series, form: CategoryForm) -> None:

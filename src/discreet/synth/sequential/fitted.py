@@ -103,9 +103,10 @@ class FittedSequential(Fitted):
             regenerated = (data.roles.weight, float(frame[data.roles.weight].cast(pl.Float64).sum()))
         shown = [*plan.columns, *([regenerated[0]] if regenerated else [])]
         ordered = [name for name in data.columns if name in shown]
-        return cls(
+        private = _noisy_table(plan, chains)
+        fitted = cls(
             empty_like(data, frame.select(ordered)),
-            frame.height,
+            frame.height if private is None else private[0],
             plan=_as_used(plan, chains, training, strata),
             forms=forms,
             shapes=shapes,
@@ -117,6 +118,8 @@ class FittedSequential(Fitted):
             weight=regenerated,
             refit=again if options.proper else None,
         )
+        fitted.guarantee = None if private is None else private[1]
+        return fitted
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw one synthetic file, stratum by stratum; a proper synthesis fits its models anew for each file."""
@@ -203,6 +206,7 @@ class FittedSequential(Fitted):
             "constraints": list(self.constraints),
             "max_rounds": self.max_rounds,
             "weight": None if self.weight is None else list(self.weight),
+            "guarantee": self.guarantee,
         }
 
     @classmethod
@@ -224,7 +228,7 @@ class FittedSequential(Fitted):
             for chain in state["chains"]
         ]
         named = zip(state["kept_names"], state["kept"], strict=True)
-        return cls(
+        fitted = cls(
             like,
             rows,
             plan=plan_of(json.loads(state["plan"]), like.columns),
@@ -237,6 +241,8 @@ class FittedSequential(Fitted):
             max_rounds=state["max_rounds"],
             weight=None if state["weight"] is None else (state["weight"][0], state["weight"][1]),
         )
+        fitted.guarantee = state["guarantee"]
+        return fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,6 +318,18 @@ def _as_used(plan: SynthesisPlan, chains: Sequence[Chain], training: Scene, stra
         for step in plan.steps
     )
     return replace(plan, steps=steps, warnings=(*plan.warnings, *strata.notes, *notes))
+
+
+def _noisy_table(plan: SynthesisPlan, chains: Sequence[Chain]) -> tuple[int, str] | None:
+    """Return the noisy number of records and the guarantee, where the whole synthesis is one private table."""
+    epsilon = getattr(plan.steps[0].method, "epsilon", None)
+    step = chains[0][0]
+    if epsilon is None or not isinstance(step, JointStep):
+        return None
+    return int(getattr(step.law, "total", 1)), (
+        f"{epsilon:g}-differential privacy of the noisy table, and so of any number of files drawn from it, "
+        "against one record more or less; proved for exact arithmetic, not for the last bits of floating-point noise."
+    )
 
 
 def _combining_rule(plan: SynthesisPlan, partial: bool) -> str:

@@ -48,9 +48,10 @@ def plan_synthesis(
         name: _method(options, name, forms[name], frame[name]) for name in columns if name not in events
     }
     methods |= {name: Stratum() for name in strata}
-    methods |= _constants(options, forms, frame, methods)
+    methods |= _constants(frame, methods)
     methods |= collinear_pairs(options, frame, forms, methods, order)
-    _check_joint(methods, order, options)
+    _check_joint(methods, order)
+    _check_epsilon(options, methods, frame, strata)
     allowed = _predictor_sets(options, columns)
     steps = _passive_needs(
         _steps(options, order, methods, allowed=allowed, rules=rules, events=events, forms=forms),
@@ -194,17 +195,17 @@ def _method(options: Sequential, name: str, form: Form, series: pl.Series) -> Me
     return method_of(options, name, form, series)
 
 
-def _constants(
-    options: Sequential, forms: Mapping[str, Form], frame: pl.DataFrame, methods: Mapping[str, Method]
-) -> dict[str, Method]:
+def _constants(frame: pl.DataFrame, methods: Mapping[str, Method]) -> dict[str, Method]:
     return {
         name: Constant()
         for name, method in methods.items()
-        if not isinstance(method, Keep | Passive | Stratum) and frame[name].n_unique() == 1
+        if not isinstance(method, Keep | Passive | Stratum)
+        and getattr(method, "epsilon", None) is None
+        and frame[name].n_unique() == 1
     }
 
 
-def _check_joint(methods: Mapping[str, Method], order: Sequence[str], options: Sequential) -> None:
+def _check_joint(methods: Mapping[str, Method], order: Sequence[str]) -> None:
     """A joint table is drawn before everything else, so its columns must come first."""
     free = [name for name in order if not isinstance(methods[name], Keep | Stratum | Constant)]
     joint = [
@@ -216,6 +217,32 @@ def _check_joint(methods: Mapping[str, Method], order: Sequence[str], options: S
             f"The columns of a joint table (catall, ipf) come first; '{late}' comes after a column that is modelled "
             "otherwise. Put it first in visit_sequence."
         )
+
+
+def _check_epsilon(
+    options: Sequential, methods: Mapping[str, Method], frame: pl.DataFrame, strata: Sequence[str]
+) -> None:
+    """Refuse a privacy parameter that what is done would not honor."""
+    private = [name for name, method in methods.items() if getattr(method, "epsilon", None) is not None]
+    if not private:
+        return
+    others = [name for name, method in methods.items() if method != methods[private[0]]]
+    if others or strata or options.proper or options.weights == "regenerate":
+        what = (
+            f"column '{others[0]}' is modelled without noise"
+            if others
+            else "strata, weights or proper use them"
+        )
+        raise ParameterError(
+            f"epsilon cannot be honored: {what}. Differential privacy holds only where every column is in the noisy "
+            "table and nothing else is learned from the data. Leave the other columns out, or leave epsilon out."
+        )
+    for name in private:
+        if not isinstance(frame[name].dtype, pl.Enum | pl.Boolean):
+            raise ColumnError(
+                f"epsilon cannot be honored: the levels of column '{name}' would be read off the data. Declare them: "
+                "cast the column to an Enum (a pandas ordered category) with all the levels it may have."
+            )
 
 
 def _predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tuple[str, ...]] | None:

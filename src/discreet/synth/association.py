@@ -1,0 +1,189 @@
+"""How strongly are columns of all kinds related? One pass over the data, then small matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.synth.forms import CategoryForm, Form, NumberForm, is_numeric
+from discreet.synth.variables import Variable
+
+Floats = npt.NDArray[np.float64]
+
+_MOST_INDICATORS = 30
+_BINS = 20
+_SINGULAR = 1e-10
+
+
+@dataclass(frozen=True)
+class Explained:
+    """How well the other columns explain one."""
+
+    r2: float
+    log10_p: float
+    adjusted: float
+    cross_validated: float
+
+    def better(self, criterion: str) -> float:
+        """Return the figure to be made as large as possible."""
+        return {
+            "r2": self.r2,
+            "adj_r2": self.adjusted,
+            "p_value": -self.log10_p,
+            "cv_r2": self.cross_validated,
+        }[criterion]
+
+
+class Associations:
+    """The correlations of all columns, categories as indicators of their most frequent levels."""
+
+    def __init__(
+        self, correlation: Floats, owner: Sequence[str], rows: int, constant: set[str], notes: tuple[str, ...]
+    ) -> None:
+        self.correlation = correlation
+        self.owner = np.array(owner)
+        self.rows = rows
+        self.constant = constant
+        self.notes = notes
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, forms: Mapping[str, Form] | None = None) -> Associations:
+        """Correlate all columns; missing values are states of their own, not dropped records."""
+        columns: list[Floats] = []
+        owner: list[str] = []
+        constant = {name for name in table.columns if table[name].n_unique() <= 1}
+        shortened = []
+        for name in table.columns:
+            if name in constant:
+                continue
+            for variable in (forms or {}).get(name, _form(table[name])).split(table[name]):
+                own, cut = _indicators(variable)
+                columns += own
+                owner += [name] * len(own)
+                if cut:
+                    shortened.append(name)
+        matrix = np.column_stack(columns) if columns else np.empty((table.height, 0))
+        spread = matrix.std(axis=0)
+        kept = spread > 0
+        matrix = (matrix[:, kept] - matrix[:, kept].mean(axis=0)) / spread[kept]
+        correlation = matrix.T @ matrix / max(table.height, 1)
+        notes = (
+            (f"Only the {_MOST_INDICATORS} most frequent levels of {', '.join(shortened)} were looked at.",)
+            if shortened
+            else ()
+        )
+        return cls(correlation, list(np.array(owner)[kept]), table.height, constant, notes)
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a column has one value only."""
+        return name in self.constant
+
+    def explained(self, names: Sequence[str]) -> dict[str, Explained]:
+        """Say for each column how well the others explain it, from one inverse of the correlations.
+
+        For one number this is 1 - 1/C^-1_ii; for the indicators of a category the mean share of their (whitened)
+        variance that is explained.
+        """
+        from scipy.stats import f as f_law
+
+        there = np.isin(self.owner, list(names))
+        own = self.owner[there]
+        block = self.correlation[np.ix_(there, there)]
+        values, vectors = np.linalg.eigh(block)
+        usable = values > _SINGULAR * values.max()
+        inverse = (vectors[:, usable] / values[usable]) @ vectors[:, usable].T
+        exact = _exactly_explained(vectors[:, ~usable], own)
+        found = {}
+        for name in names:
+            mine = own == name
+            size, others = int(mine.sum()), int((~mine).sum())
+            if name in exact:
+                found[name] = Explained(1.0, -np.inf, 1.0, 1.0)
+                continue
+            rest = np.linalg.pinv(inverse[np.ix_(mine, mine)])
+            left = float(np.trace(np.linalg.pinv(block[np.ix_(mine, mine)]) @ rest)) / size
+            r2 = float(np.clip(1 - left, 0.0, 1.0))
+            df = max(self.rows - others - 1, 1)
+            adjusted = 1 - (1 - r2) * (self.rows - 1) / df
+            ratio = (r2 / max(others, 1)) / max((1 - r2) / df, 1e-300)
+            log10_p = float(f_law.logsf(ratio, max(others, 1), df)) / np.log(10)
+            crossed = 1 - (1 - r2) * (self.rows / df) ** 2
+            found[name] = Explained(r2, log10_p, adjusted, crossed)
+        return found
+
+    def blocks(self, names: Sequence[str], threshold: float) -> tuple[tuple[str, ...], ...]:
+        """Group columns that are related, directly or through others."""
+        strength = np.zeros((len(names), len(names)))
+        # Of n unrelated records about one correlation in a thousand exceeds this by chance.
+        noise = 3.3 / np.sqrt(max(self.rows, 1))
+        for i, name in enumerate(names):
+            for j, other in enumerate(names[:i]):
+                own = np.abs(self.correlation[np.ix_(self.owner == name, self.owner == other)])
+                strength[i, j] = strength[j, i] = own.max() if own.size else 0.0
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        _, label = connected_components(csr_array(strength > max(threshold, noise)), directed=False)
+        return tuple(
+            tuple(name for name, own in zip(names, label, strict=True) if own == number)
+            for number in dict.fromkeys(label.tolist())
+        )
+
+
+def mutual_information_matrix(table: pl.DataFrame, forms: Mapping[str, Form] | None = None) -> Floats:
+    """Return the mutual information of every pair of columns in nats; numbers in 20 groups of equal size.
+
+    What pure chance gives, (a-1)(b-1)/2n, is taken off, so that columns of many levels are not favored.
+    """
+    coded = [_grouped((forms or {}).get(name, _form(table[name])), table[name]) for name in table.columns]
+    found = np.zeros((len(coded), len(coded)))
+    for i, (one, a) in enumerate(coded):
+        for j, (other, b) in enumerate(coded[:i]):
+            joint = np.bincount(one.astype(np.int64) * b + other, minlength=a * b).reshape(a, b) / len(one)
+            product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+            full = joint > 0
+            total = float(np.sum(joint[full] * np.log(joint[full] / product[full])))
+            chance = (np.count_nonzero(joint.any(axis=1)) - 1) * (np.count_nonzero(joint.any(axis=0)) - 1)
+            found[i, j] = found[j, i] = max(total - chance / (2 * len(one)), 0.0)
+    return found
+
+
+def _form(series: pl.Series) -> Form:
+    if is_numeric(series.dtype):
+        return NumberForm.of(series)
+    return CategoryForm.of(series)
+
+
+def _indicators(variable: Variable) -> tuple[list[Floats], bool]:
+    if variable.is_number:
+        return [variable.values], False
+    held = np.bincount(variable.values, minlength=variable.levels)
+    largest = np.argsort(-held, kind="stable")
+    # The most frequent level is the one that the others are measured against.
+    shown = largest[1 : _MOST_INDICATORS + 1]
+    return [(variable.values == level).astype(np.float64) for level in shown], len(
+        largest
+    ) > _MOST_INDICATORS + 1
+
+
+def _exactly_explained(null: Floats, owner: npt.NDArray[np.str_]) -> set[str]:
+    """Find columns that are linear functions of the others: those that take part in a null direction."""
+    return {str(name) for name in np.unique(owner) if null.size and np.abs(null[owner == name]).max() > 1e-6}
+
+
+def _grouped(form: Form, series: pl.Series) -> tuple[npt.NDArray[np.int64], int]:
+    parts = form.split(series)
+    value = parts[-1]
+    if not value.is_number:
+        return value.values.astype(np.int64), value.levels
+    cuts = np.unique(np.quantile(value.values, np.arange(1, _BINS) / _BINS))
+    codes = np.searchsorted(cuts, value.values, side="left").astype(np.int64)
+    size = len(cuts) + 1
+    if len(parts) == 2:
+        codes = np.where(parts[0].values == 0, codes, size - 1 + parts[0].values)
+        size += parts[0].levels - 1
+    return codes, size

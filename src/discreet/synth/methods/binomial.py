@@ -1,0 +1,96 @@
+"""Counts out of a known number: a binomial law with a logistic share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ColumnError
+from discreet.synth.methods.design import Design
+from discreet.synth.methods.likelihood import newton_logit
+from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.methods.pseudo_records import augmented
+from discreet.synth.variables import Variable
+
+
+@dataclass(frozen=True)
+class Binomial(Method):
+    """A count of successes out of the trials in another column.
+
+    Parameters
+    ----------
+    of
+        The column of trials; it is the first predictor.
+    """
+
+    name = "binomial"
+    targets: ClassVar[frozenset[str]] = frozenset({"number"})
+    proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "posterior"
+    of: str = ""
+
+    def fit(
+        self,
+        target: Variable,
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> Conditional:
+        """Fit the share: every record counts its successes and its failures."""
+        trials, *others = predictors
+        too_many = int(((target.values > trials.values) | (target.values < 0)).sum())
+        if too_many or not trials.is_number:
+            raise ColumnError(
+                f"Column '{target.name}' counts out of '{self.of}', but is larger than it (or negative) in "
+                f"{too_many:,} records. Correct them, or name another denominator."
+            )
+        constant = Variable("constant", np.ones(len(target)))
+        given = others or [constant]
+        weight = np.ones(len(target)) if weights is None else weights
+        twice = np.tile(np.arange(len(target)), 2)
+        doubled = [variable.take(twice) for variable in given]
+        outcome = np.repeat([1, 0], len(target))
+        counts = np.concatenate([weight * target.values, weight * (trials.values - target.values)])
+        design = Design.of(given, weights=weights)
+        beta, root = newton_logit(design, doubled, outcome, weights=counts, extra=augmented(design, given, 2))
+        if proper:
+            beta = beta + root @ rng.standard_normal(len(beta))
+        return BinomialLaw(design, beta)
+
+
+class BinomialLaw(Conditional):
+    """Binomial counts with a logistic share."""
+
+    def __init__(self, design: Design, beta: Floats) -> None:
+        self.design = design
+        self.beta = beta
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Predictors that say nothing new."""
+        return tuple(name for name in self.design.dropped if name != "constant")
+
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw successes out of the synthetic trials."""
+        from scipy.special import expit
+
+        trials, *others = predictors
+        given = others or [Variable("constant", np.ones(size))]
+        share = np.concatenate(
+            [expit(x @ self.beta) for x, _, _ in self.design.parts(given)] or [np.empty(0)]
+        )
+        return rng.binomial(np.maximum(trials.values, 0).astype(np.int64), share).astype(np.float64)
+
+    def state(self) -> dict[str, Any]:
+        """Return the fit."""
+        return {"design": self.design.state(), "beta": self.beta}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(Design.restored(state["design"]), state["beta"])

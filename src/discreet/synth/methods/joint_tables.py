@@ -1,0 +1,206 @@
+"""Several categories at once, as a table: every combination, or what its margins say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.synth.methods.method import Floats, JointConditional, JointMethod
+from discreet.synth.variables import Variable
+
+_CATEGORIES = frozenset({"number", "binary", "category", "ordered"})
+
+
+@dataclass(frozen=True)
+class Catall(JointMethod):
+    """The saturated table of the first columns: any combination, as often as in the data.
+
+    Combinations that cannot be are ruled out with ``constraints`` of the synthesis, which redraws them.
+
+    Parameters
+    ----------
+    prior
+        Records that are spread evenly over all cells before drawing, so that unseen combinations can occur.
+    epsilon
+        Add Laplace noise of scale 1/epsilon to every cell. The noisy table is epsilon-differentially private (one
+        record more or less) only where the levels were declared beforehand and no other column is synthesized;
+        otherwise the synthesis refuses it.
+    max_cells
+        The largest table that is made.
+    """
+
+    name = "catall"
+    targets: ClassVar[frozenset[str]] = _CATEGORIES
+    needs_predictors = False
+    prior: float = 1.0
+    epsilon: float | None = None
+    max_cells: float = 1e8
+
+    def __post_init__(self) -> None:
+        if self.prior < 0:
+            raise ParameterError("prior must not be negative.")
+        if self.epsilon is not None and self.epsilon <= 0:
+            raise ParameterError("epsilon must be positive.")
+
+    def fit_joint(
+        self,
+        targets: Sequence[Variable],
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> TableLaw:
+        """Count the cells."""
+        shape = _shape(targets, self.max_cells)
+        counts = _counts(targets, shape, weights)
+        total = counts.sum()
+        if self.epsilon is not None:
+            counts = counts + rng.laplace(scale=1 / self.epsilon, size=len(counts))
+            # The number of records is itself told by the table; it is read off the noisy one.
+            total = max(counts.sum(), 1.0)
+            counts = np.maximum(counts, 0.0)
+        return TableLaw(shape, counts + self.prior / len(counts), total=round(float(total)))
+
+
+@dataclass(frozen=True)
+class Ipf(JointMethod):
+    """A log-linear table of the first columns that has the margins of the data and nothing else.
+
+    Parameters
+    ----------
+    margins
+        Lists of columns whose joint counts are kept; all pairs unless given.
+    prior
+        Records that are spread evenly over all cells of each margin.
+    tolerance
+        Largest difference of a margin, in records, at which the fitting ends.
+    max_rounds
+        Of the fitting.
+    max_cells
+        The largest table that is made.
+    """
+
+    name = "ipf"
+    targets: ClassVar[frozenset[str]] = _CATEGORIES
+    needs_predictors = False
+    margins: Sequence[Sequence[str]] | None = None
+    prior: float = 1.0
+    tolerance: float = 1e-3
+    max_rounds: int = 1000
+    max_cells: float = 1e8
+
+    def fit_joint(
+        self,
+        targets: Sequence[Variable],
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> TableLaw:
+        """Fit the margins in turn, from a table of ones."""
+        shape = _shape(targets, self.max_cells)
+        names = [target.name.removesuffix(": state") for target in targets]
+        sets = self._margins(names)
+        wanted = []
+        for axes in sets:
+            own = tuple(shape[axis] for axis in axes)
+            counts = _counts([targets[axis] for axis in axes], own, weights)
+            wanted.append((counts + self.prior / len(counts)).reshape(own))
+        table = np.ones(shape)
+        largest = np.inf
+        for _ in range(self.max_rounds):
+            largest = 0.0
+            for axes, goal in zip(sets, wanted, strict=True):
+                others = tuple(axis for axis in range(len(shape)) if axis not in axes)
+                now = table.sum(axis=others)
+                largest = max(largest, float(np.abs(now - goal).max()))
+                ratio = np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
+                table *= np.expand_dims(ratio, others) if others else ratio
+            if largest < self.tolerance:
+                break
+        return TableLaw(shape, table.ravel(), total=len(targets[0]), left=largest, tolerance=self.tolerance)
+
+    def _margins(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+        if self.margins is None:
+            return list(combinations(range(len(names)), min(2, len(names))))
+        sets = []
+        for margin in self.margins:
+            for name in margin:
+                if name not in names:
+                    raise ColumnError(f"{unknown_name(name, names)} It was named in a margin of ipf.")
+            sets.append(tuple(sorted(names.index(name) for name in margin)))
+        covered = {axis for axes in sets for axis in axes}
+        absent = [name for axis, name in enumerate(names) if axis not in covered]
+        if absent:
+            raise ParameterError(f"No margin of ipf speaks of column '{absent[0]}'. Add one that does.")
+        return sets
+
+
+class TableLaw(JointConditional):
+    """A table of shares from which combinations are drawn."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        mass: Floats,
+        *,
+        total: int,
+        left: float = 0.0,
+        tolerance: float = 0.0,
+    ) -> None:
+        self.shape = shape
+        self.mass = np.cumsum(mass)
+        self.total = total
+        self.left = left
+        self.tolerance = tolerance
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whether the margins were reached."""
+        if self.left <= self.tolerance:
+            return ()
+        return (
+            f"ipf left a margin {self.left:.3g} records off; the margins may contradict one another, or max_rounds is "
+            "too small.",
+        )
+
+    def draw(
+        self, predictors: Sequence[Variable], size: int, rng: np.random.Generator
+    ) -> list[npt.NDArray[Any]]:
+        """Draw cells and read the levels off them."""
+        cells = np.searchsorted(self.mass, rng.random(size) * self.mass[-1], side="right")
+        levels = np.unravel_index(np.minimum(cells, len(self.mass) - 1), self.shape)
+        return [level.astype(np.int32) for level in levels]
+
+    def state(self) -> dict[str, Any]:
+        """Return the table."""
+        return {"shape": list(self.shape), "mass": np.diff(self.mass, prepend=0.0), "total": self.total}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(tuple(state["shape"]), state["mass"], total=state["total"])
+
+
+def _shape(targets: Sequence[Variable], most: float) -> tuple[int, ...]:
+    shape = tuple(target.levels for target in targets)
+    cells = float(np.prod([float(levels) for levels in shape]))
+    if cells > most:
+        raise ParameterError(
+            f"The joint table of {len(shape)} columns has {cells:.3g} cells, more than max_cells={most:.3g}. Put fewer "
+            "columns in it, or group their levels."
+        )
+    return shape
+
+
+def _counts(targets: Sequence[Variable], shape: tuple[int, ...], weights: Floats | None) -> Floats:
+    cells = np.ravel_multi_index([target.values for target in targets], shape)
+    return np.bincount(cells, weights=weights, minlength=int(np.prod(shape))).astype(np.float64)

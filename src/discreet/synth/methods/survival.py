@@ -1,0 +1,103 @@
+"""Survival times with their events, drawn together from the donors of a survival tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ColumnError
+from discreet.synth.methods.method import Floats, JointConditional, JointMethod
+from discreet.synth.methods.tree_donors import code_table
+from discreet.synth.variables import Variable
+from discreet.trees import Tree
+from discreet.trees.survival import grow_survival
+
+
+@dataclass(frozen=True)
+class SurvivalTree(JointMethod):
+    """A tree that splits by log-rank scores; a time and whether it ended in an event come from one donor.
+
+    Parameters
+    ----------
+    mincriterion
+        One minus the p-value that a split must exceed.
+    min_leaf
+        Fewest records in a leaf.
+    """
+
+    name = "survival-tree"
+    also = ("survctree",)
+    targets: ClassVar[frozenset[str]] = frozenset({"number"})
+    mincriterion: float = 0.9
+    min_leaf: int = 5
+
+    def fit_joint(
+        self,
+        targets: Sequence[Variable],
+        predictors: Sequence[Variable],
+        *,
+        weights: Floats | None = None,
+        proper: bool = False,
+        rng: np.random.Generator,
+    ) -> PairDonors:
+        """Grow the tree."""
+        time, *events = targets
+        if not time.is_number or time.values.min() < 0:
+            name = time.name.removesuffix(": state")
+            raise ColumnError(
+                f"The survival time '{name}' must be a number of at least 0 without missing values or special codes."
+            )
+        event = events[0] if events else None
+        if event is not None:
+            _check_event(event)
+        tree = grow_survival(
+            code_table(predictors, len(time)),
+            [variable.feature for variable in predictors],
+            time.values,
+            None if event is None else event.values.astype(np.float64),
+            rng=rng,
+            weights=weights,
+            mincriterion=self.mincriterion,
+            min_leaf=self.min_leaf,
+        )
+        return PairDonors(tree, [target.values for target in targets])
+
+
+class PairDonors(JointConditional):
+    """A tree, and the times and events of its donors."""
+
+    def __init__(self, tree: Tree, values: Sequence[npt.NDArray[Any]]) -> None:
+        self.tree = tree
+        self.values = list(values)
+
+    def draw(
+        self, predictors: Sequence[Variable], size: int, rng: np.random.Generator
+    ) -> list[npt.NDArray[Any]]:
+        """Drop the records down the tree and borrow time and event from one donor each."""
+        rows = self.tree.draw(code_table(predictors, size), rng)
+        return [values[rows] for values in self.values]
+
+    def state(self) -> dict[str, Any]:
+        """Return the tree and the values."""
+        return {"tree": self.tree.to_arrays(), "values": self.values}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the law again."""
+        return cls(Tree.from_arrays(state["tree"]), state["values"])
+
+
+def _check_event(event: Variable) -> None:
+    name = event.name.removesuffix(": state")
+    if not np.isin(event.values, (0, 1)).all() or event.name != name or event.levels > 2:
+        raise ColumnError(
+            f"The event column '{name}' must hold 0 and 1, or false and true, and no missing values."
+        )
+    if not event.values.any():
+        raise ColumnError(
+            f"The event column '{name}' has no events. Name no event column if nothing is censored."
+        )

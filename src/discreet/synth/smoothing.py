@@ -1,0 +1,130 @@
+"""Blur numbers that were drawn from donors, so that no synthetic value is a real one, and keep their distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError, unknown_name
+
+Floats = npt.NDArray[np.float64]
+
+_KINDS = ("spline", "density", "running-mean")
+_SPIKE = 0.7
+_TOP_CODED = 0.01
+_KNOTS = 1000
+_BINS = 1000
+
+
+def smoothed(values: Floats, kind: str, *, low: float, high: float, rng: np.random.Generator) -> Floats:
+    """Blur drawn values.
+
+    A value that holds more than 70 percent of the records, and top-coded ones (more than one percent at the largest
+    value), stay as they are: they are no numbers that a neighbor could have. The others stay within the observed
+    range.
+
+    Parameters
+    ----------
+    values
+        Drawn numbers.
+    kind
+        ``"spline"`` and ``"running-mean"`` smooth the sorted values; ``"density"`` adds normal noise with the
+        bandwidth of Sheather and Jones (1991).
+    low, high
+        Smallest and largest observed value.
+    rng
+        For the noise, and for the order of equal values.
+
+    Examples
+    --------
+    >>> smoothed(np.array([1.0, 2.0, 4.0]), "running-mean", low=1, high=4, rng=np.random.default_rng(1))
+    array([1.5       , 2.33333333, 3.        ])
+    """
+    if kind not in _KINDS:
+        raise ParameterError(unknown_name(kind, _KINDS, what="smoothing"))
+    free = _free(values)
+    if free.sum() < 3 or np.ptp(values[free]) == 0:
+        return values
+    own = values[free]
+    if kind == "density":
+        fresh = own + sheather_jones(own) * rng.standard_normal(len(own))
+    else:
+        order = np.lexsort((rng.random(len(own)), own))
+        fresh = np.empty(len(own))
+        fresh[order] = _spline(own[order]) if kind == "spline" else _running_mean(own[order])
+    blurred = values.copy()
+    blurred[free] = np.clip(fresh, low, high)
+    return blurred
+
+
+def sheather_jones(values: Floats) -> float:
+    """Return the bandwidth of a normal kernel by the solve-the-equation rule of Sheather and Jones (1991).
+
+    Distances between records are counted in 1,000 bins, so that a million records take no longer than a thousand.
+    """
+    from scipy.optimize import brentq
+
+    n = len(values)
+    low, high = float(values.min()), float(values.max())
+    width = (high - low) / _BINS
+    held = np.bincount(np.minimum(((values - low) / width).astype(np.int64), _BINS - 1), minlength=_BINS)
+    size = 1 << (2 * _BINS - 1).bit_length()
+    spectrum = np.fft.rfft(held, size)
+    pairs = np.fft.irfft(np.abs(spectrum) ** 2, size)[:_BINS]
+    pairs[0] -= n
+    pairs[1:] *= 2
+    gaps = np.arange(_BINS) * width
+
+    def fourth(h: float) -> float:
+        d = (gaps / h) ** 2
+        terms = np.exp(-d / 2) * (d**2 - 6 * d + 3)
+        return float((pairs @ terms + n * 3) / (n * (n - 1) * h**5 * np.sqrt(2 * np.pi)))
+
+    def sixth(h: float) -> float:
+        d = (gaps / h) ** 2
+        terms = np.exp(-d / 2) * (d**3 - 15 * d**2 + 45 * d - 15)
+        return float((pairs @ terms - n * 15) / (n * (n - 1) * h**7 * np.sqrt(2 * np.pi)))
+
+    quarter = np.subtract(*np.quantile(values, [0.75, 0.25]))
+    spread = min(float(values.std(ddof=1)), float(quarter) / 1.349) or float(values.std(ddof=1))
+    first, second = 1.24 * spread * n ** (-1 / 7), 1.23 * spread * n ** (-1 / 9)
+    ratio = fourth(first) / -sixth(second)
+    normal = 1.06 * spread * n**-0.2
+    if not ratio > 0:
+        return float(normal)
+
+    def equation(h: float) -> float:
+        pilot = fourth(1.357 * ratio ** (1 / 7) * h ** (5 / 7))
+        return float((1 / (2 * np.sqrt(np.pi) * n * pilot)) ** 0.2 - h) if pilot > 0 else -h
+
+    small, large = normal / 20, normal * 3
+    if equation(small) * equation(large) > 0:
+        return float(normal)
+    return float(brentq(equation, small, large))
+
+
+def _free(values: Floats) -> npt.NDArray[np.bool_]:
+    distinct, held = np.unique(values, return_counts=True)
+    fixed = distinct[held > _SPIKE * len(values)]
+    top = distinct[-1:] if held[-1] > max(_TOP_CODED * len(values), 10) else distinct[:0]
+    return ~np.isin(values, np.concatenate([fixed, top]))
+
+
+def _spline(ordered: Floats) -> Floats:
+    """Smooth sorted values by a cubic spline of their ranks, its roughness chosen by cross-validation."""
+    from scipy.interpolate import make_smoothing_spline
+
+    if len(ordered) < 6:
+        return _running_mean(ordered)
+    place = np.unique(np.linspace(0, len(ordered) - 1, min(_KNOTS, len(ordered))).astype(np.int64))
+    fitted = make_smoothing_spline(place.astype(np.float64), ordered[place])
+    return np.asarray(np.maximum.accumulate(fitted(np.arange(len(ordered)))))
+
+
+def _running_mean(ordered: Floats) -> Floats:
+    """Average each sorted value with the two on either side of it, fewer at the ends."""
+    total = np.concatenate([[0.0], np.cumsum(ordered)])
+    at = np.arange(len(ordered))
+    reach = np.minimum(2, np.minimum(at, len(ordered) - 1 - at).clip(1))
+    first, last = np.maximum(at - reach, 0), np.minimum(at + reach, len(ordered) - 1)
+    return np.asarray((total[last + 1] - total[first]) / (last - first + 1))

@@ -1,0 +1,99 @@
+"""Worked examples of choosing the synthesis order by backward selection, with corrected readings."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import Microdata
+from discreet.errors import ColumnError, ParameterError
+from discreet.synth import Sequential, choose_order
+
+
+def derived(seed, n=1000):
+    rng = np.random.default_rng(seed)
+    x1 = rng.exponential(5, n)
+    x2 = x1 / 2 + rng.normal(0, 0.1, n)
+    return Microdata(pl.DataFrame({"X1": x1, "X2": x2, "X3": 2 * x1 + 3 * x2 + rng.normal(0, 0.1, n)}))
+
+
+def pairs(seed, n=1000):
+    rng = np.random.default_rng(seed)
+    x1, x3 = rng.exponential(2, n), rng.beta(0.5, 0.5, n)
+    return Microdata(
+        pl.DataFrame(
+            {"X1": x1, "X2": 2 * x1 + rng.normal(0, 0.1, n), "X3": x3, "X4": 5 * x3 + rng.normal(0, 0.1, n)}
+        )
+    )
+
+
+def test_the_p_values_of_the_first_example_have_the_printed_size():
+    rng = np.random.default_rng(1)
+    x1 = rng.exponential(0.5, 100)
+    x2 = 2 * x1 + rng.normal(0, 1, 100)
+    data = Microdata(pl.DataFrame({"X1": x1, "X2": x2, "X3": 3 * x1 + 5 * x2 + rng.normal(0, 1, 100)}))
+    choice = choose_order(data, by="backward", criterion="p_value")
+    first = choice.trace.filter(pl.col("step") == 1)
+    assert first.filter("chosen")["column"].to_list() == ["X3"]
+    assert choice.order[-1] == "X3"
+    for column, printed in (("X1", -32), ("X2", -87), ("X3", -93)):
+        assert first.filter(pl.col("column") == column)["log10_p"].item() == pytest.approx(printed, abs=14)
+
+
+def test_a_derived_column_comes_last_in_every_replication():
+    assert {choose_order(derived(seed), by="backward").order[-1] for seed in range(40)} == {"X3"}
+
+
+def test_two_unrelated_pairs_are_two_blocks():
+    for seed in range(20):
+        choice = choose_order(pairs(seed), by="backward")
+        assert choice.blocks == (("X1", "X2"), ("X3", "X4"))
+        assert choice.order[-1] in ("X1", "X2")
+        assert all(
+            set(predictors) <= set(block)
+            for block in choice.blocks
+            for name, predictors in choice.predictors.items()
+            if name in block
+        )
+
+
+@pytest.mark.parametrize(("method", "worst"), [("norm", 0.2), ("normrank", 0.16), ("cart", 0.06)])
+def test_the_order_of_the_third_example_costs_little_when_noise_is_added(method, worst):
+    data = pairs(1)
+    fitted = Sequential(method=method, visit_sequence=["X2", "X4", "X3", "X1"]).fit(data, seed=1)
+    drawn = fitted.sample(20_000, seed=1).frame
+    ks = []
+    for name in data.columns:
+        ours, theirs = np.sort(data.frame[name]), np.sort(drawn[name])
+        at = np.concatenate([ours, theirs])
+        gap = np.searchsorted(ours, at, "right") / len(ours) - np.searchsorted(theirs, at, "right") / len(
+            theirs
+        )
+        ks.append(np.abs(gap).max())
+    assert max(ks) < worst
+
+
+@pytest.mark.parametrize("by", ["auto", "dependence-tree", "mutual-information", "levels", "backward"])
+def test_every_way_gives_all_columns_once(by):
+    data = derived(3)
+    mixed = Microdata(
+        data.frame.with_columns(k=pl.lit(1), town=pl.Series([f"t{i % 40}" for i in range(1000)]))
+    )
+    order = choose_order(mixed, by=by).order
+    assert sorted(order) == sorted(mixed.columns)
+    assert order[0] == "k"
+    assert Sequential(visit_sequence=by).plan(mixed).order == order
+
+
+def test_places_that_are_known_are_kept_and_contradictions_refused():
+    choice = choose_order(derived(1), by="backward", fixed_first=["X3"], fixed_last=["X1"])
+    assert choice.order == ("X3", "X2", "X1")
+    with pytest.raises(ParameterError, match="Decide for one"):
+        choose_order(derived(1), fixed_first=["X3"], fixed_last=["X3"])
+    with pytest.raises(ColumnError, match="Did you mean"):
+        choose_order(derived(1), fixed_first=["X33"])
+
+
+def test_exactly_collinear_columns_are_explained_in_full():
+    frame = derived(1).frame.with_columns(X4=pl.col("X1") + pl.col("X2"))
+    choice = choose_order(Microdata(frame), by="backward")
+    assert choice.trace.filter((pl.col("step") == 1) & pl.col("chosen"))["r2"].item() == 1.0
