@@ -177,7 +177,7 @@ def sum_cells(
     owned = collect(_contributors(rows, keys, question, largest, public_weights))
     at = _places(owned, levels, keys)
     people = _laid(owned["people"], at)
-    tops = np.stack([_laid(owned[f"top{i}"], at, 0.0) for i in range(largest)], axis=-1)
+    tops = np.stack([_laid(column, at, 0.0) for column in _largest(owned, largest)], axis=-1)
     sums = CellSums(people, _laid(owned["size"], at, 0.0), np.nan_to_num(tops), _laid(owned["negative"], at))
     return Cells(question.by, levels, _laid(base["records"], place), people, values, sums)
 
@@ -312,13 +312,33 @@ def _contributors(
         rows = rows.group_by(*keys, "p").agg(nw.col("c").sum(), nw.col("o").sum())
     sought = "o" if own else "c"
     rows = rows.with_columns(nw.col(sought).abs().alias("s"), nw.col("c").abs().alias("a"))
-    rows = rows.with_columns(nw.col("s").rank("ordinal", descending=True).over(*keys).alias("r"))
+    # The distinct largest sizes, one below the other, and how many share each: windows of maxima are several times
+    # faster than ranking everybody.
+    shared: list[nw.Expr] = []
+    below = nw.col("s")
+    for i in range(largest - 1):
+        rows = rows.with_columns(below.max().over(*keys).alias(f"m{i}"))
+        shared += [
+            nw.col(f"m{i}").max().alias(f"size{i}"),
+            (nw.col("s") == nw.col(f"m{i}")).cast(nw.Int64).sum().cast(nw.Int64).alias(f"times{i}"),
+        ]
+        below = nw.when(nw.col("s") < nw.col(f"m{i}")).then(nw.col("s"))
     return rows.group_by(*keys).agg(
         nw.len().cast(nw.Int64).alias("people"),
         nw.col("a").sum().alias("size"),
         (nw.col("c") < 0).cast(nw.Int64).sum().cast(nw.Int64).alias("negative"),
-        *(nw.when(nw.col("r") == i + 1).then(nw.col("s")).max().alias(f"top{i}") for i in range(largest)),
+        *shared,
+        below.max().alias(f"size{largest - 1}"),
     )
+
+
+def _largest(owned: pl.DataFrame, largest: int) -> list[pl.Series]:
+    """Write out the largest contributions: a size that several share counts as often as it is shared."""
+    sizes = np.column_stack([owned[f"size{i}"].fill_null(0.0).to_numpy() for i in range(largest)])
+    times = np.column_stack([owned[f"times{i}"].fill_null(0).to_numpy() for i in range(largest - 1)])
+    through = np.cumsum(times, axis=1)
+    at = [(through <= place).sum(axis=1) for place in range(largest)]
+    return [pl.Series(np.take_along_axis(sizes, rank[:, None], axis=1)[:, 0]) for rank in at]
 
 
 def _is_category(dtype: Any) -> bool:

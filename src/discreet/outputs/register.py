@@ -7,8 +7,9 @@ its counts, and holds each new output against all earlier ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -140,17 +141,20 @@ class OutputRegister:
         """Return the entries, ready for JSON."""
         return [entry.to_dict() for entry in self._entries]
 
-    def differences(self, new: Registered, *, threshold: int, barn: str = "a") -> list[Finding]:
+    def differences(
+        self, new: Registered, *, threshold: int, barn: str = "a", without: Collection[str] = ()
+    ) -> list[Finding]:
         """Hold a new output against every earlier one.
 
         Where one population lies inside the other (or is the same), the difference of every count they share is a
         count of people, and must be zero or at least the threshold. Where a machine cannot tell, a human looks.
+        ``without`` names outputs that are not meant for release.
         """
         if threshold < 1:
             raise ParameterError("threshold must be 1 or more.")
         found: list[Finding] = []
         for earlier in self._entries:
-            if earlier.name != new.name:
+            if earlier.name != new.name and earlier.name not in without:
                 found += _compared(new, earlier, threshold, barn)
         return found
 
@@ -190,16 +194,26 @@ def _compared(new: Registered, earlier: Registered, threshold: int, barn: str) -
 def _small_differences(
     new: Registered, earlier: Registered, shared: list[str], threshold: int
 ) -> tuple[int, tuple[tuple[int, ...], ...]]:
-    """Count the differences that are small, and name the cells where the tables have the same dimensions."""
-    exact = (new.adds_up and earlier.adds_up) or set(new.by) == set(earlier.by)
-    if not exact:
-        return 0, ()
-    ours, theirs = new.margin(shared), earlier.margin(shared)
-    places = [place for place in ours if place in theirs and 0 < abs(ours[place] - theirs[place]) < threshold]
-    if len(shared) < len(new.by):
-        return len(places), ()
+    """Count the differences that are small, on all shared dimensions or, failing that, on fewer of them.
+
+    Levels may have been merged in one of the two, so that only a margin can be compared.
+    """
+    adds_up = new.adds_up and earlier.adds_up
+    for size in range(len(shared), -1, -1):
+        small: list[tuple[str, ...]] = []
+        for by in combinations(shared, size):
+            if not adds_up and not (set(by) == set(new.by) == set(earlier.by)):
+                continue
+            ours, theirs = new.margin(by), earlier.margin(by)
+            small += [p for p in ours if p in theirs and 0 < abs(ours[p] - theirs[p]) < threshold]
+        if small:
+            return len(small), _cells(new, small) if size == len(new.by) else ()
+    return 0, ()
+
+
+def _cells(new: Registered, places: list[tuple[str, ...]]) -> tuple[tuple[int, ...], ...]:
     index = [{str(level): i for i, level in enumerate(known)} for known in new.levels]
-    return len(places), tuple(tuple(index[axis][text] for axis, text in enumerate(place)) for place in places)
+    return tuple(tuple(index[axis][text] for axis, text in enumerate(place)) for place in places)
 
 
 def _small_cuts(new: Registered, earlier: Registered, threshold: int) -> int:

@@ -1,0 +1,151 @@
+"""The register of decisions: who accepted, rejected or asked about which output, and when.
+
+One line of JSON a decision. Each line carries the hash of the line before it, so that a line that is changed, taken
+out or put in breaks the chain from there on. A hash chain shows tampering to whoever kept a later hash; whoever may
+write the whole file could write a new chain. With a key (in the environment, never in a file of the package) the hashes
+are keyed, and only those who hold it can write a line that verifies.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InputError, ParameterError
+
+DECISIONS = ("accept", "reject", "ask")
+KEY_VARIABLE = "DISCREET_REGISTER_KEY"
+_START = "0" * 64
+
+
+def append_decision(
+    path: str | Path,
+    *,
+    output: str,
+    decision: str,
+    checker: str,
+    note: str = "",
+    about: Mapping[str, Any] | None = None,
+    now: datetime.datetime | None = None,
+) -> dict[str, Any]:
+    """Write one decision to the register and return it.
+
+    Parameters
+    ----------
+    path
+        The register; made where it is not there.
+    output
+        Name of the output.
+    decision
+        ``accept``, ``reject`` or ``ask``.
+    checker
+        Who decided.
+    note
+        Why, or the question.
+    about
+        More that belongs to it: status of the output, checksum of the package.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "decisions.jsonl"
+    >>> _ = append_decision(file, output="output_1", decision="accept", checker="A. Checker")
+    >>> verify_register(file)
+    1
+    """
+    if decision not in DECISIONS:
+        raise ParameterError(f"decision is one of {', '.join(DECISIONS)}.")
+    if not checker.strip():
+        raise ParameterError("checker must say who decides.")
+    if decision != "accept" and not note.strip():
+        raise ParameterError("Say why it is rejected, or what the question is: note must not be empty.")
+    file = Path(path)
+    known = read_decisions(file)
+    verify_register(file)
+    moment = now or datetime.datetime.now(datetime.UTC)
+    entry = {
+        "number": len(known) + 1,
+        "time": moment.isoformat(timespec="seconds"),
+        "output": output,
+        "decision": decision,
+        "checker": checker.strip(),
+        "note": note.strip(),
+        **dict(about or {}),
+        "before": known[-1]["hash"] if known else _START,
+    }
+    entry["keyed"] = _key() is not None
+    entry["hash"] = _hash(entry)
+    # One write of one line at the end: a crash leaves the earlier lines as they were.
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(entry, ensure_ascii=False, sort_keys=True) + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    return entry
+
+
+def read_decisions(path: str | Path) -> list[dict[str, Any]]:
+    """Read the register without verifying it; empty where there is none yet."""
+    file = Path(path)
+    if not file.exists():
+        return []
+    try:
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise InputError(f"The register '{file.name}' cannot be read: a line is damaged.") from error
+    if not all(isinstance(line, dict) and "hash" in line and "before" in line for line in lines):
+        raise InputError(f"The register '{file.name}' has a line that is no decision.")
+    return lines
+
+
+def verify_register(path: str | Path, *, last: str | None = None) -> int:
+    """Verify the chain and return how many decisions it holds; refuse a register that was tampered with.
+
+    Parameters
+    ----------
+    path
+        The register.
+    last
+        The hash of the last decision, where somebody noted it: shows that lines were cut off at the end, which a chain
+        alone cannot.
+    """
+    before = _START
+    entries = read_decisions(path)
+    for place, entry in enumerate(entries, start=1):
+        name = Path(path).name
+        if entry["before"] != before or entry.get("number") != place:
+            raise InputError(
+                f"The register '{name}' was tampered with: decision {place} does not follow the one before."
+            )
+        if entry.get("keyed") and _key() is None:
+            raise InputError(
+                f"The register '{name}' is keyed. Put its key into the environment variable {KEY_VARIABLE}."
+            )
+        if not hmac.compare_digest(str(entry["hash"]), _hash(entry)):
+            raise InputError(f"The register '{name}' was tampered with: decision {place} was changed.")
+        before = entry["hash"]
+    if last is not None and before != last:
+        raise InputError(f"The register '{Path(path).name}' does not end with the decision that was noted.")
+    return len(entries)
+
+
+def latest(path: str | Path) -> dict[str, dict[str, Any]]:
+    """Return the last decision on every output."""
+    return {str(entry["output"]): entry for entry in read_decisions(path)}
+
+
+def _hash(entry: Mapping[str, Any]) -> str:
+    plain = {name: value for name, value in entry.items() if name != "hash"}
+    text = json.dumps(plain, ensure_ascii=False, sort_keys=True).encode("utf-8")
+    key = _key() if entry.get("keyed") else None
+    return hmac.new(key, text, hashlib.sha256).hexdigest() if key else hashlib.sha256(text).hexdigest()
+
+
+def _key() -> bytes | None:
+    value = os.environ.get(KEY_VARIABLE, "")
+    return value.encode("utf-8") if value else None

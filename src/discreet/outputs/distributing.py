@@ -1,0 +1,333 @@
+"""How a variable is distributed: quantiles, histograms, concentration, inequality."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.dominance import contributions
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.outputs.cells import Question, population, records_of
+from discreet.outputs.checks.aggregates import check_totals
+from discreet.outputs.checks.concentration import check_concentration, herfindahl
+from discreet.outputs.checks.frequencies import check_counts
+from discreet.outputs.checks.inequality import check_inequality, gini_of, lorenz_points
+from discreet.outputs.checks.position import check_quantiles
+from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.layout import flags_of, text
+from discreet.outputs.protecting import primary_cells, require_mitigation, rounded
+from discreet.outputs.register import Registered
+from discreet.outputs.result import Draft
+from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.tabulating import missing_finding, rounded_check
+
+Floats = npt.NDArray[np.float64]
+
+_QUANTILES = ("round", "coarser-quantiles", "suppress")
+_BINS = ("suppress", "round", "collapse")
+
+
+def quantile_table(
+    data: Microdata,
+    question: Question,
+    policy: OutputPolicy,
+    probabilities: Sequence[float],
+    *,
+    mitigate: str | None = None,
+) -> Draft:
+    """Compute quantiles by group."""
+    if mitigate is not None:
+        require_mitigation(mitigate, ["b"], _QUANTILES)
+    shares = sorted(float(p) for p in probabilities)
+    rows = records_of(data, question)
+    missing, everybody = int(rows["x"].null_count()), rows.height
+    groups = grouped_values(rows.drop_nulls("x"), question)
+    notes: list[str] = []
+    if mitigate == "coarser-quantiles":
+        shares = _coarser([v for _, v in groups], shares, policy)
+        notes.append(f"Quantiles are {', '.join(f'{p:g}' for p in shares)}, as the smallest group allows.")
+    findings: list[Finding] = []
+    lines, flags = [], []
+    for place, (label, values) in enumerate(groups):
+        marks = np.quantile(values, shares) if len(values) else np.full(len(shares), np.nan)
+        if mitigate == "round":
+            marks = np.array([float(f"{m:.2g}") for m in marks])
+        found = check_quantiles(values, shares, policy, published=marks, rounded=mitigate == "round")
+        hidden = mitigate == "suppress" and found.status == "fail"
+        flags.append({**label, **{f"p{100 * p:g}": "A" if found.status == "fail" else "F" for p in shares}})
+        lines.append(
+            {**label, **{f"p{100 * p:g}": None if hidden else m for p, m in zip(shares, marks, strict=True)}}
+        )
+        if not hidden:
+            where = f" (group {place + 1})" if label else ""
+            findings += [
+                Finding(f.check, f.barn, f.status, f.reason[:-1] + where + ".", ((place,),), f.figures)
+                for f in found.findings
+                if f.status != "pass"
+            ]
+    findings = findings or [
+        Finding(
+            "between quantiles", "b", "pass", f"At least {policy.threshold} people lie between quantiles."
+        )
+    ]
+    findings += missing_finding(missing, everybody, str(question.value), policy, "b")
+    if mitigate == "round":
+        notes.append("Quantiles are rounded to two figures.")
+    return Draft(
+        "quantiles",
+        {"quantiles": pl.DataFrame(lines, strict=False)},
+        CheckResult(findings),
+        {"quantiles": pl.DataFrame(flags)},
+        variables=question.columns(),
+        notes=tuple(notes),
+        mitigation=mitigate,
+        offered=_QUANTILES,
+    )
+
+
+def histogram_table(
+    data: Microdata,
+    question: Question,
+    policy: OutputPolicy,
+    *,
+    bins: int = 10,
+    edges: Sequence[float] | None = None,
+    mitigate: str | None = None,
+) -> Draft:
+    """Count a variable in bins whose ends are round numbers, so that they show nobody's value."""
+    if mitigate is not None:
+        require_mitigation(mitigate, ["a"], _BINS)
+    rows = records_of(data, question)
+    missing, everybody = int(rows["x"].null_count()), rows.height
+    known = rows.drop_nulls("x")
+    values = known["x"].to_numpy()
+    if not len(values):
+        raise ParameterError(f"Column '{question.value}' has no values to draw.")
+    cuts = np.unique(np.asarray(edges, dtype=np.float64)) if edges is not None else round_edges(values, bins)
+    if len(cuts) < 2:
+        raise ParameterError("A histogram needs at least two edges.")
+    outside = int(((values < cuts[0]) | (values > cuts[-1])).sum())
+    if question.subject is not None:
+        known = known.unique(subset=["p", "x"])
+        values = known["x"].to_numpy()
+    counts = np.histogram(values, cuts)[0].astype(np.float64)
+    notes = [f"{outside:,} values lie outside the edges and are not counted."] if outside else []
+    if mitigate == "collapse":
+        while len(counts) > 1 and (_wrong(counts, policy)).any():
+            at = int(np.flatnonzero(_wrong(counts, policy))[np.argmin(counts[_wrong(counts, policy)])])
+            cuts = np.delete(
+                cuts, at if at and (at == len(counts) - 1 or counts[at - 1] <= counts[at + 1]) else at + 1
+            )
+            counts = np.histogram(values, cuts)[0].astype(np.float64)
+        notes.append("Bins were merged until the counts are large enough.")
+    checked = check_counts(counts, policy)
+    flags = flags_of(counts.shape, checked)
+    hidden = (
+        primary_cells(checked, counts.shape) if mitigate == "suppress" else np.zeros(len(counts), dtype=bool)
+    )
+    if hidden.any():
+        flags[~hidden] = "F"
+        checked = check_counts(counts, policy, hidden=hidden)
+    if mitigate == "round":
+        checked = rounded_check(counts, policy, "a")
+        flags[:] = "F"
+    if edges is None or not {float(values.min()), float(values.max())} & {float(cuts[0]), float(cuts[-1])}:
+        findings = [
+            Finding("axis ends", "c", "pass", "The ends of the axis are round numbers or given by hand.")
+        ]
+    else:
+        reason = (
+            "An end of the axis is the smallest or largest value; a human looks whether it is structural."
+        )
+        findings = [Finding("axis ends", "c", "review", reason)]
+    checked = checked.with_more(
+        [*findings, *missing_finding(missing, everybody, str(question.value), policy, "a")]
+    )
+    shown = rounded(counts, policy.round_base) if mitigate == "round" else np.where(hidden, np.nan, counts)
+    below = np.concatenate([[0.0], np.cumsum(counts)]) + float((values < cuts[0]).sum())
+    exact = mitigate in (None, "collapse")
+    entry = Registered(
+        "histogram",
+        population(data, question.columns()),
+        question.where,
+        (),
+        (),
+        np.array(float(len(values))),
+        edges={str(question.value): (cuts.tolist(), below.tolist())} if exact else {},
+    )
+    frame = {"from": cuts[:-1].tolist(), "to": cuts[1:].tolist()}
+    numbers = [None if math.isnan(n) else int(n) for n in shown.tolist()]
+    return Draft(
+        "histogram",
+        {"histogram": pl.DataFrame({**frame, "count": numbers}, strict=False)},
+        checked,
+        {"histogram": pl.DataFrame({**frame, "count": flags.tolist()})},
+        (entry,) if exact else (),
+        variables=question.columns(),
+        notes=tuple(notes),
+        mitigation=mitigate,
+        offered=_BINS,
+    )
+
+
+def round_edges(values: Floats, bins: int) -> Floats:
+    """Choose bins of a round width that reach beyond the values on both sides.
+
+    Examples
+    --------
+    >>> round_edges(np.array([3.2, 17.9]), 4).tolist()
+    [0.0, 5.0, 10.0, 15.0, 20.0]
+    """
+    if bins < 1:
+        raise ParameterError("bins must be 1 or more.")
+    low, high = float(values.min()), float(values.max())
+    width = (high - low) / bins or 1.0
+    size = 10.0 ** math.floor(math.log10(width))
+    step = min((m * size for m in (1, 2, 5, 10)), key=lambda s: (s < width * 0.9, abs(s - width)))
+    first, last = math.floor(low / step), math.floor(high / step) + 1
+    return np.round(np.arange(first, last + 1) * step, 12)
+
+
+def inequality_table(data: Microdata, question: Question, policy: OutputPolicy) -> Draft:
+    """Compute Gini coefficients by group."""
+    rows = records_of(data, question).drop_nulls("x")
+    groups = grouped_values(rows, question, owners=True)
+    weights = _weights(rows, question)
+    numbers = [gini_of(values, weight) for (_, values), weight in zip(groups, weights, strict=True)]
+    checked = check_inequality([len(values) for _, values in groups], policy)
+    return _by_group("gini", groups, numbers, checked=checked, question=question)
+
+
+def lorenz_table(
+    data: Microdata, question: Question, policy: OutputPolicy, points: int, mitigate: str | None
+) -> Draft:
+    """Compute a Lorenz curve at equal steps."""
+    if mitigate is not None:
+        require_mitigation(mitigate, ["l"], ("coarser-curve",))
+    values = grouped_values(records_of(data, question).drop_nulls("x"), question, owners=True)[0][1]
+    notes: tuple[str, ...] = ()
+    if mitigate == "coarser-curve":
+        points = min(points, max(len(values) // policy.threshold, 1))
+        notes = (f"The curve has {points} points, so that enough people lie between them.",)
+    shares, of_total, inside = lorenz_points(values, points)
+    table = pl.DataFrame({"share of units": shares, "share of total": of_total})
+    checked = check_inequality(len(values), policy, steps=inside)
+    return Draft(
+        "lorenz curve",
+        {"lorenz curve": table},
+        checked,
+        variables=question.columns(),
+        notes=notes,
+        mitigation=mitigate,
+        offered=("coarser-curve",),
+    )
+
+
+def herfindahl_table(data: Microdata, question: Question, policy: OutputPolicy) -> Draft:
+    """Compute Herfindahl-Hirschman indexes by group."""
+    groups = grouped_values(records_of(data, question).drop_nulls("x"), question, owners=True)
+    numbers = [herfindahl(values) for _, values in groups]
+    checked = check_concentration([len(values) for _, values in groups], numbers, policy)
+    return _by_group("hhi", groups, numbers, checked=checked, question=question)
+
+
+def top_share_table(data: Microdata, question: Question, policy: OutputPolicy, n: int) -> Draft:
+    """Compute the share of the n largest units by group: a linear aggregate, with dominance."""
+    groups = grouped_values(records_of(data, question).drop_nulls("x"), question, owners=True)
+    cell = np.repeat(np.arange(len(groups)), [len(values) for _, values in groups])
+    value = np.concatenate([values for _, values in groups]) if groups else np.empty(0)
+    numbers = contributions(cell, value).share(n)
+    checked = check_totals(cell, value, policy)
+    kind = "concentration ratio"
+    entry = Registered(
+        kind,
+        population(data, question.columns()),
+        question.where,
+        question.by,
+        _labels(groups, question),
+        np.array([float(len(values)) for _, values in groups]).reshape(_shape(groups, question)),
+    )
+    entries = (entry,) if len(question.by) <= 1 else ()
+    return _by_group(kind, groups, numbers.tolist(), checked=checked, question=question, entries=entries)
+
+
+def grouped_values(
+    rows: pl.DataFrame, question: Question, *, owners: bool = False
+) -> list[tuple[dict[str, str], Floats]]:
+    """Split values by group, in the order of the levels; with ``owners`` those of one person are added first."""
+    keys = [f"d{i}" for i in range(len(question.by))]
+    if owners and question.subject is not None:
+        rows = rows.group_by([*keys, "p"]).agg(pl.col("x").sum())
+    if not keys:
+        return [({}, rows["x"].to_numpy())]
+    groups = rows.group_by(keys).agg(pl.col("x")).sort(keys, nulls_last=True)
+    return [
+        (
+            {name: text(row[key]) for name, key in zip(question.by, keys, strict=True)},
+            np.asarray(row["x"], dtype=np.float64),
+        )
+        for row in groups.iter_rows(named=True)
+    ]
+
+
+def _weights(rows: pl.DataFrame, question: Question) -> list[Floats | None]:
+    if question.weight is None or question.subject is not None:
+        number = rows.select([f"d{i}" for i in range(len(question.by))]).n_unique() if question.by else 1
+        return [None] * number
+    keys = [f"d{i}" for i in range(len(question.by))]
+    if not keys:
+        return [rows["w"].to_numpy()]
+    groups = rows.group_by(keys).agg(pl.col("w")).sort(keys, nulls_last=True)
+    return [np.asarray(row, dtype=np.float64) for row in groups["w"].to_list()]
+
+
+def _by_group(
+    kind: str,
+    groups: Sequence[tuple[dict[str, str], Floats]],
+    numbers: Sequence[float],
+    *,
+    checked: CheckResult,
+    question: Question,
+    entries: tuple[Registered, ...] = (),
+) -> Draft:
+    flags = flags_of((len(groups),), checked)
+    lines = [{**label, kind: number} for (label, _), number in zip(groups, numbers, strict=True)]
+    marks = [{**label, kind: flag} for (label, _), flag in zip(groups, flags.tolist(), strict=True)]
+    return Draft(
+        kind,
+        {kind: pl.DataFrame(lines, strict=False)},
+        checked,
+        {kind: pl.DataFrame(marks)},
+        entries,
+        variables=question.columns(),
+    )
+
+
+def _labels(
+    groups: Sequence[tuple[dict[str, str], Floats]], question: Question
+) -> tuple[tuple[str, ...], ...]:
+    return (tuple(label[question.by[0]] for label, _ in groups),) if len(question.by) == 1 else ()
+
+
+def _shape(groups: Sequence[tuple[dict[str, str], Floats]], question: Question) -> tuple[int, ...]:
+    return (len(groups),) if question.by else ()
+
+
+def _wrong(counts: Floats, policy: OutputPolicy) -> npt.NDArray[np.bool_]:
+    low = (counts > 0) & (counts < policy.threshold)
+    return low | (counts == 0) if policy.zeros_are_disclosive else low
+
+
+def _coarser(groups: Sequence[Floats], shares: Sequence[float], policy: OutputPolicy) -> list[float]:
+    """Leave out quantiles until enough people lie between those that are left, in the smallest group."""
+    fewest = min((len(values) for values in groups), default=0)
+    for number in range(len(shares), 0, -1):
+        chosen = [(i + 1) / (number + 1) for i in range(number)]
+        if fewest / (number + 1) >= policy.threshold:
+            return chosen
+    return [0.5]

@@ -1,0 +1,315 @@
+"""Models: fitted with statsmodels from a formula, or given by the researcher, and checked for being models at all.
+
+What goes out of a model is its coefficients with their errors and its fit statistics; never a value per record.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine import collect
+from discreet.errors import InputError, ParameterError, load_extra, unknown_name
+from discreet.microdata import Microdata
+from discreet.outputs.checks.frequencies import check_counts
+from discreet.outputs.checks.models import check_dof, check_model
+from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.result import Draft
+from discreet.outputs.settings import OutputPolicy
+
+FAMILIES = (
+    "ols",
+    "logit",
+    "probit",
+    "poisson",
+    "negativebinomial",
+    "mnlogit",
+    "wls",
+    "quantreg",
+    "glm",
+    "phreg",
+)
+_FIT = (
+    "nobs",
+    "df_resid",
+    "df_model",
+    "rsquared",
+    "rsquared_adj",
+    "prsquared",
+    "llf",
+    "aic",
+    "bic",
+    "fvalue",
+)
+_HOLDS_RECORDS = (
+    "KNeighbors",
+    "SVC",
+    "SVR",
+    "GaussianProcess",
+    "RadiusNeighbors",
+    "KernelDensity",
+    "LocalOutlierFactor",
+)
+
+
+def fit(
+    family: str,
+    formula: str,
+    data: Microdata,
+    policy: OutputPolicy,
+    *,
+    subject: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    shown: Sequence[str] = (),
+) -> Draft:
+    """Fit a model from a formula, such as ``"income ~ age + C(sex)"``, and check it."""
+    if family not in FAMILIES:
+        raise ParameterError(unknown_name(family, FAMILIES, what="model"))
+    api = load_extra("statsmodels.formula.api", extra="models", purpose="Fitting a model")
+    frame, who = _frame(formula, data, subject, where, options)
+    given = dict(options or {})
+    for name in ("weights", "freq_weights", "offset", "exposure"):
+        if isinstance(given.get(name), str):
+            given[name] = frame[given[name]]
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            model = getattr(api, family)(formula, frame, **given)
+            quiet = {} if family in ("ols", "wls", "quantreg", "glm", "phreg") else {"disp": 0}
+            fitted = model.fit(**quiet)
+    except Exception as error:
+        separated = "separation" in type(error).__name__.lower() or "singular" in str(error).lower()
+        raise InputError(
+            f"The model could not be fitted ({type(error).__name__})."
+            + (
+                " Some combination of regressors decides the outcome; leave a regressor out."
+                if separated
+                else ""
+            )
+            + " Check the formula and the columns it names."
+        ) from error
+    perfect = any("PerfectSeparation" in item.category.__name__ for item in heard)
+    kept = _kept(model, frame)
+    draft = checked_statsmodels(
+        fitted, policy, subject=None if who is None else who[kept], shown=shown, is_perfect=perfect
+    )
+    used = tuple(name for name in data.columns if _mentions(formula, name))
+    return Draft(family, draft.tables, draft.checked, result=fitted, variables=used, notes=draft.notes)
+
+
+def checked_statsmodels(
+    fitted: Any,
+    policy: OutputPolicy,
+    *,
+    subject: npt.NDArray[Any] | None = None,
+    shown: Sequence[str] = (),
+    is_perfect: bool = False,
+) -> Draft:
+    """Check a model that statsmodels has fitted."""
+    model = getattr(fitted, "model", None)
+    regressors = getattr(model, "exog", None)
+    if regressors is None:
+        raise ParameterError("This is not a fitted statsmodels model: it has no regressors to check.")
+    matrix = np.asarray(regressors, dtype=np.float64)
+    outcome = np.asarray(getattr(model, "endog", np.empty(0)), dtype=np.float64)
+    names = [str(name) for name in getattr(model, "exog_names", [])]
+    single = outcome if outcome.ndim == 1 and len(outcome) == len(matrix) else None
+    checked = check_model(
+        matrix,
+        policy,
+        outcome=single,
+        subject=subject,
+        names=names,
+        is_perfect=is_perfect or _perfect(fitted, single),
+        shown=shown,
+    )
+    stated = _number(fitted, "df_resid")
+    if (
+        stated is not None
+        and stated < policy.dof_threshold
+        and not any(f.check == "degrees of freedom" and f.status == "fail" for f in checked.findings)
+    ):
+        checked = checked.with_more([check_dof(stated, policy)])
+    tables = {"coefficients": _coefficients(fitted), "fit": _fit_statistics(fitted)}
+    return Draft(type(model).__name__.lower(), tables, checked, result=fitted)
+
+
+def checked_sklearn(
+    model: Any, regressors: Any, outcome: Any, policy: OutputPolicy, *, shown: Sequence[str] = ()
+) -> Draft:
+    """Check a model that scikit-learn has fitted: linear ones as models, trees as tables, the rest by a human."""
+    matrix, names = _matrix(regressors)
+    kind = type(model).__name__
+    y = None if outcome is None else _outcome(outcome)
+    if any(word in kind for word in _HOLDS_RECORDS):
+        reason = f"A fitted {kind} holds training records: it is microdata."
+        return Draft(kind, {}, CheckResult([Finding("values per person", "g", "fail", reason)]), result=model)
+    if hasattr(model, "tree_"):
+        return _tree(model, names, policy)
+    if hasattr(model, "coef_") and hasattr(model, "intercept_"):
+        fits = bool(getattr(model, "fit_intercept", True))
+        design = np.column_stack([np.ones(len(matrix)), matrix]) if fits else matrix
+        labels = ["intercept", *names] if fits else names
+        perfect = False
+        if y is not None and not hasattr(model, "classes_"):
+            left = y - np.asarray(model.predict(regressors), dtype=np.float64).ravel()
+            perfect = bool(np.allclose(left, 0, atol=1e-9 * max(1.0, float(np.abs(y).max(initial=0)))))
+        checked = check_model(design, policy, outcome=y, names=labels, is_perfect=perfect, shown=shown)
+        rows = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+        constants = np.broadcast_to(
+            np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64)), (len(rows),)
+        )
+        table = pl.DataFrame(
+            {
+                "outcome": np.repeat(np.arange(len(rows)), len(names) + 1),
+                "term": ["intercept", *names] * len(rows),
+                "coefficient": np.column_stack([constants, rows]).ravel(),
+            }
+        )
+        return Draft(kind, {"coefficients": table}, checked, result=model)
+    if hasattr(model, "cluster_centers_"):
+        barn, what = "m", "Cluster analysis has no rules yet"
+    else:
+        barn, what = "g", "Machine-learning models are outside the model of statbarns"
+    reason = f"{what}: a {kind} is for a human to judge."
+    settings = (
+        {name: str(value) for name, value in model.get_params().items()}
+        if hasattr(model, "get_params")
+        else {}
+    )
+    table = pl.DataFrame({"setting": list(settings), "value": list(settings.values())})
+    return Draft(
+        kind, {"settings": table}, CheckResult([Finding("not covered", barn, "review", reason)]), result=model
+    )
+
+
+def _tree(model: Any, names: list[str], policy: OutputPolicy) -> Draft:
+    """Check a decision tree as the table it is: every node is a count."""
+    tree = model.tree_
+    counts = np.asarray(tree.n_node_samples, dtype=np.float64)
+    findings = list(check_counts(counts, policy.but(zeros_are_disclosive=False)).findings)
+    if hasattr(model, "classes_"):
+        weights = np.asarray(tree.value, dtype=np.float64)[:, 0, :]
+        shares = weights / weights.sum(axis=1, keepdims=True)
+        leaves = np.asarray(tree.children_left) == -1
+        people = np.round(shares[leaves] * counts[leaves][:, None])
+        findings += check_counts(people, policy).findings
+    feature = np.asarray(tree.feature)
+    table = pl.DataFrame(
+        {
+            "node": np.arange(len(counts)),
+            "split on": [names[i] if i >= 0 else "leaf" for i in feature],
+            "at": [float(t) if i >= 0 else None for t, i in zip(tree.threshold, feature, strict=True)],
+            "people": counts.astype(int),
+        },
+        strict=False,
+    )
+    return Draft("decision tree", {"nodes": table}, CheckResult(findings), result=model)
+
+
+def _frame(
+    formula: str,
+    data: Microdata,
+    subject: str | None,
+    where: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None,
+) -> tuple[Any, npt.NDArray[Any] | None]:
+    """Bring the columns of the formula into pandas, which the formulas of statsmodels read."""
+    load_extra("pandas", extra="models", purpose="Fitting a model")
+    used = [name for name in data.columns if _mentions(formula, name)]
+    if not used:
+        raise ParameterError(
+            "The formula names no column of the data. Write it as 'outcome ~ regressor + regressor'."
+        )
+    extra = [value for value in (options or {}).values() if isinstance(value, str) and value in data.schema]
+    wanted = dict.fromkeys([*used, *extra, *(where or {}), *([subject] if subject else [])])
+    rows = collect(data, list(wanted))
+    for name, allowed in (where or {}).items():
+        many = list(allowed) if isinstance(allowed, list | tuple | set) else [allowed]
+        rows = rows.filter(pl.col(name).is_in(many))
+    who = rows[subject].to_numpy() if subject else None
+    return rows.to_pandas(), who
+
+
+def _kept(model: Any, frame: Any) -> Any:
+    """Return which records the model used: those with a missing value were left out."""
+    labels = getattr(getattr(model, "data", None), "row_labels", None)
+    if labels is None:
+        return slice(None)
+    return np.isin(np.asarray(frame.index), np.asarray(labels))
+
+
+def _mentions(formula: str, column: str) -> bool:
+    pattern = rf"(?<![\w.]){re.escape(column)}(?![\w.])"
+    return re.search(pattern, formula) is not None
+
+
+def _perfect(fitted: Any, outcome: npt.NDArray[np.float64] | None) -> bool:
+    squared = _number(fitted, "rsquared")
+    if squared is not None and squared >= 1 - 1e-10:
+        return True
+    left = _number(fitted, "ssr")
+    if left is not None and outcome is not None and outcome.size:
+        spread = float(np.square(outcome - outcome.mean()).sum())
+        return left <= 1e-12 * max(spread, 1e-300)
+    likelihood = _number(fitted, "llf")
+    is_discrete = _number(fitted, "prsquared") is not None
+    return is_discrete and likelihood is not None and abs(likelihood) < 1e-6
+
+
+def _number(fitted: Any, name: str) -> float | None:
+    try:
+        value = getattr(fitted, name)
+        number = float(value)
+    except Exception:
+        return None
+    return None if math.isnan(number) else number
+
+
+def _coefficients(fitted: Any) -> pl.DataFrame:
+    def column(values: Any) -> npt.NDArray[np.float64]:
+        return np.asarray(values, dtype=np.float64).ravel(order="F")
+
+    params = fitted.params
+    terms = [str(name) for name in getattr(params, "index", range(len(params)))]
+    wide = getattr(params, "ndim", 1) == 2
+    outcomes = [str(name) for name in params.columns] if wide and hasattr(params, "columns") else [""]
+    frame: dict[str, Any] = {"outcome": np.repeat(outcomes, len(terms))} if wide else {}
+    frame["term"] = terms * (len(outcomes) if wide else 1)
+    frame["coefficient"] = column(params)
+    for title, name in (("standard error", "bse"), ("statistic", "tvalues"), ("p-value", "pvalues")):
+        values = getattr(fitted, name, None)
+        if values is not None:
+            frame[title] = column(values)
+    return pl.DataFrame(frame)
+
+
+def _fit_statistics(fitted: Any) -> pl.DataFrame:
+    found = {name: _number(fitted, name) for name in _FIT}
+    kept = {name: number for name, number in found.items() if number is not None and math.isfinite(number)}
+    return pl.DataFrame({"statistic": list(kept), "value": list(kept.values())})
+
+
+def _matrix(regressors: Any) -> tuple[npt.NDArray[np.float64], list[str]]:
+    names = [str(name) for name in getattr(regressors, "columns", [])]
+    native = regressors.to_numpy() if hasattr(regressors, "to_numpy") else np.asarray(regressors)
+    matrix = np.asarray(native, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise ParameterError("X must be a matrix or a frame with one row a record.")
+    return matrix, names or [f"x{i}" for i in range(matrix.shape[1])]
+
+
+def _outcome(outcome: Any) -> npt.NDArray[np.float64]:
+    native = outcome.to_numpy() if hasattr(outcome, "to_numpy") else np.asarray(outcome)
+    native = np.asarray(native).ravel()
+    if native.dtype.kind in "OUS":
+        return np.unique(native.astype(str), return_inverse=True)[1].astype(np.float64)
+    return native.astype(np.float64)

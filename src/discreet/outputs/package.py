@@ -1,0 +1,271 @@
+"""The package that a checker gets: results, status, reasons, checksums, who, when and why.
+
+A folder (or zip) with one CSV a table, one CSV with the confidentiality flags of its numbers, an Excel workbook with
+status symbols where the extra is installed, ``manifest.json`` that a machine can read, and ``checksums.txt`` in the
+format of ``sha256sum``. The manifest also holds the register for differencing; it is for the checker, never released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import secrets
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from discreet._version import __version__
+from discreet.errors import InputError
+from discreet.io import replacing
+from discreet.outputs.findings import Status, worst
+from discreet.outputs.register import Registered
+from discreet.outputs.settings import OutputPolicy
+
+if TYPE_CHECKING:
+    from discreet.outputs.recording import Recorder
+
+FORMAT = "discreet output package"
+VERSION = 1
+MANIFEST, CHECKSUMS, WORKBOOK = "manifest.json", "checksums.txt", "results.xlsx"
+_LARGEST = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package as it was read, its checksums verified.
+
+    Attributes
+    ----------
+    path
+        Where it lies.
+    about
+        Who, when, why; format and versions.
+    policy
+        The thresholds it was made under.
+    outputs
+        One entry an output: name, kind, status, findings, questions, exception, files.
+    files
+        The content of every file, by name.
+    register
+        What is differenced with later outputs.
+    """
+
+    path: Path
+    about: Mapping[str, Any]
+    policy: OutputPolicy
+    outputs: tuple[Mapping[str, Any], ...]
+    files: Mapping[str, bytes] = field(repr=False)
+    register: tuple[Registered, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Package:
+        """Read a package, a folder or a zip, and refuse one whose files do not match their checksums."""
+        source = Path(path)
+        files = package_contents(source)
+        if MANIFEST not in files:
+            if "results.json" in files:
+                from discreet.outputs.acro import read_acro
+
+                return read_acro(source)
+            raise InputError(f"'{source.name}' is no output package: it has no {MANIFEST}.")
+        _verify(files, source.name)
+        try:
+            document = json.loads(files[MANIFEST])
+            register = tuple(Registered.from_dict(entry) for entry in document["register"]["entries"])
+            policy = OutputPolicy.from_dict(document["policy"])
+            return cls(source, document["about"], policy, tuple(document["outputs"]), files, register)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"The manifest of '{source.name}' cannot be read: it is damaged.") from error
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the manifest, which holds those of all files."""
+        name = MANIFEST if MANIFEST in self.files else "results.json"
+        return hashlib.sha256(self.files[name]).hexdigest()
+
+    @property
+    def status(self) -> Status:
+        """The worst status of the outputs."""
+        return worst(output["status"] for output in self.outputs)
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        for output in self.outputs:
+            if output["name"] == name:
+                return output
+        raise InputError(f"The package has no output '{name}'.")
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return iter(self.outputs)
+
+    def tables(self, name: str) -> dict[str, pl.DataFrame]:
+        """Read the tables of an output."""
+        found = {}
+        for file in self[name]["files"]:
+            if file["name"].lower().endswith(".csv") and file.get("role", "table") != "flags":
+                found[file["name"]] = pl.read_csv(
+                    io.BytesIO(self.files[file["name"]]), infer_schema_length=None
+                )
+        return found
+
+    def __str__(self) -> str:
+        who = " ".join(str(self.about.get(name) or "") for name in ("researcher", "project")).strip()
+        lines = [
+            f"{self.path.name}: {len(self.outputs)} outputs, status {self.status}"
+            + (f" ({who})" if who else "")
+        ]
+        for output in self.outputs:
+            reasons = [f["reason"] for f in output["findings"] if f["status"] != "pass"]
+            lines.append(
+                f"  {output['status']:<6}  {output['name']} ({output['kind']}) {' '.join(reasons)}".rstrip()
+            )
+        return "\n".join(lines)
+
+
+def write_package(session: Recorder, target: Path, *, overwrite: bool = False) -> Path:
+    """Write a session as a package, whole or not at all."""
+    if not len(session):
+        raise InputError("The session has no outputs, so there is nothing to pack.")
+    files = _session_files(session)
+    if target.suffix.lower() == ".zip":
+        with (
+            replacing(target, overwrite=overwrite) as unfinished,
+            zipfile.ZipFile(unfinished, "w") as archive,
+        ):
+            for name, content in files.items():
+                # A fixed time: the same session gives the same bytes.
+                item = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+                item.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(item, content)
+        return target
+    write_folder(files, target, overwrite=overwrite)
+    return target
+
+
+def write_folder(files: Mapping[str, bytes], target: Path, *, overwrite: bool) -> None:
+    """Write files to a folder that takes its name only when it is complete."""
+    if target.exists() and not overwrite:
+        raise InputError(
+            f"'{target.name}' already exists. Give another name, or overwrite=True to replace it."
+        )
+    if not target.parent.is_dir():
+        raise InputError(f"The folder '{target.parent}' does not exist. Create it first.")
+    if target.exists() and not (target / MANIFEST).is_file() and not (target / "results.json").is_file():
+        raise InputError(
+            f"'{target.name}' is there and no output package; it was left as it is. Give another name."
+        )
+    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        for name, content in files.items():
+            place = unfinished / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        if target.exists():
+            shutil.rmtree(target)
+        unfinished.rename(target)
+    except OSError as error:
+        raise InputError(
+            f"'{target.name}' cannot be written: {error.strerror or type(error).__name__}."
+        ) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _session_files(session: Recorder) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    outputs = []
+    for output in session:
+        entry = output.to_dict()
+        entry["files"] = []
+        for place, (title, table) in enumerate(output.tables.items()):
+            name = f"{output.name}_{place}.csv"
+            files[name] = table.write_csv().encode("utf-8")
+            entry["files"].append({"name": name, "title": title, "role": "table"})
+            if title in output.draft.flags:
+                flagged = f"{output.name}_{place}.flags.csv"
+                files[flagged] = output.draft.flags[title].write_csv().encode("utf-8")
+                entry["files"].append({"name": flagged, "title": title, "role": "flags"})
+        for path in output.draft.files:
+            blocked = session.policy.blocks(path)
+            if blocked:
+                raise InputError(f"'{path.name}' is refused: {blocked}.")
+            name = f"{output.name}_{path.name}"
+            files[name] = path.read_bytes()
+            entry["files"].append({"name": name, "title": path.name, "role": "custom"})
+        for file in entry["files"]:
+            file["sha256"] = hashlib.sha256(files[file["name"]]).hexdigest()
+        outputs.append(entry)
+    from discreet.outputs.workbook import workbook
+
+    book = workbook(session)
+    if book is not None:
+        files[WORKBOOK] = book
+    document = {
+        "about": {
+            "format": FORMAT,
+            "version": VERSION,
+            "made_with": f"discreet {__version__}",
+            "researcher": session.researcher,
+            "project": session.project,
+            "purpose": session.purpose,
+            "started": session.started,
+            "status": session.status,
+        },
+        "policy": session.policy.to_dict(),
+        "outputs": outputs,
+        "register": {"do_not_release": True, "entries": session.register.to_list()},
+    }
+    files[MANIFEST] = (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(
+        "utf-8"
+    )
+    lines = [f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in files.items()]
+    files[CHECKSUMS] = ("\n".join(lines) + "\n").encode("utf-8")
+    return files
+
+
+def package_contents(source: Path) -> dict[str, bytes]:
+    """Read every file of a package; names that point elsewhere are refused."""
+    if source.is_dir():
+        paths = [path for path in sorted(source.rglob("*")) if path.is_file() and not path.is_symlink()]
+        if sum(path.stat().st_size for path in paths) > _LARGEST:
+            raise InputError(f"'{source.name}' is too large for a package of outputs.")
+        return {path.relative_to(source).as_posix(): path.read_bytes() for path in paths}
+    if not source.is_file():
+        raise InputError(f"There is no package '{source.name}' there.")
+    try:
+        with zipfile.ZipFile(source) as archive:
+            items = [item for item in archive.infolist() if not item.is_dir()]
+            if sum(item.file_size for item in items) > _LARGEST:
+                raise InputError(f"'{source.name}' is too large for a package of outputs.")
+            for item in items:
+                parts = PurePosixPath(item.filename).parts
+                if item.filename.startswith("/") or ".." in parts or re.match(r"^[A-Za-z]:", item.filename):
+                    raise InputError(f"'{source.name}' has a file whose name points out of the package.")
+            return {item.filename: archive.read(item) for item in items}
+    except zipfile.BadZipFile as error:
+        raise InputError(f"'{source.name}' is neither a folder nor a zip of outputs.") from error
+
+
+def _verify(files: Mapping[str, bytes], name: str) -> None:
+    if CHECKSUMS not in files:
+        raise InputError(f"'{name}' has no {CHECKSUMS}, so nothing says that its files are as they were.")
+    listed = {}
+    for line in files[CHECKSUMS].decode("utf-8", errors="replace").splitlines():
+        digest, _, file = line.partition("  ")
+        listed[file] = digest
+    extra = sorted(set(files) - set(listed) - {CHECKSUMS})
+    if extra:
+        raise InputError(
+            f"'{name}' has {len(extra)} files that are not in its list of checksums, such as '{extra[0]}'."
+        )
+    for file, digest in listed.items():
+        if file not in files or hashlib.sha256(files[file]).hexdigest() != digest:
+            raise InputError(
+                f"The file '{file}' of '{name}' is missing or was changed after the package was made."
+            )

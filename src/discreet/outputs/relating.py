@@ -1,0 +1,205 @@
+"""How variables go together: correlations, tests, and ratios of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine import collect
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+from discreet.outputs.cells import Question, count_cells, population
+from discreet.outputs.checks.frequencies import as_counts
+from discreet.outputs.checks.models import check_correlation
+from discreet.outputs.checks.ratios import check_ratio, odds_ratio_of, risk_ratio_of
+from discreet.outputs.checks.significance import check_test
+from discreet.outputs.layout import flags_of, wide
+from discreet.outputs.register import Registered
+from discreet.outputs.result import Draft
+from discreet.outputs.settings import OutputPolicy
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A test: what it takes, and what it leaves as degrees of freedom."""
+
+    takes: str
+    run: Callable[..., Any]
+    title: str
+
+
+def correlate(
+    data: Microdata, columns: Sequence[str], policy: OutputPolicy, *, method: str = "pearson"
+) -> Draft:
+    """Correlate variables pair by pair, on the records that have both."""
+    if method not in ("pearson", "spearman", "kendall"):
+        raise ParameterError("method must be 'pearson', 'spearman' or 'kendall'.")
+    if len(columns) < 2:
+        raise ParameterError("A correlation needs two columns or more.")
+    frame = _numbers(data, columns)
+    size = len(columns)
+    matrix, people = np.eye(size), np.zeros((size, size))
+    from scipy import stats
+
+    compute = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
+    for i in range(size):
+        people[i, i] = frame[columns[i]].count()
+        for j in range(i):
+            both = frame.select(columns[i], columns[j]).drop_nulls()
+            people[i, j] = people[j, i] = both.height
+            spread = both.height > 2 and both[:, 0].n_unique() > 1 and both[:, 1].n_unique() > 1
+            matrix[i, j] = matrix[j, i] = (
+                compute(both[:, 0].to_numpy(), both[:, 1].to_numpy())[0] if spread else np.nan
+            )
+    checked = check_correlation(matrix, people, policy)
+    table = pl.DataFrame({"": list(columns), **{name: matrix[:, i] for i, name in enumerate(columns)}})
+    return Draft("correlation", {"correlation": table}, checked, variables=tuple(columns))
+
+
+def ratio_table(
+    data: Microdata | None,
+    policy: OutputPolicy,
+    *,
+    rows: str | None = None,
+    columns: str | None = None,
+    counts: Any = None,
+    where: Mapping[str, Any] | None = None,
+    subject: str | None = None,
+    risk: bool = False,
+    show_counts: bool = False,
+) -> Draft:
+    """Compute an odds or risk ratio from counts; what is checked is the table."""
+    kind = "risk ratio" if risk else "odds ratio"
+    entries: tuple[Registered, ...] = ()
+    levels: tuple[tuple[Any, ...], ...] = (("row 1", "row 2"), ("column 1", "column 2"))
+    names = (rows or "rows", columns or "columns")
+    if counts is None:
+        if data is None or rows is None or columns is None:
+            raise ParameterError("Name the two columns (and data), or give counts=[[a, b], [c, d]].")
+        question = Question((rows, columns), where=where or {}, subject=subject, keep_missing=False)
+        cells = count_cells(data, question)
+        table, levels = cells.people.astype(np.float64), cells.levels
+        entries = (
+            Registered(
+                kind, population(data, question.columns()), question.where, question.by, levels, table
+            ),
+        )
+    else:
+        table = as_counts(counts)
+    if table.shape != (2, 2):
+        raise ParameterError(
+            f"A ratio of counts needs two rows and two columns, not {table.shape[0]} and more."
+        )
+    checked = check_ratio(table, policy)
+    number = risk_ratio_of(table) if risk else odds_ratio_of(table)
+    tables = {kind: pl.DataFrame({kind: [number]})}
+    flags: dict[str, pl.DataFrame] = {}
+    if show_counts:
+        tables["counts"] = wide(names, levels, table.astype(np.int64), columns=1)
+        flags["counts"] = wide(names, levels, flags_of(table.shape, checked), columns=1)
+    return Draft(kind, tables, checked, flags, entries, variables=tuple(n for n in (rows, columns) if n))
+
+
+def significance_table(
+    kind: str,
+    data: Microdata,
+    columns: Sequence[str],
+    policy: OutputPolicy,
+    *,
+    show_counts: bool = False,
+) -> Draft:
+    """Run a test by name and check the degrees of freedom that the data leave it."""
+    known = procedures()
+    if kind not in known:
+        raise ParameterError(unknown_name(kind, known, what="test"))
+    test = known[kind]
+    for name in columns:
+        if name not in data.schema:
+            raise ColumnError(unknown_name(name, data.columns))
+    frame = collect(data, list(columns)).drop_nulls()
+    samples, counts = _samples(test, frame, list(columns))
+    if not samples or min(len(sample) for sample in samples) == 0:
+        raise ParameterError("A group of the test has no records. Check the columns.")
+    statistic, p_value = _outcome(test.run(*samples))
+    lost = sum(counts.shape) - 1 if test.takes == "table" else counts.size
+    dof = float(counts.sum()) - lost
+    checked = check_test(dof, policy, counts=counts if show_counts else None)
+    tables = {"test": pl.DataFrame({"test": [test.title], "statistic": [statistic], "p-value": [p_value]})}
+    if show_counts:
+        tables["group counts"] = pl.DataFrame({"count": counts.ravel().astype(int).tolist()})
+    return Draft(test.title, tables, checked, variables=tuple(columns))
+
+
+def procedures() -> dict[str, Procedure]:
+    """Return the tests by name; a group column comes last."""
+    from scipy import stats
+
+    def welch(x: Floats, y: Floats) -> Any:
+        return stats.ttest_ind(x, y, equal_var=False)
+
+    return {
+        "t": Procedure("two", stats.ttest_ind, "t test"),
+        "welch": Procedure("two", welch, "Welch test"),
+        "paired-t": Procedure("pair", stats.ttest_rel, "paired t-test"),
+        "mann-whitney": Procedure("two", stats.mannwhitneyu, "Mann-Whitney test"),
+        "wilcoxon": Procedure("pair", stats.wilcoxon, "Wilcoxon signed-rank test"),
+        "ks": Procedure("two", stats.ks_2samp, "Kolmogorov-Smirnov test"),
+        "anova": Procedure("many", stats.f_oneway, "analysis of variance"),
+        "kruskal": Procedure("many", stats.kruskal, "Kruskal-Wallis test"),
+        "levene": Procedure("many", stats.levene, "Levene's test"),
+        "shapiro": Procedure("one", stats.shapiro, "Shapiro-Wilk test"),
+        "chi2": Procedure("table", stats.chi2_contingency, "chi-square test"),
+        "fisher": Procedure("table", stats.fisher_exact, "Fisher's exact test"),
+    }
+
+
+def _samples(test: Procedure, frame: pl.DataFrame, columns: list[str]) -> tuple[list[Floats], Floats]:
+    """Cut the records into what the test takes, and count the people in each piece."""
+    needed = 1 if test.takes == "one" else 2
+    if len(columns) != needed:
+        raise ParameterError(
+            f"The {test.title} takes {needed} column{'s' * (needed > 1)}, not {len(columns)}."
+        )
+    if test.takes == "one":
+        sample = frame[columns[0]].cast(pl.Float64).to_numpy()
+        return [sample], np.array([float(len(sample))])
+    if test.takes == "pair":
+        pair = [frame[name].cast(pl.Float64).to_numpy() for name in columns]
+        return pair, np.array([float(frame.height)])
+    if test.takes == "table":
+        data = Microdata(frame)
+        table = count_cells(data, Question(tuple(columns))).people.astype(np.float64)
+        return [table], table
+    groups = [
+        part[columns[0]].cast(pl.Float64).to_numpy()
+        for _, part in sorted(frame.group_by(columns[1]), key=lambda item: str(item[0][0]))
+    ]
+    if test.takes == "two" and len(groups) != 2:
+        raise ParameterError(
+            f"The {test.title} compares two groups; column '{columns[1]}' has {len(groups)}."
+        )
+    return groups, np.array([float(len(group)) for group in groups])
+
+
+def _outcome(found: Any) -> tuple[float, float]:
+    return float(found[0] if not hasattr(found, "statistic") else found.statistic), float(
+        found[1] if not hasattr(found, "pvalue") else found.pvalue
+    )
+
+
+def _numbers(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
+    for name in columns:
+        if name not in data.schema:
+            raise ColumnError(unknown_name(name, data.columns))
+    frame = collect(data, list(dict.fromkeys(columns)))
+    for name in columns:
+        if not (frame.schema[name].is_numeric() or frame.schema[name] == pl.Boolean):
+            raise ColumnError(f"Column '{name}' is not a number and cannot be correlated.")
+    return frame.select(pl.col(name).cast(pl.Float64) for name in dict.fromkeys(columns))

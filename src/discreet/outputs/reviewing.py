@@ -1,0 +1,240 @@
+"""A small page on this machine where a checker accepts, rejects or asks.
+
+It listens on the loopback address only. The address holds a random token, so that other users of the machine and pages
+in other tabs cannot find it; a decision also needs the token of the form, and a request whose Host or Origin is not
+this server is refused. Nothing is loaded from elsewhere. Decisions go to a hash-chained register beside the package.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+import urllib.parse
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from discreet.errors import DiscreetError, ParameterError
+from discreet.outputs.decisions import append_decision, latest, verify_register
+from discreet.outputs.package import Package
+from discreet.outputs.review_page import page
+
+_HOST = "127.0.0.1"
+_LARGEST_FORM = 64 * 1024
+
+
+def register_of(package: str | Path) -> Path:
+    """Return where the decisions on a package are kept: beside it, so that the package stays as it is."""
+    path = Path(package).absolute()
+    return path.with_name(f"{path.name}.decisions.jsonl")
+
+
+def review(
+    package: str | Path,
+    port: int = 0,
+    *,
+    checker: str = "",
+    wait: bool = True,
+    announce: Any = print,
+) -> Reviewer:
+    """Serve the page of a checker for a package.
+
+    Parameters
+    ----------
+    package
+        A folder or zip that a session wrote, or a result folder of ACRO.
+    port
+        Port on this machine; a free one unless given.
+    checker
+        Name to put into the forms.
+    wait
+        Whether to serve until interrupted (Ctrl+C); else return at once, and ``close()`` ends it.
+    announce
+        What is told the address.
+    """
+    if not 0 <= port <= 65535:
+        raise ParameterError("port must lie between 0 (any free one) and 65535.")
+    reviewer = Reviewer(Path(package), port, checker=checker)
+    announce(f"Open {reviewer.url}")
+    if wait:
+        announce(f"Decisions go to {reviewer.register}. Press Ctrl+C to end.")
+        try:
+            reviewer.wait()
+        except KeyboardInterrupt:
+            announce("Ended.")
+        finally:
+            reviewer.close()
+    return reviewer
+
+
+class Reviewer:
+    """The running page: ``url``, ``register``, ``close()``."""
+
+    def __init__(self, path: Path, port: int = 0, *, checker: str = "") -> None:
+        self.package = Package.load(path)
+        self.register = register_of(path)
+        verify_register(self.register)
+        self.checker = checker
+        self._token = secrets.token_urlsafe(24)
+        self.form_token = secrets.token_urlsafe(24)
+        self._lock = threading.Lock()
+        try:
+            self._server = ThreadingHTTPServer((_HOST, port), _handler(self))
+        except OSError as error:
+            raise ParameterError(
+                f"Port {port} cannot be used: {error.strerror}. Leave it out for a free one."
+            ) from error
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """The address, with its token."""
+        return f"http://{_HOST}:{self.port}/{self._token}/"
+
+    def __enter__(self) -> Reviewer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def wait(self) -> None:
+        """Serve until interrupted."""
+        while self._thread.is_alive():
+            self._thread.join(timeout=0.5)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def knows(self, path: str) -> bool:
+        """Whether an address holds the token."""
+        return hmac.compare_digest(path.strip("/").split("/")[0].encode(), self._token.encode())
+
+    def is_here(self, host: str) -> bool:
+        """Whether a request was sent to this server and not through another name."""
+        return host in (f"{_HOST}:{self.port}", f"localhost:{self.port}")
+
+    def decide(self, form: dict[str, str]) -> str:
+        """Enter a decision; return what to tell the checker."""
+        output = self.package[form.get("output", "")]
+        with self._lock:
+            entry = append_decision(
+                self.register,
+                output=str(output["name"]),
+                decision=form.get("decision", ""),
+                checker=form.get("checker", ""),
+                note=form.get("note", ""),
+                about={"status": output["status"], "package": self.package.checksum},
+            )
+        self.checker = entry["checker"]
+        return f"{entry['output']}: {entry['decision']}. Last hash of the register: {entry['hash']}"
+
+    def page(self, nonce: str, message: str = "") -> str:
+        """Write the page as it is now."""
+        return page(
+            self.package,
+            latest(self.register),
+            form_token=self.form_token,
+            nonce=nonce,
+            checker=self.checker,
+            message=message,
+        )
+
+
+def _handler(reviewer: Reviewer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        server_version = "discreet"
+        sys_version = ""
+        timeout = 30
+
+        def do_GET(self) -> None:
+            if self._refused():
+                return
+            tail = urllib.parse.urlsplit(self.path).path.strip("/").split("/")[1:]
+            if tail not in ([], [""]):
+                self._answer(HTTPStatus.NOT_FOUND, "There is nothing here.")
+                return
+            self._show()
+
+        def do_POST(self) -> None:
+            if self._refused():
+                return
+            origin = self.headers.get("Origin")
+            if origin is not None and not reviewer.is_here(urllib.parse.urlsplit(origin).netloc):
+                self._answer(HTTPStatus.FORBIDDEN, "The form comes from another page.")
+                return
+            length = self.headers.get("Content-Length", "")
+            kind = self.headers.get("Content-Type", "").split(";")[0].strip()
+            if (
+                not length.isdigit()
+                or int(length) > _LARGEST_FORM
+                or kind != "application/x-www-form-urlencoded"
+            ):
+                self._answer(HTTPStatus.BAD_REQUEST, "The form cannot be read.")
+                return
+            body = self.rfile.read(int(length)).decode("utf-8", "replace")
+            form = {name: values[0] for name, values in urllib.parse.parse_qs(body).items()}
+            if not hmac.compare_digest(form.get("token", "").encode(), reviewer.form_token.encode()):
+                self._answer(HTTPStatus.FORBIDDEN, "The form is not from this page. Open it again.")
+                return
+            try:
+                message = reviewer.decide(form)
+            except DiscreetError as error:
+                self._show(str(error), HTTPStatus.BAD_REQUEST)
+                return
+            self._show(message)
+
+        def _refused(self) -> bool:
+            if not reviewer.is_here(self.headers.get("Host", "")):
+                self._answer(HTTPStatus.FORBIDDEN, "Open the page by the address that was printed.")
+                return True
+            if not reviewer.knows(urllib.parse.urlsplit(self.path).path):
+                self._answer(HTTPStatus.NOT_FOUND, "There is nothing here.")
+                return True
+            return False
+
+        def _show(self, message: str = "", status: HTTPStatus = HTTPStatus.OK) -> None:
+            nonce = secrets.token_urlsafe(16)
+            self._answer(status, reviewer.page(nonce, message), nonce=nonce, kind="text/html")
+
+        def _answer(
+            self, status: HTTPStatus, text: str, *, nonce: str = "none", kind: str = "text/plain"
+        ) -> None:
+            content = text.encode("utf-8")
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header(
+                "Content-Security-Policy",
+                f"default-src 'none'; style-src 'nonce-{nonce}'; img-src data:; form-action 'self'; base-uri 'none'; "
+                "frame-ancestors 'none'",
+            )
+            for name, value in (
+                ("X-Content-Type-Options", "nosniff"),
+                ("X-Frame-Options", "DENY"),
+                ("Referrer-Policy", "no-referrer"),
+                ("Cache-Control", "no-store"),
+                ("Cross-Origin-Opener-Policy", "same-origin"),
+                ("Cross-Origin-Resource-Policy", "same-origin"),
+            ):
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Keep addresses, which hold the token, out of any log."""
+
+    return Handler

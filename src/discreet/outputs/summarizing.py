@@ -1,0 +1,307 @@
+"""Tables of a variable by group: totals, means, spread, extremes, medians, modes; each by the rules of its statbarn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError, unknown_name
+from discreet.microdata import Microdata
+from discreet.outputs.cells import (
+    Cells,
+    Question,
+    count_cells,
+    population,
+    records_of,
+    shared_extreme,
+    sum_cells,
+)
+from discreet.outputs.checks.aggregates import check_dominance
+from discreet.outputs.checks.endpoints import check_ties
+from discreet.outputs.checks.frequencies import check_counts
+from discreet.outputs.checks.modes import check_modes
+from discreet.outputs.checks.position import check_quantiles
+from discreet.outputs.checks.shape import check_shape
+from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.layout import flags_of, wide
+from discreet.outputs.protecting import primary_cells, require_mitigation
+from discreet.outputs.register import Registered
+from discreet.outputs.result import Draft
+from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.tabulating import Declared, collapsed, missing_finding
+
+Floats = npt.NDArray[np.float64]
+
+STATISTICS = {
+    "count": "a", "total": "d", "mean": "d", "sd": "i", "variance": "i", "skewness": "i", "kurtosis": "i",
+    "minimum": "c", "maximum": "c", "median": "b", "mode": "j",
+}  # fmt: skip
+_SYNONYMS = {
+    "n": "count", "sum": "total", "average": "mean", "std": "sd", "var": "variance", "min": "minimum",
+    "max": "maximum", "skew": "skewness",
+}  # fmt: skip
+OFFERED = ("suppress", "collapse", "round", "top-code", "drop-outliers", "percentile")
+_CAP = 0.99
+_LOW, _HIGH = 0.05, 0.95
+
+
+def summarize(
+    data: Microdata,
+    question: Question,
+    policy: OutputPolicy,
+    statistics: Sequence[str],
+    *,
+    across: int = 0,
+    structural_ends: Sequence[float] = (),
+    structural: Declared = (),
+    mitigate: str | None = None,
+    kind: str = "summary",
+) -> Draft:
+    """Compute statistics of a variable by cell, check each by its statbarn, and mend if asked."""
+    names = [_named(name) for name in statistics]
+    used = list(dict.fromkeys(STATISTICS[name] for name in names))
+    if mitigate is not None:
+        require_mitigation(mitigate, used, OFFERED)
+    notes: list[str] = []
+    if mitigate == "collapse":
+        with_value = replace(question, value=None)
+        question = replace(
+            collapsed(data, with_value, count_cells(data, with_value), policy)[0], value=question.value
+        )
+        notes.append("Levels were merged until the counts are large enough.")
+    if mitigate in ("top-code", "drop-outliers"):
+        question, note = _capped(data, question, drops=mitigate == "drop-outliers")
+        notes.append(note)
+    if mitigate == "percentile":
+        names = [{"minimum": "p5", "maximum": "p95"}.get(name, name) for name in names]
+        notes.append("Minimum and maximum are replaced by the 5th and 95th percentile.")
+    largest = max(policy.nk_n, 2)
+    cells = sum_cells(data, question, largest=largest, public_weights=policy.weights_public)
+    figures, more = _figures(data, question, cells, names)
+    checked = _checked(
+        data, question, cells, names, policy, ends=structural_ends, structural=structural, more=more
+    )
+    flags = flags_of(cells.shape, checked)
+    hidden = np.zeros(cells.shape, dtype=bool)
+    if mitigate == "suppress":
+        hidden = primary_cells(checked, cells.shape)
+        flags = flags_of(cells.shape, checked, primary=hidden)
+        flags[~hidden] = "F"
+        checked = _checked(
+            data, question, cells, names, policy,
+            ends=structural_ends, structural=structural, more=more, hidden=hidden,
+        )  # fmt: skip
+    if mitigate == "round":
+        figures = {name: _to_base(table, policy.round_base) for name, table in figures.items()}
+        notes.append(f"Numbers are rounded to the base {policy.round_base}.")
+    missing = int(cells.records.sum() - np.nansum(cells.values["known"]))
+    if missing:
+        notes.append(
+            f"{missing:,} of {int(cells.records.sum()):,} records have no value of '{question.value}'."
+        )
+    checked = checked.with_more(
+        missing_finding(missing, int(cells.records.sum()), str(question.value), policy, used[0])
+    )
+    shown = {name: _hide(table, hidden) for name, table in figures.items()}
+    entry = Registered(
+        kind,
+        population(data, question.columns()),
+        question.where,
+        question.by,
+        cells.levels,
+        np.where(hidden, np.nan, cells.people.astype(np.float64)),
+        adds_up=question.subject is None,
+    )
+    tables, flagged = _tables(question, cells, shown, flags, across=across, kind=kind)
+    return Draft(
+        kind=kind,
+        tables=tables,
+        checked=checked,
+        flags=flagged,
+        # Only counts, totals and means can be taken from one another.
+        entries=(entry,) if {"a", "d"} & set(used) else (),
+        variables=question.columns(),
+        notes=tuple(notes),
+        mitigation=mitigate,
+        offered=OFFERED,
+    )
+
+
+def _named(name: str) -> str:
+    plain = _SYNONYMS.get(name.lower(), name.lower())
+    if plain not in STATISTICS:
+        raise ParameterError(unknown_name(name, [*STATISTICS, *_SYNONYMS], what="statistic"))
+    return plain
+
+
+def _figures(
+    data: Microdata, question: Question, cells: Cells, names: Sequence[str]
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """Compute what was asked for; what needs the values in order is done in memory, group by group."""
+    values = cells.values
+    weighted = question.weight is not None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = values["weighted"] / values["weight"] if weighted else values["mean"]
+    ready = {
+        "count": cells.people,
+        "total": values["weighted"] if weighted else values["total"],
+        "mean": means,
+        "sd": values["deviation"],
+        "variance": values["deviation"] ** 2,
+        "minimum": values["minimum"],
+        "maximum": values["maximum"],
+    }
+    in_order = [name for name in names if name not in ready]
+    more = _in_order(data, question, cells, in_order) if in_order else {}
+    return {name: ready[name] if name in ready else more[name] for name in names}, more
+
+
+def _in_order(data: Microdata, question: Question, cells: Cells, names: Sequence[str]) -> dict[str, Any]:
+    rows = records_of(data, question).drop_nulls("x")
+    keys = [f"d{i}" for i in range(len(question.by))] or ["d"]
+    x = pl.col("x")
+    groups = rows.group_by(keys).agg(
+        x.sort().alias("values"),
+        x.median().alias("median"),
+        x.quantile(_LOW, "linear").alias("p5"),
+        x.quantile(_HIGH, "linear").alias("p95"),
+        x.skew().alias("skewness"),
+        x.kurtosis().alias("kurtosis"),
+        x.mode().sort().alias("mode"),
+        x.n_unique().alias("distinct"),
+    )
+    texts = [{level: i for i, level in enumerate(known)} for known in cells.levels]
+    found: dict[str, Any] = {name: np.full(cells.shape, np.nan) for name in names if name != "mode"}
+    found |= {"mode": np.full(cells.shape, None, dtype=object)} if "mode" in names else {}
+    found["values"] = np.empty(cells.shape, dtype=object)
+    found["distinct"], found["modes"] = np.zeros(cells.shape, np.int64), np.zeros(cells.shape, np.int64)
+    for row in groups.iter_rows(named=True):
+        at = tuple(known[row[key]] for known, key in zip(texts, keys, strict=True)) if question.by else (0,)
+        found["values"][at] = np.asarray(row["values"])
+        found["distinct"][at], found["modes"][at] = row["distinct"], len(row["mode"])
+        for name in names:
+            number = row[name]
+            found[name][at] = "; ".join(f"{m:g}" for m in number) if name == "mode" else number
+    return found
+
+
+def _checked(
+    data: Microdata,
+    question: Question,
+    cells: Cells,
+    names: Sequence[str],
+    policy: OutputPolicy,
+    *,
+    ends: Sequence[float],
+    structural: Declared,
+    more: dict[str, Any],
+    hidden: npt.NDArray[np.bool_] | None = None,
+) -> CheckResult:
+    findings: list[Finding] = []
+    unseen = np.zeros(cells.shape, dtype=bool) if hidden is None else hidden
+    barns = {STATISTICS.get(name, "b") for name in names}
+    if "a" in barns:
+        impossible = cells.mask(structural)
+        findings += check_counts(cells.people, policy, structural=impossible, hidden=unseen).findings
+    if "d" in barns:
+        only_low = policy.but(zeros_are_disclosive=False)
+        counts = check_counts(cells.people, only_low, hidden=unseen, barn="d").findings
+        findings += [finding for finding in counts if finding.check != "empty cell"]
+        if cells.sums is not None:
+            findings += check_dominance(cells.sums, policy, hidden=unseen).findings
+    if "i" in barns:
+        spread = np.where(cells.people > 1, cells.values["deviation"], np.nan)
+        findings += check_shape(cells.people, spread, policy, hidden=unseen).findings
+    for name in ("minimum", "maximum"):
+        if name in names:
+            ties = shared_extreme(data, question, name, cells)
+            known = np.isin(cells.values[name], list(ends))
+            findings += check_ties(name, ties, policy, structural=known, hidden=unseen).findings
+    levels = {"median": 0.5, "p5": _LOW, "p95": _HIGH}
+    asked = sorted(levels[name] for name in names if name in levels)
+    if asked:
+        findings += _quantile_findings(more["values"], asked, policy, unseen)
+    if "mode" in names:
+        distinct = np.where(unseen, 0, more["distinct"])
+        findings += check_modes(distinct, policy, modes=np.where(unseen, 0, more["modes"])).findings
+    return CheckResult(findings)
+
+
+def _quantile_findings(
+    values: npt.NDArray[Any], asked: Sequence[float], policy: OutputPolicy, hidden: npt.NDArray[np.bool_]
+) -> list[Finding]:
+    """Check the quantiles of every cell and say per check which cells are concerned."""
+    wrong: dict[tuple[str, Any], list[tuple[int, ...]]] = {}
+    for place in np.ndindex(values.shape):
+        if values[place] is None or hidden[place]:
+            continue
+        for finding in check_quantiles(values[place], list(asked), policy).findings:
+            if finding.status != "pass":
+                wrong.setdefault((finding.check, finding.status), []).append(place)
+    reasons = {
+        "low count": f"with fewer than {policy.threshold} people",
+        "between quantiles": f"with fewer than {policy.threshold} people between published quantiles",
+        "own value": "whose quantile is exactly one person's value",
+    }
+    found = [
+        Finding(check, "b", status, f"{len(at):,} group{'s' * (len(at) > 1)} {reasons[check]}.", tuple(at))
+        for (check, status), at in wrong.items()
+    ]
+    return found or [
+        Finding(
+            "between quantiles", "b", "pass", f"At least {policy.threshold} people lie between quantiles."
+        )
+    ]
+
+
+def _capped(data: Microdata, question: Question, *, drops: bool) -> tuple[Question, str]:
+    rows = records_of(data, replace(question, by=(), recode={}, levels={}))
+    limit = rows["x"].drop_nulls().quantile(_CAP, "linear")
+    if limit is None:
+        raise ParameterError(f"Column '{question.value}' has no values to cap.")
+    # The quantile itself may be one person's value; two figures of it are nobody's.
+    cap = float(f"{limit:.2g}")
+    done = "left out" if drops else f"counted as {cap:g}"
+    return replace(question, cap=cap, drops_above=drops), f"Values above {cap:g} are {done}."
+
+
+def _to_base(table: npt.NDArray[Any], base: int) -> npt.NDArray[Any]:
+    if table.dtype == object:
+        return table
+    return np.floor(table.astype(np.float64) / base + 0.5) * base
+
+
+def _hide(table: npt.NDArray[Any], hidden: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    shown = table.astype(object)
+    shown[hidden] = None
+    return shown
+
+
+def _tables(
+    question: Question,
+    cells: Cells,
+    shown: dict[str, npt.NDArray[Any]],
+    flags: npt.NDArray[Any],
+    *,
+    across: int,
+    kind: str,
+) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame]]:
+    """Lay the statistics out side by side, or one table each where a dimension goes across."""
+    if across:
+        tables = {
+            name: wide(question.by, cells.levels, table, columns=across, heading=name)
+            for name, table in shown.items()
+        }
+        marks = wide(question.by, cells.levels, flags, columns=across)
+        return tables, dict.fromkeys(tables, marks)
+    frames = [wide(question.by, cells.levels, table, heading=name) for name, table in shown.items()]
+    down = len(question.by)
+    side = pl.concat([frames[0], *(frame[:, down:] for frame in frames[1:])], how="horizontal")
+    mark = wide(question.by, cells.levels, flags, heading="flag")
+    marks = mark[:, :down].with_columns(mark["flag"].alias(name) for name in side.columns[down:])
+    return {kind: side}, {kind: marks}

@@ -1,0 +1,292 @@
+"""Tables of counts: cross tables, proportions, and what can be done where they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.outputs.cells import Cells, Question, count_cells, population
+from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions, counted
+from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.layout import Margins, flags_of, wide
+from discreet.outputs.protecting import (
+    merged_levels,
+    primary_cells,
+    require_mitigation,
+    rounded,
+    secondary_cells,
+)
+from discreet.outputs.register import Registered
+from discreet.outputs.result import Draft
+from discreet.outputs.settings import OutputPolicy
+
+Normalize = Literal["all", "rows", "columns"]
+Declared = Sequence[Mapping[str, Any]]
+
+OFFERED = ("suppress", "secondary-suppress", "round", "collapse")
+
+
+def tabulate(
+    data: Microdata,
+    question: Question,
+    policy: OutputPolicy,
+    *,
+    across: int = 0,
+    margins: bool = False,
+    normalize: Normalize | None = None,
+    structural: Declared = (),
+    trivial: Declared = (),
+    mitigate: str | None = None,
+    kind: str = "cross table",
+    barn: str = "a",
+) -> Draft:
+    """Count people by cell, check, and mend if asked."""
+    if mitigate is not None:
+        require_mitigation(mitigate, [barn], OFFERED)
+    if normalize not in (None, "all", "rows", "columns"):
+        raise ParameterError("normalize must be 'all', 'rows' or 'columns'.")
+    cells = count_cells(data, question)
+    merged: tuple[str, ...] = ()
+    if mitigate == "collapse":
+        question, cells = collapsed(data, question, cells, policy, structural)
+        merged = ("Levels were merged until the counts are large enough.",)
+    people = cells.people.astype(np.float64)
+    impossible, obvious = cells.mask(structural), cells.mask(trivial)
+    checked = check_counts(people, policy, structural=impossible, trivial=obvious, barn=barn)
+    primary = np.zeros(cells.shape, dtype=bool)
+    secondary = primary.copy()
+    notes = [*merged, *_notes(data, question, cells)]
+    shown = people
+    if mitigate in ("suppress", "secondary-suppress"):
+        primary = primary_cells(checked, cells.shape)
+        if mitigate == "secondary-suppress":
+            secondary = secondary_cells(people, primary, policy)
+        flags = flags_of(cells.shape, checked, primary=primary, secondary=secondary)
+        flags[~primary & ~secondary] = "F"
+        hidden = primary | secondary
+        checked = check_counts(
+            people, policy, structural=impossible, trivial=obvious, hidden=hidden, barn=barn
+        )
+        if mitigate == "secondary-suppress":
+            checked = checked.with_more(check_margins(people, hidden, policy, barn=barn).findings)
+            notes.append(
+                f"{counted(int(secondary.sum()), 'further cell')} hidden so that margins give nothing away."
+            )
+        elif margins:
+            notes.append("Margins are of the cells shown; hidden cells are not in them.")
+        shown = np.where(hidden, np.nan, people)
+    elif mitigate == "round":
+        flags = np.full(cells.shape, "F", dtype=object)
+        shown = rounded(people, policy.round_base)
+        checked = rounded_check(people, policy, barn)
+        notes.append(
+            f"Counts are rounded to the base {policy.round_base}; margins are of the rounded counts."
+        )
+    else:
+        flags = flags_of(cells.shape, checked)
+    if normalize is not None and mitigate is None:
+        checked = checked.with_more(_proportions(people, normalize, across, policy, barn=barn).findings)
+        flags = flags_of(cells.shape, checked)
+    adds_up = question.subject is None or bool(people.sum() == _distinct(data, question))
+    true_margins = mitigate == "secondary-suppress"
+    ends = None
+    if margins:
+        ends = _margins(data, question, cells, people if true_margins else shown, across, exact=not adds_up)
+    tables = {kind: _laid_out(cells, shown, across, ends, normalize)}
+    if question.weight is not None:
+        heavy = np.where(np.isnan(shown), np.nan, cells.values["weighted"])
+        tables = {kind: wide(question.by, cells.levels, heavy, columns=across, heading="weighted count")}
+        notes.append("Numbers are weighted; the threshold is held against unweighted people.")
+    entry = Registered(
+        kind,
+        population(data, question.columns()),
+        question.where,
+        question.by or (),
+        cells.levels,
+        shown if mitigate == "round" else np.where(np.isnan(shown), np.nan, people),
+        adds_up=adds_up,
+    )
+    return Draft(
+        kind=kind,
+        tables=tables,
+        checked=checked,
+        flags={kind: wide(question.by, cells.levels, flags, columns=across)},
+        # Rounded counts differ by multiples of the base, which is no count of people.
+        entries=()
+        if mitigate == "round"
+        else (entry, *_true_margins(entry, people, across, margins and true_margins)),
+        variables=question.columns(),
+        notes=tuple(notes),
+        mitigation=mitigate,
+        offered=OFFERED,
+    )
+
+
+def collapsed(
+    data: Microdata, question: Question, cells: Cells, policy: OutputPolicy, structural: Declared = ()
+) -> tuple[Question, Cells]:
+    """Merge adjacent levels until the counts pass, and count again."""
+    if not question.by:
+        raise ParameterError("There is no dimension whose levels could be merged.")
+    del structural  # merged cells are new combinations; what was impossible for one level need not be for two
+
+    def wrong(table: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        low = (table > 0) & (table < policy.threshold)
+        return low | (table == 0) if policy.zeros_are_disclosive else low
+
+    names = merged_levels(cells.people.astype(np.float64), cells.levels, wrong)
+    recode = {
+        name: changes
+        for name, changes in zip(question.by, names, strict=True)
+        if len(set(changes.values())) < len(changes)
+    }
+    order = {
+        name: list(dict.fromkeys(changes.values()))
+        for name, changes in zip(question.by, names, strict=True)
+        if name in recode
+    }
+    again = replace(question, recode=recode, levels={**question.levels, **order})
+    return again, count_cells(data, again)
+
+
+def rounded_check(people: npt.NDArray[np.float64], policy: OutputPolicy, barn: str) -> CheckResult:
+    """Judge rounded counts: a zero may be a small count and the other way round; what is left small a human sees."""
+    shown = rounded(people, policy.round_base)
+    small = (shown > 0) & (shown < policy.threshold)
+    number = int(small.sum())
+    reason = (
+        f"{counted(number, 'rounded count')} below {policy.threshold}: rounding to {policy.round_base} hides the exact "
+        "number, not that it is small. A human judges."
+        if number
+        else f"Counts are rounded to the base {policy.round_base}: none that is small shows its number."
+    )
+    cells = tuple(tuple(int(i) for i in place) for place in np.argwhere(small))
+    return CheckResult([Finding("rounded count", barn, "review" if number else "pass", reason, cells)])
+
+
+def missing_finding(missing: int, records: int, value: str, policy: OutputPolicy, barn: str) -> list[Finding]:
+    """Show missing values of the variable to a human where the policy says so."""
+    if not policy.check_missing or not missing:
+        return []
+    reason = f"{missing:,} of {records:,} records have no value of '{value}'; a human looks who they are."
+    return [Finding("missing values", barn, "review", reason)]
+
+
+def _notes(data: Microdata, question: Question, cells: Cells) -> list[str]:
+    del data
+    notes = []
+    if question.subject is not None:
+        notes.append(f"Counts are of distinct values of '{question.subject}'.")
+    if any(None in known for known in cells.levels):
+        notes.append("Records with a missing value are a level of their own.")
+    return notes
+
+
+def _proportions(
+    people: npt.NDArray[np.float64], normalize: Normalize, across: int, policy: OutputPolicy, *, barn: str
+) -> CheckResult:
+    return check_proportions(people, _denominator(people, normalize, across), policy, barn=barn)
+
+
+def _denominator(
+    people: npt.NDArray[np.float64], normalize: Normalize, across: int
+) -> npt.NDArray[np.float64]:
+    down = people.ndim - across
+    axes = {
+        "all": tuple(range(people.ndim)),
+        "rows": tuple(range(down, people.ndim)),
+        "columns": tuple(range(down)),
+    }[normalize]
+    if not axes:
+        raise ParameterError(f"normalize='{normalize}' needs a dimension in the other direction. Use 'all'.")
+    return np.broadcast_to(np.nansum(people, axis=axes, keepdims=True), people.shape)
+
+
+def _laid_out(
+    cells: Cells,
+    shown: npt.NDArray[np.float64],
+    across: int,
+    ends: Margins | None,
+    normalize: Normalize | None,
+) -> Any:
+    numbers = _whole(shown)
+    heading = "count"
+    if normalize is not None:
+        below = _denominator(shown, normalize, across)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            numbers, heading, ends = shown / below, "share", None
+    return wide(cells.by, cells.levels, numbers, columns=across, margins=ends, heading=heading)
+
+
+def _whole(numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    """Write counts as whole numbers, None where hidden."""
+    whole = np.full(numbers.shape, None, dtype=object)
+    known = ~np.isnan(numbers)
+    whole[known] = numbers[known].astype(np.int64)
+    return whole
+
+
+def _margins(
+    data: Microdata,
+    question: Question,
+    cells: Cells,
+    shown: npt.NDArray[np.float64],
+    across: int,
+    *,
+    exact: bool,
+) -> Margins:
+    """Add the cells up; where a person is in several cells, count the people of each line anew."""
+    down = len(question.by) - across
+    over_columns = tuple(range(down, len(question.by)))
+    over_rows = tuple(range(down))
+    if exact and not np.isnan(shown).any():
+        lines = [
+            count_cells(
+                data, replace(question, by=question.by[:down], levels=_known(cells, range(down)))
+            ).people
+        ]
+        lines.append(
+            count_cells(
+                data, replace(question, by=question.by[down:], levels=_known(cells, over_columns))
+            ).people
+        )
+        total = _distinct(data, question)
+        return Margins(_whole(lines[0].astype(float)), _whole(lines[1].astype(float)), int(total))
+
+    def added(axes: tuple[int, ...]) -> npt.NDArray[np.float64]:
+        sums = np.nansum(shown, axis=axes) if axes else shown
+        none = np.isnan(shown).all(axis=axes) if axes else np.isnan(shown)
+        return np.where(none, np.nan, sums)
+
+    everything = added(tuple(range(shown.ndim)))
+    whole = None if np.isnan(everything) else int(everything)
+    return Margins(_whole(added(over_columns)), _whole(added(over_rows)), whole)
+
+
+def _true_margins(
+    entry: Registered, people: npt.NDArray[np.float64], across: int, shown: bool
+) -> tuple[Registered, ...]:
+    """Enter the true margins of a table beside its cells, some of which are hidden."""
+    if not shown or not entry.adds_up:
+        return ()
+    down = len(entry.by) - across
+    found = []
+    for kept in (range(down), range(down, len(entry.by)), range(0)):
+        others = tuple(axis for axis in range(len(entry.by)) if axis not in kept)
+        by, levels = tuple(entry.by[a] for a in kept), tuple(entry.levels[a] for a in kept)
+        found.append(replace(entry, by=by, levels=levels, counts=np.asarray(people.sum(axis=others))))
+    return tuple(found)
+
+
+def _known(cells: Cells, axes: Any) -> dict[str, Sequence[Any]]:
+    return {cells.by[a]: [v for v in cells.levels[a] if v is not None] for a in axes}
+
+
+def _distinct(data: Microdata, question: Question) -> float:
+    return float(count_cells(data, replace(question, by=(), recode={}, levels={})).people.sum())
