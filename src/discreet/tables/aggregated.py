@@ -116,13 +116,13 @@ def _as_given(table: Table, given: pl.DataFrame, sums: Sequence[str], tolerance:
     if torn.any():
         notes.append(
             f"{int(torn.sum()):,} of {both.height:,} cells do not equal the sum of their inner cells; they keep the "
-            "value of the file. See not_additive."
+            "value of the file. See the column additive."
         )
         warnings.warn(
             f"{int(torn.sum()):,} of {both.height:,} cells of the file do not equal the sum of their inner cells. Check"
             " the hierarchies and the code of the totals, or raise tolerance if they were rounded.",
             DiscreetWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     if unplaced.height:
         raise InputError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -59,7 +60,10 @@ class Contributing:
     def where(self, column: str, values: Sequence[Any], *, keep: bool = True) -> Contributing:
         """Only the records whose column has one of the values (or, with ``keep=False``, none of them)."""
         check_columns(self.data, [column], "the rule")
-        has = nw.col(column).is_in(_like_column(self.data, column, values))
+        dtype = self.data.schema[column]
+        # Polars compares numbers only with numbers of the same type.
+        as_told = nw.col(column).cast(nw.Float64) if dtype.is_numeric() else nw.col(column)
+        has = as_told.is_in(_like_column(self.data, column, values))
         chosen = has if keep else ~has | nw.col(column).is_null()
         frame = self.data.wrapped.filter(chosen).to_native()
         return Contributing(self.data.with_frame(frame), self.contributor, self.weight)
@@ -136,13 +140,7 @@ class Contributing:
                 most=most,
                 absolute=negative == "absolute",
             )
-            respondents = pl.col("weight") if expand else pl.lit(1.0)
-
-            def keep(frame: pl.DataFrame) -> pl.DataFrame:
-                before = (respondents.cum_sum() - respondents).over("key")
-                return frame.sort("key", "value", descending=[False, True]).filter(before < n)
-
-            kept = _rolled(entries, table, ("weight",), keep)
+            kept = _rolled(entries, table, ("weight",), partial(_largest, n=n, expand=expand))
             totals = np.zeros(table.cells.height) if alone else self._totals(table, measure, negative)
             self.memory[at] = _with_rest(kept, totals, table, whole=not expand)
         found: Contributions = self.memory[at]
@@ -239,6 +237,21 @@ def _leaf_places(
         found[name] = places.to_numpy()
         known &= found[name] >= 0
     return found, known
+
+
+def _largest(frame: pl.DataFrame, *, n: int, expand: bool) -> pl.DataFrame:
+    """Keep of every key the largest entries that fill n respondents."""
+    if n == 1 and not expand and (frame["weight"] == 1.0).all():
+        return frame.group_by("key", maintain_order=True).agg(
+            pl.col("value").max(), pl.lit(1.0).alias("weight")
+        )
+    ordered = frame.sort("key", "value", descending=[False, True])
+    keys = ordered["key"].to_numpy()
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    respondents = ordered["weight"].to_numpy() if expand else np.ones(len(keys))
+    before = np.cumsum(respondents) - respondents
+    before -= np.repeat(before[first], np.diff(np.append(first, len(keys))))
+    return ordered.filter(pl.Series(before < n))
 
 
 def _added(frame: pl.DataFrame) -> pl.DataFrame:

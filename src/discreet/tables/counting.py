@@ -124,9 +124,12 @@ def largest_entries(
     if weight and multiply:
         size = size * nw.col("weight").cast(nw.Float64)
     rows = rows.with_columns(size.alias("value"))
+    weighted = bool(weight) and not multiply
+    if most == 1 and not weighted:
+        found = engine.collect(rows.group_by(*names).agg(nw.col("value").max()))
+        return found.with_columns(weight=pl.lit(1.0))
     rank = nw.col("value").rank("ordinal", descending=True).over(*names)
     rows = rows.with_columns(rank.alias("rank")).filter(nw.col("rank") <= most)
-    weighted = bool(weight) and not multiply
     found = engine.collect(rows.select(*names, "value", *(["weight"] if weighted else [])))
     weights = pl.col("weight").cast(pl.Float64) if weighted else pl.lit(1.0)
     return found.with_columns(weights.alias("weight"))

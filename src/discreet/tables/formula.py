@@ -131,7 +131,12 @@ class _Reader:
     def formula(self) -> Formula:
         terms, without = self._sum()
         if self.at < len(self.tokens):
-            raise self._error("there is a closing parenthesis too many")
+            closing = self._next(")")
+            raise self._error(
+                "there is a closing parenthesis too many"
+                if closing
+                else "an operator is missing between two names"
+            )
         if not terms:
             raise self._error("it names no table")
         return Formula(tuple(dict.fromkeys(terms)), frozenset(without))

@@ -132,12 +132,17 @@ def _leaves_as_lists(branch: Tree) -> Any:
 
 
 def _written(paths: list[tuple[str, ...]], lead: str) -> Iterator[str]:
-    """Write each code under its group, the first time it turns up; branches must lie together."""
-    seen: set[tuple[str, ...]] = set()
+    """Write each group with everything it holds right below it."""
+    root: Tree = {}
     for path in paths:
-        short = [label for place, label in enumerate(path) if place == 0 or label != path[place - 1]]
-        for depth in range(len(short)):
-            here = tuple(short[: depth + 1])
-            if here not in seen:
-                seen.add(here)
-                yield lead * depth + here[-1]
+        branch = root
+        for place, label in enumerate(path):
+            if place == 0 or label != path[place - 1]:
+                branch = branch.setdefault(label, {})
+    yield from _lines(root, "", lead)
+
+
+def _lines(branch: Tree, marks: str, lead: str) -> Iterator[str]:
+    for code, below in branch.items():
+        yield marks + code
+        yield from _lines(below, marks + lead, lead)
