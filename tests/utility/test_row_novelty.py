@@ -92,3 +92,10 @@ def test_bad_parameters_are_refused():
             new_rows(file, file, **bad)
     with pytest.raises(ColumnError):
         new_rows(file, Microdata(pl.DataFrame({"y": [1.0]})))
+
+
+def test_files_of_categories_alone_match_by_equality():
+    real, made = (Microdata(pl.DataFrame({"c": list(text)})) for text in ("aab", "abc"))
+    found = new_rows(real, made)
+    assert found.value == pytest.approx(1 / 3)
+    assert found.detail["records"]["nearest_original"].to_list() == [0, 2, -1]

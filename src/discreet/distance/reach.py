@@ -33,7 +33,6 @@ def reach_to_nearest(
     others: Floats,
     *,
     equal: Sequence[tuple[pl.Series, pl.Series]] = (),
-    limit: float = np.inf,
 ) -> Reach:
     """Find, for each record, the smallest t at which some candidate differs by at most t units in every number.
 
@@ -45,8 +44,6 @@ def reach_to_nearest(
         What a difference is measured in, for each record and column; where it is 0 only equal numbers touch.
     equal
         Columns that must be equal, as (records, candidates).
-    limit
-        Tolerances above it are of no interest and may come back as inf.
 
     Examples
     --------
@@ -54,30 +51,30 @@ def reach_to_nearest(
     >>> found.tolerance.tolist(), found.nearest.tolist()
     ([0.1, inf], [0, -1])
     """
-    from discreet.distance.reach_kernels import smallest_tolerances
+    from discreet.distance.reach_kernels import grow_boxes, smallest_tolerances
 
     block, other_block = _blocks(len(numbers), len(others), equal)
-    columns = np.argsort([-_distinct(column) for column in others.T], kind="stable").astype(np.int64)
-    numbers, units, others = numbers[:, columns], units[:, columns], others[:, columns]
-    order = (
-        np.lexsort((others[:, 0], other_block)) if others.shape[1] else np.argsort(other_block, kind="stable")
+    order = np.argsort(other_block, kind="stable")
+    present, starts = np.unique(other_block[order], return_index=True)
+    stops = np.append(starts[1:], len(order)).astype(np.int64)
+    scales = others.std(axis=0) if len(others) else np.ones(others.shape[1])
+    boxes, low, high = grow_boxes(
+        np.ascontiguousarray(others), order, starts.astype(np.int64), stops, np.where(scales > 0, scales, 1.0)
     )
-    sorted_block = other_block[order]
-    windows = np.column_stack([np.searchsorted(sorted_block, block, side=side) for side in ("left", "right")])
+    root = np.searchsorted(present, block)
+    there = root < len(present)
+    there[there] = present[root[there]] == block[there]
     found, nearest = np.empty(len(numbers)), np.empty(len(numbers), dtype=np.int64)
     smallest_tolerances(
         np.ascontiguousarray(numbers),
         np.ascontiguousarray(units),
-        windows.astype(np.int64),
-        np.ascontiguousarray(others[order]),
-        float(limit),
+        np.where(there, root, -1).astype(np.int64),
+        np.ascontiguousarray(others),
+        order,
+        boxes,
+        low,
+        high,
         found,
         nearest,
     )
-    touched = np.where(nearest >= 0, order[nearest] if len(order) else nearest, -1)
-    return Reach(found, touched.astype(np.int64))
-
-
-def _distinct(column: Floats) -> int:
-    """Count distinct values; the column with most of them narrows the search best."""
-    return len(np.unique(column))
+    return Reach(found, nearest)

@@ -178,13 +178,13 @@ class FittedMacroToMicro(Fitted):
         from scipy.special import ndtr
 
         fresh = rng.standard_normal((len(rows), len(self.variables)))
-        units = draft.of_unit[rows]
-        for u in np.unique(units):
-            mine = np.flatnonzero(units == u)
-            z = fresh[mine] @ root_of(self.latent[u]).T
-            draft.latent[rows[mine]] = z
+        # Records stand unit after unit, so those of a unit are a slice.
+        present, starts = np.unique(draft.of_unit[rows], return_index=True)
+        for u, start, stop in zip(present, starts, [*starts[1:], len(rows)], strict=True):
+            z = fresh[start:stop] @ root_of(self.latent[u]).T
+            draft.latent[rows[start:stop]] = z
             for d, margin in enumerate(self.margins[u]):
-                draft.values[rows[mine], d] = margin.quantile(ndtr(z[:, d]))
+                draft.values[rows[start:stop], d] = margin.quantile(ndtr(z[:, d]))
 
     def _finished(self, draft: _Draft) -> pl.DataFrame:
         """Bring the units to their totals and label the records."""

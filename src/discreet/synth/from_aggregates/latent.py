@@ -20,7 +20,7 @@ from discreet.synth.from_aggregates.unit_margins import UnitMargin
 Floats = npt.NDArray[np.float64]
 
 _TERMS = 80
-_GRID = 6001
+_GRID = 3001
 _REACH = 9.0
 _TRIALS = np.linspace(-1.0, 1.0, 4001)
 
@@ -90,7 +90,7 @@ class LatentPairs:
 
 def curve_of(margin: UnitMargin) -> _Curve | None:
     """Prepare a margin; None where it has no spread."""
-    from scipy.special import ndtr
+    from scipy.special import gammaln, ndtr
 
     z, weights, hermite = _normal_grid()
     values = margin.quantile(ndtr(z))
@@ -99,6 +99,11 @@ def curve_of(margin: UnitMargin) -> _Curve | None:
     if not spread > 0 or not np.isfinite(spread):
         return None
     values = values / spread
+    if _is_lognormal(margin):
+        k, s = np.arange(_TERMS), margin.parameters["s"]
+        coefficients = np.exp(k * np.log(s) - gammaln(k + 1) / 2 - np.log(np.expm1(s**2)) / 2)
+        coefficients[0] = 0.0
+        return _Curve(values, coefficients)
     return _Curve(values, hermite @ (values * weights))
 
 
