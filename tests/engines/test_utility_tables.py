@@ -62,8 +62,10 @@ def test_tables_agree_on_every_engine(kind, options, session_of):
     agree(tabular(ours, Microdata(after), special_codes=SPECIAL, **options), expected)
 
 
-def test_a_lazy_frame_too_large_for_memory_is_counted_in_place(monkeypatch):
-    expected = tabular(Microdata(OURS), Microdata(THEIRS), ways=[1, 2, 3])
+@pytest.mark.parametrize("kind", ["polars-lazy", "duckdb"])
+def test_a_source_too_large_for_memory_is_counted_in_place(kind, monkeypatch):
+    expected = tabular(Microdata(OURS), Microdata(THEIRS), ways=[1, 2, 3], weight="w")
     monkeypatch.setattr("discreet.engine.shared_tables._MOST_IN_MEMORY", 1)
     monkeypatch.setattr("discreet.engine.shared_tables._MOST_COUNTED", 100)
-    agree(tabular(Microdata(OURS.lazy()), Microdata(THEIRS.lazy()), ways=[1, 2, 3]), expected)
+    ours, theirs = (Microdata(in_kind(table, kind)) for table in (OURS, THEIRS))
+    agree(tabular(ours, theirs, ways=[1, 2, 3], weight="w"), expected)

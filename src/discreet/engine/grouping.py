@@ -28,6 +28,7 @@ Codes = npt.NDArray[Any]
 Kind = Literal["number", "category"]
 
 _LOOKED_AT = 20_000
+_WIDTHS: dict[Any, Any] = {pl.UInt8: np.uint8, pl.UInt16: np.uint16, pl.UInt32: np.uint32}
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,11 @@ class Groups:
         """How many groups there are."""
         return self.plain + len(self.special) + self.missing
 
+    @property
+    def code_type(self) -> Any:
+        """The smallest type that holds the codes."""
+        return pl.UInt8 if self.size <= 2**8 else pl.UInt16 if self.size <= 2**16 else pl.UInt32
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """What the groups are called."""
@@ -124,7 +130,7 @@ class Groups:
 
     def codes(self, values: pl.Series) -> Codes:
         """Number the group of each value, in the smallest type that holds it."""
-        width = np.uint8 if self.size <= 2**8 else np.uint16 if self.size <= 2**16 else np.uint32
+        width = _WIDTHS[self.code_type]
         brought = brought_to(values, self.dtype)
         if self.kind == "number":
             numbers = physical(brought)
@@ -154,7 +160,12 @@ class Groups:
         found = nw.sum_horizontal(*parts) if parts else (column.is_null()).cast(nw.Int64) * 0
         for place, code in enumerate(self.special):
             found = nw.when(column == nw.lit(code)).then(nw.lit(self.plain + place)).otherwise(found)
-        return nw.when(nw.col(name).is_null()).then(nw.lit(self.size - 1)).otherwise(found).cast(nw.Int64)
+        return (
+            nw.when(nw.col(name).is_null())
+            .then(nw.lit(self.size - 1))
+            .otherwise(found)
+            .cast(nw.Int16 if self.size < 2**15 else nw.Int32)
+        )
 
     def _cut(self, numbers: Floats) -> npt.NDArray[Any]:
         if len(self.breaks) > 16:

@@ -1,7 +1,8 @@
 """The tables of two files over the same cells: one-way, two-way and larger ones, counted where the data is.
 
-Frames in memory are coded once, a small whole number a value, and each table is counted from the codes. A query engine
-counts combinations of several columns at a time, as many as keep the answer small, and the tables are read off those.
+Every column is coded once, a small whole number a value, and each table is counted from the codes. A query engine codes
+its numbers itself and hands over the codes in one pass. Where even those are too many to hold, it counts combinations
+of several columns at a time, as many as keep the answer small, and the tables are read off those.
 """
 
 from __future__ import annotations
@@ -39,25 +40,58 @@ _BATCH = 64  # tables counted ahead of those that are asked for
 
 @dataclass(frozen=True)
 class CodedFile:
-    """One file, its columns as codes of their groups; or, of a query engine, as queries that give those codes."""
+    """One file, its columns as codes of their groups.
+
+    ``frame`` is there where the data is in memory anyway; ``by_rows`` says whether the codes of all records are to be
+    held, or only counts asked for.
+    """
 
     data: Microdata
     groups: dict[str, Groups]
     frame: pl.DataFrame | None
     weight: str | None
+    by_rows: bool
 
-    @cached_property
+    @property
     def codes(self) -> dict[str, Codes]:
-        """The codes of every column of a frame in memory."""
-        assert self.frame is not None
-        return {name: groups.codes(self.frame[name]) for name, groups in self.groups.items()}
+        """The codes of every column, record by record."""
+        return self._held[0]
+
+    @property
+    def weights(self) -> Floats | None:
+        """The survey weights, record by record."""
+        return self._held[1]
 
     @cached_property
-    def weights(self) -> Floats | None:
-        """The survey weights of a frame in memory."""
-        if self.frame is None or self.weight is None:
-            return None
-        return self.frame[self.weight].cast(pl.Float64).to_numpy()
+    def _held(self) -> tuple[dict[str, Codes], Floats | None]:
+        if self.frame is not None:
+            codes = {name: groups.codes(self.frame[name]) for name, groups in self.groups.items()}
+            weights = None if self.weight is None else self.frame[self.weight]
+        else:
+            codes, table = self.fetched(list(self.groups))
+            weights = table["w"] if self.weight else None
+        return codes, None if weights is None else weights.cast(pl.Float64).to_numpy()
+
+    def fetched(
+        self, columns: Sequence[str], *, counted: bool = False
+    ) -> tuple[dict[str, Codes], pl.DataFrame]:
+        """Let the engine code some columns, and fetch the codes; or, ``counted``, how often each combination occurs."""
+        names = {f"k{place}": column for place, column in enumerate(columns)}
+        rows = scan(self.data, {**names, **({"w": self.weight} if self.weight else {})})
+        coded = rows.with_columns(
+            *(self.groups[column].expression(name).alias(name) for name, column in names.items())
+        )
+        if counted:
+            many = nw.col("w").cast(nw.Float64).sum() if self.weight else nw.len().cast(nw.Float64)
+            coded = coded.group_by(*names).agg(many.alias("many"))
+        table = in_memory(coded)
+        codes = {
+            column: table[name].cast(self.groups[column].code_type).to_numpy()
+            if self.groups[column].kind == "number"
+            else self.groups[column].codes(table[name])
+            for name, column in names.items()
+        }
+        return codes, table
 
     @cached_property
     def size(self) -> tuple[float, float]:
@@ -89,7 +123,7 @@ class SharedTables:
         Cells are numbered with the last variable turning fastest.
         """
         files = (self.original, self.released)
-        if any(file.frame is None for file in files):
+        if not all(file.by_rows for file in files):
             held = [list(_each(file, tables)) for file in files]
             for table, *counts in zip(tables, *held, strict=True):
                 yield table, *_merged(*counts)
@@ -106,7 +140,7 @@ class SharedTables:
     def _prepared(files: Sequence[CodedFile]) -> None:
         # Threads must not all make what is made once.
         for file in files:
-            _ = file.codes, file.weights
+            _ = file.codes
 
     def labels(self, table: Table, cells: Ints) -> list[str]:
         """Name cells by their groups."""
@@ -145,14 +179,14 @@ def shared_tables(
         levels = tuple(map(str, dtype.categories)) if isinstance(dtype, nw.Enum) else ()
         groups[name] = grouping_of(name, ours, theirs, cutting, category=name in categorical, levels=levels)
     files = [
-        CodedFile(data, groups, frame, weight)
+        CodedFile(data, groups, frame, weight, frame is not None or _fits(data, columns))
         for data, frame, weight in zip((original, released), frames, weights, strict=True)
     ]
     return SharedTables(groups, *files)
 
 
 def file_counter(file: CodedFile) -> Any:
-    """Count tables of a file in memory, one call a table."""
+    """Count tables of a file from its codes, one call a table."""
     from discreet.engine.table_kernels import count_pair, weigh_pair
 
     def count(table: Table) -> Counts:
@@ -217,13 +251,15 @@ def _listed(
 
 def _held(data: Microdata, columns: Sequence[str], weight: str | None) -> pl.DataFrame | None:
     """Bring a frame into memory where it is there already, or small enough; None for a query engine."""
-    implementation = data.wrapped.implementation
-    lazy = isinstance(data.wrapped, nw.LazyFrame)
-    if lazy and not implementation.is_polars():
-        return None
-    if lazy and overview(data, ()).rows * len(columns) > _MOST_IN_MEMORY:
+    if isinstance(data.wrapped, nw.LazyFrame) and not (
+        data.wrapped.implementation.is_polars() and _fits(data, columns)
+    ):
         return None
     return collect(data, [*columns, *([weight] if weight and weight not in columns else [])])
+
+
+def _fits(data: Microdata, columns: Sequence[str]) -> bool:
+    return overview(data, ()).rows * len(columns) <= _MOST_IN_MEMORY
 
 
 def _values(data: Microdata, frame: pl.DataFrame | None, name: str) -> Values:
@@ -241,14 +277,14 @@ def _tallied(part: Values) -> Values:
 
 def _each(file: CodedFile, tables: Sequence[Table]) -> Iterator[Counts]:
     """Count the tables of one file, whatever holds it, in their order."""
-    if file.frame is not None:
-        _ = file.codes, file.weights
+    if file.by_rows:
         yield from map(file_counter(file), tables)
         return
     groups = file.groups
     found: dict[Table, Counts] = {}
     for columns, covered in covering(tables, {name: groups[name].size for name in groups}):
-        codes, counts = _joint(file, columns)
+        codes, table_of = file.fetched(columns, counted=True)
+        counts = table_of["many"].cast(pl.Float64).to_numpy()
         for table in covered:
             sizes = [groups[name].size for name in table]
             numbers = _packed([codes[name] for name in table], sizes)
@@ -259,24 +295,6 @@ def _each(file: CodedFile, tables: Sequence[Table]) -> Iterator[Counts]:
             )
     for table in tables:
         yield found[table]
-
-
-def _joint(file: CodedFile, columns: Sequence[str]) -> tuple[dict[str, Codes], Floats]:
-    """Count the combinations of groups of several columns in the engine: the codes by column, and the counts."""
-    names = {f"k{place}": column for place, column in enumerate(columns)}
-    rows = scan(file.data, {**names, **({"w": file.weight} if file.weight else {})})
-    coded = rows.with_columns(
-        *(file.groups[column].expression(name).alias(name) for name, column in names.items())
-    )
-    many = nw.col("w").cast(nw.Float64).sum() if file.weight else nw.len().cast(nw.Float64)
-    table = in_memory(coded.group_by(*names).agg(many.alias("many")))
-    codes = {
-        column: table[name].to_numpy().astype(np.uint32)
-        if file.groups[column].kind == "number"
-        else file.groups[column].codes(table[name])
-        for name, column in names.items()
-    }
-    return codes, table["many"].cast(pl.Float64).to_numpy()
 
 
 def covering(tables: Sequence[Table], sizes: dict[str, int]) -> Iterator[tuple[list[str], list[Table]]]:
