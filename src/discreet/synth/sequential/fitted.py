@@ -88,6 +88,7 @@ class FittedSequential(Fitted):
         training = Scene(frame.height)
         for name in plan.columns:
             training.add(frame[name], forms[name].split(frame[name]))
+        _code_predictors(plan, training)
         shapes = {
             name: tuple(part.take(slice(0, 0)) for part in training.parts[name]) for name in plan.columns
         }
