@@ -203,7 +203,8 @@ def rank(design: Design, squares: Floats, variables: Sequence[str]) -> int:
 
 def designed(stacked: Stack, *, interactions: int, squares: bool) -> Design:
     """Lay out the predictors of stacked files."""
-    sources = [source for column in stacked.columns for source in _sources(column, squares)]
+    counts = stacked.counts
+    sources = [source for column in stacked.columns for source in _sources(column, squares, counts)]
     coded = [source for source in sources if source.codes is not None]
     counted = [source for source in sources if source.numbers is not None]
     terms = [Term("(intercept)", ())]
@@ -243,14 +244,16 @@ def designed(stacked: Stack, *, interactions: int, squares: bool) -> Design:
     )
 
 
-def _sources(column: Coded, squares: bool) -> Iterator[_Source]:
+def _sources(column: Coded, squares: bool, counts: Floats | None) -> Iterator[_Source]:
     if column.kind == "category":
         names = tuple(f"{column.name}[{level}]" for level in column.levels[1:])
         yield _Source(column.name, names, codes=column.values.astype(np.int32, copy=False))
         return
     gaps = column.gaps
     known = column.values[~gaps]
-    center, spread = float(known.mean()), float(known.std()) or 1.0
+    weights = None if counts is None else counts[~gaps]
+    center = float(np.average(known, weights=weights))
+    spread = float(np.sqrt(np.average((known - center) ** 2, weights=weights))) or 1.0
     numbers = np.where(gaps, 0.0, (column.values - center) / spread)
     if known.min() < known.max():
         yield _Source(column.name, (column.name,), numbers=numbers)

@@ -13,7 +13,7 @@ from discreet.utility.propensity.fitting import Fit
 from discreet.utility.propensity.stacking import Bools, Floats, Stack
 
 _ROUNDS = 60
-_SETTLED = 1e-9
+_SETTLED = 1e-13
 _EXTREME = 1e-8
 _UNSURE = 1e4
 _RIDGE = 1e-6

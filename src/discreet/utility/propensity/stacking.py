@@ -87,6 +87,11 @@ class Stack:
         return self.records if self.cell is None else int(self.cell.max()) + 1
 
     @property
+    def counts(self) -> Floats | None:
+        """Records of each cell; None where each record is its own."""
+        return None if self.cell is None else np.bincount(self.cell, minlength=self.cells).astype(np.float64)
+
+    @property
     def share(self) -> float:
         """The share c of released records."""
         return self.released_records / self.records
@@ -106,6 +111,8 @@ class Stack:
     @property
     def identical(self) -> bool:
         """Whether the two files hold the same records, each equally often."""
+        if not self.columns:
+            return True
         if self.weight is not None:
             return False
         if self.cell is not None:
