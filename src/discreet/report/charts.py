@@ -6,6 +6,7 @@ from discreet.errors import ParameterError
 from discreet.report.chart_kinds import Chart
 from discreet.report.cost_charts import of_cost
 from discreet.report.group_charts import of_groups
+from discreet.report.propensity_charts import of_propensity
 from discreet.report.release_charts import of_release
 from discreet.report.sample_charts import of_sample
 from discreet.report.utility_charts import of_utility
@@ -26,7 +27,7 @@ def charts_of(measure: Measure) -> tuple[Chart, ...]:
     >>> [chart.title for chart in charts_of(scored)]
     ['Which keys make people stand out', 'How many key values it takes to stand alone']
     """
-    for choose in (of_utility, of_cost, of_sample, of_release, of_groups):
+    for choose in (of_propensity, of_utility, of_cost, of_sample, of_release, of_groups):
         charts = tuple(choose(measure))
         if charts:
             return charts

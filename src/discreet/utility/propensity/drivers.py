@@ -11,6 +11,8 @@ from discreet.utility.propensity.design import Term
 from discreet.utility.propensity.fitting import Fit
 from discreet.utility.propensity.stacking import Floats, Stack
 
+_STEPS = 40
+
 
 def variable_table(stacked: Stack, fit: Fit) -> pl.DataFrame:
     """Rank the variables by how much they help to tell the files apart, the worst first."""
@@ -69,6 +71,19 @@ def score_table(fits: Sequence[tuple[Stack, Fit]]) -> pl.DataFrame:
             )
         )
     return pl.concat(parts)
+
+
+def score_histogram(fits: Sequence[Fit]) -> pl.DataFrame:
+    """Count the scores of the original and of the copies in steps of equal width, as shares."""
+    low = min(float(fit.scores.min()) for fit in fits)
+    high = max(float(fit.scores.max()) for fit in fits)
+    edges = np.linspace(low, high if high > low else low + 1e-9, _STEPS + 1)
+    total = np.zeros((2, _STEPS))
+    for fit in fits:
+        for row, mass in enumerate((fit.every - fit.ours, fit.ours)):
+            total[row] += np.histogram(fit.scores, edges, weights=mass)[0]
+    shares = total / total.sum(axis=1, keepdims=True)
+    return pl.DataFrame({"from": edges[:-1], "to": edges[1:], "original": shares[0], "released": shares[1]})
 
 
 def _by_wald(fit: Fit) -> pl.DataFrame:

@@ -12,7 +12,12 @@ import polars as pl
 from discreet import engine
 from discreet.microdata import Microdata
 from discreet.results import shown
-from discreet.utility.propensity.drivers import coefficient_table, score_table, variable_table
+from discreet.utility.propensity.drivers import (
+    coefficient_table,
+    score_histogram,
+    score_table,
+    variable_table,
+)
 from discreet.utility.propensity.fitting import Fit, Prepared, score_distances
 from discreet.utility.propensity.logistic import PreparedLogit
 from discreet.utility.propensity.nulls import Null
@@ -230,6 +235,7 @@ class Findings:
         makers: dict[str, Callable[[], Any]] = {
             "variables": lambda: engine.like(original, variables()),
             "scores": lambda: engine.like(original, score_table(pairs)),
+            "histogram": lambda: engine.like(original, score_histogram(self.fits)),
             "copies": lambda: engine.like(original, copies()),
         }
         if "terms" in self.fits[0].details:

@@ -116,7 +116,8 @@ def pmse(
         classified correctly, less 50), ``u`` (Mann-Whitney, of the released scores), ``auc``; ``k`` and ``k_star``
         (coefficients, and those that involve a synthesized column, each with the intercept), ``p_value``, ``leaves``,
         ``null_leaves``, ``share_null_without_split`` and more. ``detail``: ``variables`` (which drive it),
-        ``coefficients``, ``scores``, ``copies``, ``null``.
+        ``coefficients`` (of numbers that were brought to mean 0 and standard deviation 1), ``scores``, ``histogram``,
+        ``copies``, ``null``.
 
     How to read it
     --------------
