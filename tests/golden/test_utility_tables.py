@@ -8,7 +8,8 @@ import pytest
 
 from discreet import Microdata
 from discreet.randomness import generator
-from discreet.utility import cells, critical_ks, ks_two_sample, tabular
+from discreet.utility import cells, critical_ks, ks_two_sample, stands_in, tabular
+from discreet.utility.measure_agreement import fisher_interval
 
 BEFORE = [30_000, 35_000, 40_000, 45_000, 50_000, 60_000, 70_000, 80_000, 85_000, 90_000]
 AFTER = [
@@ -159,3 +160,12 @@ def test_counts_drawn_one_by_one_have_as_many_degrees_of_freedom_as_cells():
     found = [cells(o, random.poisson(o), k_syn=True) for _ in range(600)]
     assert {measure.figures["df"] for measure in found} == {4}
     assert np.mean([measure.value for measure in found]) == pytest.approx(1, abs=0.08)
+
+
+def test_fisher_interval_of_the_destatis_paper():
+    assert fisher_interval(0.9, 21) == (pytest.approx(0.7659, abs=5e-5), pytest.approx(0.9591, abs=5e-5))
+
+
+def test_a_measure_that_runs_the_other_way_agrees_all_the_same():
+    found = stands_in([1, 2, 3, 5], [-1, -2, -3, -5], same_direction=False)
+    assert (found.value, found.figures["r_low"], found.figures["best_improvement"]) == (1, 1, 0.8)

@@ -26,6 +26,7 @@ from discreet.utility.fits import (
 )
 from discreet.utility.information import information_loss
 from discreet.utility.margin_change import margins
+from discreet.utility.measure_agreement import stands_in
 from discreet.utility.model_shift import gini_change, importance_shift
 from discreet.utility.propensity import (
     permutation_test,
@@ -68,6 +69,7 @@ __all__ = [
     "pmse",
     "pmse_null",
     "rank_sum",
+    "stands_in",
     "table_distances",
     "tabular",
     "train_on_synthetic",

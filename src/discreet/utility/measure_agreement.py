@@ -1,0 +1,127 @@
+"""Does one measure stand in for another? A quick measure of the records, and the quality of tables made from them."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError
+from discreet.results import Detail, Measure, shown
+
+
+def stands_in(
+    quick: npt.ArrayLike,
+    wanted: npt.ArrayLike,
+    *,
+    same_direction: bool = True,
+    level: float = 0.95,
+) -> Measure:
+    """Does a quick measure say the same as the one that is wanted?
+
+    Both are known for several ways to protect one file (several settings of a synthesizer, say), each averaged over
+    its copies. Their correlation over these says whether the quick one may be used instead (Kolb, Tang and Giessing).
+
+    Parameters
+    ----------
+    quick, wanted
+        The two measures, one value a way to protect, in the same order.
+    same_direction
+        False where a large value of one is good and a large value of the other is bad; 1 then still means that they
+        agree.
+    level
+        Of the confidence interval, by Fisher's transformation.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the correlation. ``figures``: ``r``, ``r_low``, ``r_high``, ``configurations``,
+        ``best_improvement`` (of the wanted measure from the worst way to the best, over the worst) and
+        ``best_improvement_over_smallest``. ``detail``: ``configurations``.
+
+    How to read it
+    --------------
+    Near 1 the quick measure ranks the ways to protect as the wanted one does. Near 0 it says nothing about it, however
+    good it is for other purposes. Look at the interval: with a handful of ways to protect it is wide.
+
+    When not to trust it
+    --------------------
+    The answer holds for this file, these tables and this kind of protection, and is known to differ between tables of
+    one file. One way to protect that is far off the others makes any two measures correlate. The interval supposes
+    that the ways are independent of each other, which settings of one synthesizer are not quite.
+
+    Examples
+    --------
+    >>> found = stands_in([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0])
+    >>> found.value
+    0.8
+    """
+    x, y = (np.asarray(values, dtype=np.float64).ravel() for values in (quick, wanted))
+    if len(x) != len(y):
+        raise ParameterError(
+            f"There are {len(x)} values of one measure and {len(y)} of the other; give pairs."
+        )
+    if len(x) < 4:
+        raise ParameterError("Fewer than four ways to protect leave no interval. Compare more of them.")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ParameterError("Both measures must be known, and finite, for every way to protect.")
+    if not 0 < level < 1:
+        raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
+    r = None
+    if np.ptp(x) > 0 and np.ptp(y) > 0:
+        r = min(1.0, max(-1.0, round(float(np.corrcoef(x, y)[0, 1]) * (1 if same_direction else -1), 15)))
+    low, high = fisher_interval(r, len(x), level)
+    largest, smallest = float(np.abs(y).max()), float(np.abs(y).min())
+    spread = float(np.ptp(y))
+    caveats = []
+    if r is None:
+        caveats.append(
+            "One of the measures is the same for every way to protect, so there is no correlation."
+        )
+    elif abs(r) == 1:
+        caveats.append("The correlation is perfect, and its interval has no width.")
+    table = pl.DataFrame({"configuration": np.arange(1, len(x) + 1), "quick": x, "wanted": y})
+    return Measure(
+        name="stands_in",
+        value=r,
+        figures={
+            "r": r,
+            "r_low": low,
+            "r_high": high,
+            "configurations": len(x),
+            "best_improvement": spread / largest if largest > 0 else None,
+            "best_improvement_over_smallest": spread / smallest if smallest > 0 else None,
+        },
+        meaning=(
+            f"Over {len(x)} ways to protect, the two measures correlate with {shown(r)}"
+            + ("." if low is None else f" (between {shown(low)} and {shown(high)}).")
+        ),
+        caveats=caveats,
+        parameters={
+            "same_direction": same_direction,
+            "level": level,
+            "needs_alignment": False,
+            "inference_valid": True,
+        },
+        detail=Detail(configurations=lambda: table),
+    )
+
+
+def fisher_interval(r: float | None, pairs: int, level: float = 0.95) -> tuple[Any, Any]:
+    """Give the confidence interval of a correlation by Fisher's z; without width where the correlation is perfect.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in fisher_interval(0.9, 21)]
+    [0.7659, 0.9591]
+    """
+    if r is None or pairs < 4:
+        return None, None
+    if abs(r) == 1:
+        return r, r
+    reach = NormalDist().inv_cdf((1 + level) / 2) / math.sqrt(pairs - 3)
+    return math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)
