@@ -303,5 +303,5 @@ def _tables(
     down = len(question.by)
     side = pl.concat([frames[0], *(frame[:, down:] for frame in frames[1:])], how="horizontal")
     mark = wide(question.by, cells.levels, flags, heading="flag")
-    marks = mark[:, :down].with_columns(mark["flag"].alias(name) for name in side.columns[down:])
+    marks = mark.select(*mark.columns[:down], *(pl.col("flag").alias(name) for name in side.columns[down:]))
     return {kind: side}, {kind: marks}

@@ -98,13 +98,13 @@ def interval_counts(
     Where two quantiles are the same value there is no interval: those who share the value are counted.
     """
     distinct = np.unique(marks)
+    before = np.searchsorted(numbers, distinct, side="left")
     through = np.searchsorted(numbers, distinct, side="right")
-    inside = np.diff(np.concatenate([[0], through, [len(numbers)]]))
+    # Those who share a quantile lie on both of its sides; somebody who has it alone is counted once, below it.
+    begins = np.concatenate([[0], np.where(through - before > 1, before, through)])
+    inside = np.concatenate([through, [len(numbers)]]) - begins
     bounds = np.minimum(np.arange(len(distinct) + 1), len(distinct) - 1)
     where = np.searchsorted(np.sort(marks), distinct[bounds])
-    # The last interval is empty, and tells nothing, where the last quantile is the largest value.
-    if inside[-1] == 0:
-        inside[-1] = len(numbers) - np.searchsorted(numbers, distinct[-1], side="left")
     return inside, where
 
 

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import pickle
+
+import polars as pl
+import pytest
+
+from discreet.errors import InputError
+from discreet.outputs import check
+
+SUMMARY = """
+                            OLS Regression Results
+Dep. Variable:                    pay   R-squared:                       {r2}
+No. Observations:                 {n}   AIC:                             1200.
+Df Residuals:                     {dof}   BIC:                             1210.
+"""
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_low_counts_in_a_table_fail(tmp_path):
+    found = check(
+        write(tmp_path / "t.csv", "region,women,men,total\nnorth,40,7,47\nsouth,35,50,85\ntotal,75,57,132\n")
+    )
+    assert found.status == "fail"
+    assert found.cells("low count") == ((0, 1),)
+
+
+def test_a_table_without_small_counts_still_needs_a_human(tmp_path):
+    found = check(write(tmp_path / "t.csv", "region,n\nnorth,40\nsouth,35\n"))
+    assert found.status == "review"
+    assert not found.cells()
+
+
+@pytest.mark.parametrize("sign", ["", "*", "x", "<10", "c"])
+def test_a_suppressed_cell_that_follows_from_totals_fails(tmp_path, sign):
+    text = f"region,women,men,total\nnorth,40,{sign},47\nsouth,35,50,85\ntotal,75,57,132\n"
+    assert check(write(tmp_path / "t.csv", text)).cells("margins")
+
+
+def test_cells_suppressed_in_a_square_do_not(tmp_path):
+    text = "region,women,men,other,total\nnorth,*,*,40,100\nsouth,*,*,50,130\n"
+    text += "west,60,70,80,210\ntotal,140,160,170,470\n"
+    assert not check(write(tmp_path / "t.csv", text)).cells("margins")
+
+
+def test_means_beside_counts_are_for_a_human(tmp_path):
+    found = check(write(tmp_path / "t.csv", "region,count,mean\nnorth,40,3.25\nsouth,35,2.5\n"))
+    assert "other numbers" in [f.check for f in found.findings]
+
+
+def test_excel_is_read(tmp_path):
+    path = tmp_path / "t.xlsx"
+    pl.DataFrame({"region": ["n", "s"], "count": [40, 3]}).write_excel(path)
+    assert check(path).status == "fail"
+
+
+def test_many_rows_look_like_records(tmp_path):
+    text = "id,count\n" + "".join(f"p{i},{i}\n" for i in range(600))
+    assert [f.check for f in check(write(tmp_path / "t.csv", text)).findings] == ["many rows"]
+
+
+@pytest.mark.parametrize(("dof", "status"), [(9, "fail"), (10, "review")])
+def test_model_summaries_are_judged_by_their_degrees_of_freedom(tmp_path, dof, status):
+    text = SUMMARY.format(r2="0.41", n=dof + 16, dof=dof)
+    assert check(write(tmp_path / "m.txt", text)).status == status
+
+
+def test_other_programs_are_understood(tmp_path):
+    r = write(tmp_path / "r.txt", "Residual standard error: 2.1 on 7 degrees of freedom")
+    assert check(r).status == "fail"
+    stata = write(tmp_path / "s.log", "Number of obs =          8")
+    assert check(stata).status == "fail"
+    made = write(tmp_path / "m.json", json.dumps({"fit": {"df_resid": 400, "rsquared": 1.0}}))
+    assert check(made).status == "fail"
+    listed = write(tmp_path / "n.json", json.dumps({"df_resid": 400, "residuals": [0.1, 0.2]}))
+    assert "values per person" in [f.check for f in check(listed).findings]
+
+
+def test_a_real_statsmodels_summary_is_read(tmp_path):
+    import numpy as np
+    import statsmodels.api as sm
+
+    rng = np.random.default_rng(1)
+    fitted = sm.OLS(rng.normal(size=14), sm.add_constant(rng.normal(size=(14, 5)))).fit()
+    file = write(tmp_path / "m.txt", str(fitted.summary()))
+    assert check(file).findings[0].figures == {"dof": 8.0}
+
+
+def test_pickles_are_never_opened(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("unpickled",))
+
+    file = tmp_path / "model.pkl"
+    file.write_bytes(pickle.dumps(Trap()))
+    assert check(file).status == "fail"
+    hidden = tmp_path / "model.json"
+    hidden.write_bytes(pickle.dumps(Trap()))
+    assert check(hidden).status == "review"
+
+
+def test_unknown_kinds_and_text_without_figures_are_for_a_human(tmp_path):
+    assert check(write(tmp_path / "a.dat", "?")).status == "review"
+    assert check(write(tmp_path / "a.txt", "we find a strong effect")).status == "review"
+    assert check(write(tmp_path / "a.csv", "")).status == "review"
+    with pytest.raises(InputError, match="no file"):
+        check(tmp_path / "none.csv")
