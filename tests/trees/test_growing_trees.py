@@ -257,6 +257,25 @@ def test_the_age_and_income_example_has_the_published_gini():
     assert tree.risk / 10 <= 0.35
 
 
+@pytest.mark.parametrize("n_classes", [0, 2, 9])
+def test_a_penalty_on_levels_keeps_many_meaningless_levels_from_drowning_a_real_column(n_classes):
+    rng = np.random.default_rng(2)
+    x, z, noise = rng.normal(size=24_000), rng.integers(0, 400, 24_000), 0.5 * rng.normal(size=24_000)
+    y, new_y = (x + noise)[:4000], (x + noise)[4000:]
+    features = [Feature.numeric(x[:4000]), Feature.category(400)]
+    codes, fresh = (encode(features, [x[part], z[part]]) for part in (slice(4000), slice(4000, None)))
+    errors = []
+    for penalty in (0.0, 1.0):
+        if n_classes:
+            classes = np.digitize(y, np.quantile(y, np.linspace(0, 1, n_classes + 1)[1:-1]))
+            tree = grow_classification(codes, features, classes, n_classes, level_penalty=penalty, rng=rng)
+        else:
+            tree = grow_regression(codes, features, y, level_penalty=penalty, rng=rng)
+        # A perfect donor differs by the noise of both, 2 * 0.25; what comes on top is the tree's.
+        errors.append(((y[tree.draw(fresh, rng)] - new_y) ** 2).mean() - 0.5)
+    assert errors[1] < 0.75 * errors[0]
+
+
 def test_bad_input_is_refused_with_the_way_out():
     feature = Feature.category(3)
     codes = encode([feature], [[0, 1, 2, -1]])

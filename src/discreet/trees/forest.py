@@ -83,6 +83,7 @@ def grow_forest(
     min_split: int | None = None,
     cp: float = 1e-8,
     max_depth: int = 30,
+    level_penalty: float = 0.0,
     threads: int = 1,
 ) -> Forest:
     """Grow a random forest for a number, or for classes when ``n_classes`` is given.
@@ -98,7 +99,7 @@ def grow_forest(
         Used for the splits and to draw donors; the bootstrap samples rows alike.
     threads
         How many trees to grow at the same time; the result does not depend on it.
-    codes, features, y, rng, columns, rows, min_leaf, min_split, cp, max_depth
+    codes, features, y, rng, columns, rows, min_leaf, min_split, cp, max_depth, level_penalty
         As in `discreet.trees.grow_regression`.
 
     Examples
@@ -134,6 +135,7 @@ def grow_forest(
         tree = grow_tree(
             codes, features, outcome, labels, n_classes, rng=own, columns=columns, rows=sample, weights=weight,
             min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth, features_per_split=per_split,
+            level_penalty=level_penalty,
         )  # fmt: skip
         leaves = tree.leaves(codes, own)[taken]
         return tree.with_donors(leaves, rows=taken, classes=labels if n_classes else None, weights=weight)

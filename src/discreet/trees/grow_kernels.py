@@ -86,6 +86,7 @@ class Limits(NamedTuple):
     max_depth: int
     per_split: int
     criterion: float
+    level_penalty: float
 
 
 class Node(NamedTuple):
@@ -97,6 +98,7 @@ class Node(NamedTuple):
     center: float
     risk: float
     n_classes: int
+    free_classes: float
 
 
 @compiled
@@ -135,16 +137,21 @@ def describe(  # noqa: PLR0917
                 m += 1
             local[i] = relabel[k]
             totals[relabel[k]] += w[i] if weighted else 1.0
-        squares = 0.0
+        squares, cubes, free = 0.0, 0.0, 1.0
         for k in range(m):
             relabel[present[k]] = -1
             weight += totals[k]
-            squares += totals[k] * totals[k]
+            squares += totals[k] ** 2
+            cubes += totals[k] ** 3
         if m == 2:
             for i in range(start, stop):
                 y[i] = local[i]
         risk = weight - squares / weight if m > 1 else 0.0
-        return Node(start, stop, weight, totals[1] / weight if m == 2 else 0.0, risk, m)
+        if m > 2:
+            # How many equal directions would vary as much: squared sum over sum of squares of the eigenvalues.
+            share = squares / weight**2
+            free = (1.0 - share) ** 2 / (share - 2.0 * cubes / weight**3 + share**2)
+        return Node(start, stop, weight, totals[1] / weight if m == 2 else 0.0, risk, m, free)
     total, low, high = 0.0, y[start], y[start]
     for i in range(start, stop):
         weight += w[i] if weighted else 1.0
@@ -155,7 +162,7 @@ def describe(  # noqa: PLR0917
         for i in range(start, stop):
             gap = y[i] - center
             risk += w[i] * gap * gap if weighted else gap * gap
-    return Node(start, stop, weight, center, risk, 0)
+    return Node(start, stop, weight, center, risk, 0, 1.0)
 
 
 @compiled
@@ -204,6 +211,19 @@ def best_cut(  # noqa: PLR0917
         for j in range(d):
             desk.levels[j] = desk.spare_items[j]
     return gain, cut, d
+
+
+@compiled
+def gain_by_chance(node: Node, d: int) -> float:
+    """Expected gain of the best set among d levels that have nothing to do with the outcome.
+
+    Standardized level means are then normal, and the best set is about those on one side of zero: each level adds
+    the squared mean of a half-normal, 2/pi. With several classes the direction is chosen as well: the largest
+    singular value of a random matrix of levels by free classes.
+    """
+    along = np.sqrt(d - 1.0) + np.sqrt(node.free_classes - 1.0)
+    gain: float = 2.0 / np.pi * along * along * node.risk / (node.stop - node.start) / node.free_classes
+    return gain
 
 
 @compiled
@@ -335,6 +355,8 @@ def grow(
                 desk, work[f], outcome, local, w, weighted, node, totals, factors, bins[column],
                 categorical[column], min_leaf,
             )  # fmt: skip
+            if limits.level_penalty > 0.0 and categorical[column]:
+                new_gain -= limits.level_penalty * gain_by_chance(node, d)
             if new_cut > 0 and new_gain > gain * CLEARER and new_gain > 1e-12 * node.risk:
                 gain, chosen, cut, size = new_gain, f, new_cut, d
                 if categorical[column]:

@@ -128,10 +128,9 @@ def tally_outcomes(  # noqa: PLR0917
 @compiled
 def order_by_mean(desk: Desk, d: int, spread: float) -> None:
     """Put the levels into the order of their mean outcomes; equal ones in the order of the records."""
+    keys, tally, levels = desk.keys, desk.tally, desk.levels
     for j in range(d):
-        desk.keys[j] = np.rint(
-            DIGITS / spread * desk.tally[desk.levels[j], 1] / desk.tally[desk.levels[j], 2]
-        )
+        keys[j] = np.rint(DIGITS / spread * tally[levels[j], 1] / tally[levels[j], 2])
     sort_by_key(desk.keys, desk.levels, desk.spare_keys, desk.spare_items, d)
 
 
