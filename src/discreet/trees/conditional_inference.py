@@ -33,7 +33,7 @@ def grow_conditional(
     weights: npt.ArrayLike | None = None,
     mincriterion: float = 0.9,
     min_leaf: int = 5,
-    min_split: int | None = None,
+    min_split: int = 20,
     max_depth: int = 30,
 ) -> Tree:
     """Grow a conditional inference tree for a number, or for classes when ``n_classes`` is given.

@@ -62,7 +62,7 @@ def grow_survival(
     weights: npt.ArrayLike | None = None,
     mincriterion: float = 0.9,
     min_leaf: int = 5,
-    min_split: int | None = None,
+    min_split: int = 20,
     max_depth: int = 30,
 ) -> Tree:
     """Grow a survival tree; without ``event`` no record is censored. Parameters as in `grow_conditional`.
