@@ -3,6 +3,8 @@
 A `Table` holds what is to be published and the inner cells it is made of.
 """
 
+from discreet.tables import gauss
+from discreet.tables.auditing import Audit, Protection, audit
 from discreet.tables.dimension import Dimension
 from discreet.tables.formula import Formula, Term
 from discreet.tables.information import information_loss
@@ -23,9 +25,17 @@ from discreet.tables.rules import (
     Zeros,
     primary,
 )
+from discreet.tables.suppressed import SuppressionResult
+from discreet.tables.suppression import Suppression
 from discreet.tables.table import Table
 
 __all__ = [
+    "Audit",
+    "Protection",
+    "Suppression",
+    "SuppressionResult",
+    "audit",
+    "gauss",
     "PQ",
     "Custom",
     "Dimension",

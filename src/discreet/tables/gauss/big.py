@@ -102,11 +102,11 @@ class _Sweep:
             row = self.pivot_rows[rank]
             if row in column:
                 before = set(column)
-                column = _taken_off(column, self.pivots[rank], row)
+                column = taken_off(column, self.pivots[rank], row)
                 for new in column.keys() - before:
                     if new in self.rank:
                         heappush(waiting, self.rank[new])
-        return _primitive(column)
+        return primitive(column)
 
     def pivot(self, column: Column) -> int:
         ordinary = [row for row in column if self.kind[row] == ORDINARY]
@@ -136,7 +136,7 @@ class _Sweep:
                 return FEW_CONTRIBUTORS, -1, self.label[next(iter(column))]
         row = self.pivot(column)
         for b in sorted(self.at[row]):
-            left = _taken_off(self.primaries[b], column, row)
+            left = taken_off(self.primaries[b], column, row)
             if not left:
                 return PRIMARY, b, -1
             if any(self.kind[rest] == ORDINARY for rest in left):
@@ -159,7 +159,7 @@ class _Sweep:
         self.pivot_rows.append(row)
         for b in list(self.at[row]):
             before = self.primaries[b]
-            after = _primitive(_taken_off(before, column, row))
+            after = primitive(taken_off(before, column, row))
             for gone in before.keys() - after.keys():
                 self.at[gone].discard(b)
             for new in after.keys() - before.keys():
@@ -174,7 +174,7 @@ class _Sweep:
         )
 
 
-def _taken_off(column: Column, other: Column, row: int) -> Column:
+def taken_off(column: Column, other: Column, row: int) -> Column:
     """Take a multiple of another column off, so that a row becomes empty."""
     lead, have = other[row], column[row]
     shared = gcd(lead, have)
@@ -190,6 +190,7 @@ def _taken_off(column: Column, other: Column, row: int) -> Column:
     return result
 
 
-def _primitive(column: Column) -> Column:
+def primitive(column: Column) -> Column:
+    """Divide a column by the greatest common divisor of its entries."""
     content = gcd(*column.values()) if column else 1
     return column if content == 1 else {row: value // content for row, value in column.items()}

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from discreet.randomness import generator
 from discreet.tables.gauss.codes import LABELED, ORDINARY, SPECIAL
 
 Integers = npt.NDArray[np.int64]
@@ -53,7 +54,9 @@ def equal_columns(x: Any) -> Integers:
     first = np.arange(n)
     if n == 0:
         return first
-    weights = np.random.default_rng(20010911).integers(1, 2**63 - 1, size=(x.shape[0], 2), dtype=np.int64)
+    weights = generator(20010911, "tables/gauss/columns").integers(
+        1, 2**63 - 1, size=(x.shape[0], 2), dtype=np.int64
+    )
     with np.errstate(over="ignore"):
         marks = x.T.astype(np.int64) @ weights
     _, representative, group = np.unique(marks, axis=0, return_index=True, return_inverse=True)

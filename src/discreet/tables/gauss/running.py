@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from discreet.randomness import generator
 from discreet.tables.gauss import state as state_of
 from discreet.tables.gauss.codes import DONE, LABELED, NEEDS_ROOM, ORDINARY, OVERFLOW, REVEALED
 from discreet.tables.gauss.problem import Integers, Problem, unit_columns
@@ -129,7 +130,7 @@ def _opened(problem: Problem, columns: Any) -> Any:
         content[filled] = np.gcd.reduceat(values, primaries.indptr[:-1][filled])
         values = values // np.repeat(content, sizes)
         largest[filled] = np.maximum.reduceat(np.abs(values), primaries.indptr[:-1][filled])
-    key = np.random.default_rng(1988).integers(1, 2**64 - 1, size=height, dtype=np.uint64)
+    key = generator(1988, "tables/gauss/rows").integers(1, 2**64 - 1, size=height, dtype=np.uint64)
     ordinary = problem.kind == ORDINARY
     indices = primaries.indices.astype(np.int32)
     member = sparse.csc_matrix(

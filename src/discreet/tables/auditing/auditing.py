@@ -1,0 +1,267 @@
+"""Does a table with suppressed cells keep its secrets? Every way to break it that is known here, tried in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError
+from discreet.tables.auditing.differences import (
+    nested_differences,
+    same_people,
+    stacked,
+    successive_differences,
+)
+from discreet.tables.auditing.findings import Audit
+from discreet.tables.auditing.intervals import feasible_bounds
+from discreet.tables.auditing.levels import Protection, levels
+from discreet.tables.auditing.rank import computable
+from discreet.tables.cells import cell_places, counts_only, inner_values, known_zero_rows, single_contributors
+from discreet.tables.gauss.problem import Integers
+
+if TYPE_CHECKING:
+    from discreet.tables.table import Table
+
+Mask = npt.NDArray[np.bool_]
+
+
+def audit(
+    table: Table,
+    suppressed: Any = None,
+    *,
+    primary: Any = "primary",
+    intervals: bool = False,
+    protection: float | str | Protection | None = None,
+    contributors: bool | Sequence[Any] = True,
+    differences: int | None = None,
+    previous: Sequence[tuple[Table, Any]] = (),
+    successive: int = 3,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Audit:
+    """Does a table with suppressed cells keep its secrets?
+
+    Tries to compute every primary cell from the published ones, exactly and in whole numbers; lets every single
+    contributor try with its own figure; and where asked bounds the cells by linear programs, looks for published
+    cells that differ by a small group, and combines the table with earlier releases.
+
+    Parameters
+    ----------
+    table
+        The table, with its primary cells flagged (`discreet.tables.primary`).
+    suppressed
+        The cells that are left out, primary ones included: positions, a mask, codes, or the name of a flag column.
+        Only the primary ones by default.
+    primary
+        The cells to protect, in the same ways.
+    intervals
+        Bound every primary cell by linear programs.
+    protection
+        How far the bounds of a cell must reach to both sides of its value: a share of it, the name of a column of
+        levels, or a `Protection`. By default the column ``protection`` where the rules left one,
+        else anything but a single value.
+    contributors
+        Let single contributors use their own figures (tables of sums); or who they are, for each inner cell.
+    differences
+        Look for published cells, one inside the other, that differ by fewer units than this.
+    previous
+        Earlier releases: pairs of a table and its suppressed cells. Of the same people they are combined with this
+        one; of others the published cells that changed by fewer than ``successive`` units are listed.
+    workers, progress
+        Threads for the linear programs, and a function called with cells done and their total.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.tables import Table, Threshold, primary
+    >>> people = pl.DataFrame({"place": ["a"] * 9 + ["b"] * 8, "sex": (["f"] * 8 + ["m"]) + ["f", "m"] * 4})
+    >>> table = primary(Table.from_microdata(people, "place*sex"), Threshold(3))
+    >>> audit(table).safe
+    False
+    """
+    count = table.cells.height
+    secret = cell_places(table, primary, "primary")
+    hidden = np.union1d(secret, cell_places(table, suppressed, "suppressed"))
+    published = np.ones(count, dtype=bool)
+    published[hidden] = False
+    x, combined = _with_earlier(table, published, previous)
+    known = known_zero_rows(table, published)
+    who = _contributors(table, contributors)
+    found = computable(x, combined, secret, contributors=who, known_rows=known)
+    bounds = None
+    if intervals:
+        bounds = _intervals(table, x, combined, secret, protection, known, workers, progress)
+    small = (
+        nested_differences(table.x, table.inner["count"].to_numpy(), published, differences)
+        if differences
+        else None
+    )
+    changed = [
+        successive_differences(table, earlier, published, _published(earlier, left_out), successive)
+        for earlier, left_out in previous
+        if not same_people(table, earlier)
+    ]
+    jumped = pl.concat(changed) if changed else None
+    exact = _named(table, found.cells)
+    pairs = _named(table, np.array([cell for cell, _ in found.by_contributors], dtype=np.int64)).with_columns(
+        contributor=pl.Series([str(name) for _, name in found.by_contributors], dtype=pl.String)
+    )
+    figures = {
+        "cells": count,
+        "primary": len(secret),
+        "secondary": len(hidden) - len(secret),
+        "published": int(published.sum()),
+        "computable": len(found.cells),
+        "computable_by_contributors": len({cell for cell, _ in found.by_contributors}),
+        "sums": len(found.sums),
+        "narrow": None if bounds is None else int((~bounds["wide_enough"]).sum()),
+        "differences": None if small is None else small.height,
+        "successive": None if jumped is None else jumped.height,
+        "contributors_tested": who is not None,
+        "releases": 1 + len(previous),
+    }
+    checks = _sentences(figures, successive, differences)
+    return Audit(exact, pairs, len(found.sums), bounds, small, jumped, figures, checks)
+
+
+def _published(table: Table, left_out: Any) -> Mask:
+    published = np.ones(table.cells.height, dtype=bool)
+    published[cell_places(table, left_out, "previous")] = False
+    return published
+
+
+def _with_earlier(table: Table, published: Mask, previous: Sequence[tuple[Table, Any]]) -> tuple[Any, Mask]:
+    """The columns of this table and, behind them, those of earlier tables of the same people."""
+    from scipy import sparse
+
+    parts, masks = [table.x.tocsc()], [published]
+    for earlier, left_out in previous:
+        if same_people(table, earlier):
+            columns, _ = stacked(table, earlier)
+            parts.append(columns)
+            masks.append(_published(earlier, left_out))
+    return sparse.hstack(parts).tocsc(), np.concatenate(masks)
+
+
+def _contributors(table: Table, given: bool | Sequence[Any]) -> Sequence[Any] | None:
+    if isinstance(given, bool):
+        if not given or counts_only(table):
+            return None
+        return single_contributors(table)
+    if len(given) != table.inner.height:
+        raise ParameterError(
+            f"contributors has {len(given)} entries, but the table has {table.inner.height} inner cells."
+        )
+    return given
+
+
+def least_values(table: Table, known: Integers) -> float | npt.NDArray[np.float64] | None:
+    """What everybody knows of every inner cell beforehand: none is negative, and none is zero where zeros are shown."""
+    inner = inner_values(table)
+    if (inner < 0).any():
+        return None
+    least = np.zeros(len(inner))
+    if counts_only(table) and set(np.flatnonzero(inner == 0).tolist()) <= set(known.tolist()):
+        least[inner > 0] = 1.0
+    return least
+
+
+def _intervals(  # noqa: PLR0917
+    table: Table,
+    x: Any,
+    published: Mask,
+    secret: Integers,
+    protection: float | str | Protection | None,
+    known: Integers,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> pl.DataFrame:
+    inner = inner_values(table)
+    found = feasible_bounds(
+        x, inner, published, secret, lower=least_values(table, known), whole=counts_only(table), workers=workers,
+        progress=progress,
+    )  # fmt: skip
+    value = np.asarray(inner @ table.x).ravel()[secret]
+    lower, upper, sliding = levels(table, secret, protection)
+    slack = 1e-6 * (1.0 + np.abs(value))
+    enough = (
+        (found.upper - found.lower > slack)
+        & (value - found.lower >= lower - slack)
+        & (found.upper - value >= upper - slack)
+        & (found.upper - found.lower >= sliding - 2 * slack)
+    )
+    return _named(table, secret).with_columns(
+        value=pl.Series(value),
+        lower=pl.Series(found.lower),
+        upper=pl.Series(found.upper),
+        wide_enough=pl.Series(enough),
+    )
+
+
+def _named(table: Table, cells: Integers) -> pl.DataFrame:
+    codes = (
+        table.cells.select(table.dimensions)[cells]
+        if len(cells)
+        else table.cells.select(table.dimensions).clear()
+    )
+    return codes.insert_column(0, pl.Series("cell", cells, dtype=pl.Int64))
+
+
+def _many(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
+
+
+def _sentences(figures: dict[str, Any], successive: int, differences: int | None) -> dict[str, str]:
+    cells = _many(figures["primary"], "primary cell", "primary cells")
+    found = {
+        "exact": (
+            f"{_many(figures['computable'], 'primary cell', 'primary cells')} can be computed exactly from the "
+            f"{figures['published']:,} published cells."
+            if figures["computable"]
+            else f"None of {cells} can be computed from the {figures['published']:,} published cells."
+        )
+    }
+    if figures["contributors_tested"]:
+        number = figures["computable_by_contributors"]
+        found["contributors"] = (
+            f"A single contributor who knows its own figure can compute "
+            f"{_many(number, 'primary cell', 'primary cells')} of others."
+            if number
+            else "No single contributor who knows its own figure can compute a primary cell of others."
+        )
+        found["sums"] = (
+            f"Of {_many(figures['sums'], 'contributor', 'contributors')} with several cells everybody knows a sum or a "
+            "difference of them, though no single cell."
+            if figures["sums"]
+            else "Of no contributor with several cells a sum of them is known."
+        )
+    if figures["narrow"] is not None:
+        found["intervals"] = (
+            f"The published cells pin {_many(figures['narrow'], 'primary cell', 'primary cells')} down more closely "
+            "than is allowed."
+            if figures["narrow"]
+            else "The bounds that the published cells give for every primary cell are wide enough."
+        )
+    else:
+        found["intervals"] = (
+            "How closely the published cells bound the primary ones was not tested (intervals=True does)."
+        )
+    if figures["differences"] is not None:
+        found["differences"] = (
+            f"{_many(figures['differences'], 'pair', 'pairs')} of published cells, one inside the other, leave a group "
+            f"of fewer than {differences}."
+            if figures["differences"]
+            else f"No two published cells, one inside the other, leave a group of fewer than {differences}."
+        )
+    if figures["successive"] is not None:
+        found["successive"] = (
+            f"{_many(figures['successive'], 'published cell', 'published cells')} changed by fewer than {successive} "
+            "units since an earlier release."
+            if figures["successive"]
+            else f"No published cell changed by fewer than {successive} units since an earlier release."
+        )
+    return found

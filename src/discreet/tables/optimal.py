@@ -1,0 +1,246 @@
+"""The cheapest set of further cells to leave out, so that every primary cell keeps a wide enough interval.
+
+An integer program chooses the cells; for each choice linear programs play the intruder, and every interval that is
+too narrow comes back as a condition on the choice (Fischetti and Salazar-Gonzalez 2001). When none comes back the
+choice is optimal, proved by the solver's bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from discreet.errors import InputError, ParameterError
+from discreet.tables.auditing.highs import Program
+from discreet.tables.gauss.problem import Integers
+from discreet.tables.gauss.roles import positions, whole_numbers
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The cells chosen, their cost, and the lowest cost any choice can have.
+
+    ``proved`` says that the two agree: no cheaper choice exists.
+    """
+
+    secondary: Integers
+    cost: float
+    bound: float
+    proved: bool
+    rounds: int
+    conditions: int
+    seconds: float
+
+
+def cheapest(
+    x: Any,
+    inner: npt.NDArray[Any] | Sequence[float],
+    primary: npt.NDArray[Any] | Sequence[int],
+    *,
+    lower: npt.NDArray[Any] | float,
+    upper: npt.NDArray[Any] | float,
+    sliding: npt.NDArray[Any] | float = 0.0,
+    cost: npt.NDArray[Any] | None = None,
+    forced: npt.NDArray[Any] | Sequence[int] = (),
+    hidden: npt.NDArray[Any] | Sequence[int] = (),
+    least: npt.NDArray[Any] | float | None = 0.0,
+    start: npt.NDArray[Any] | Sequence[int] | None = None,
+    time_limit: float = 600.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Optimum:
+    """Choose the further cells of least cost that protect every primary cell.
+
+    Parameters
+    ----------
+    x
+        Which inner cells (rows) add up to which cell (columns).
+    inner
+        The values of the inner cells.
+    primary
+        The cells to protect.
+    lower, upper, sliding
+        How far the interval of each primary cell must reach below its value, above it, and in all.
+    cost
+        What it costs to leave out each cell; its absolute value by default.
+    forced, hidden
+        Cells that must be published, and cells that are not published anyway.
+    least
+        The least value that everybody knows each inner cell to have; None where values may be negative.
+    start
+        A choice that may do, such as that of the elimination: the search ends when nothing can be cheaper.
+    time_limit
+        Seconds after which the best choice so far is returned, unproved.
+    progress
+        Called with the conditions found so far and the rounds.
+
+    Examples
+    --------
+    >>> x = sparse.csc_matrix(np.array([[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1]]))
+    >>> found = cheapest(x, [2, 9, 5], primary=[0], lower=1, upper=1)
+    >>> found.secondary.tolist(), found.cost, found.proved
+    ([2], 5.0, True)
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    began = time.perf_counter()
+    x = whole_numbers(x, "x")
+    count = x.shape[1]
+    y = np.asarray(inner, dtype=float)
+    secret = positions(primary, count, "primary")
+    must = np.setdiff1d(positions(forced, count, "forced"), secret)
+    gone = np.setdiff1d(positions(hidden, count, "hidden"), secret)
+    game = _Game(x, y, secret, _asked(lower, upper, sliding, len(secret)), least)
+    value = np.asarray(y @ x).ravel()
+    price = np.abs(value) if cost is None else np.asarray(cost, dtype=float)
+    if price.shape != (count,) or (price < 0).any():
+        raise ParameterError(f"cost must be one number a cell, {count} in all, and none may be negative.")
+    # Where costs tie, fewer cells are better.
+    price = price + 1e-6 * (1.0 + price.max(initial=0.0))
+    known = np.concatenate([secret, gone])
+    price[known] = 0.0
+    low, high = np.zeros(count), np.ones(count)
+    low[known] = 1.0
+    high[must] = 0.0
+    if game.conditions(high):
+        raise InputError(
+            "Even with every cell left out that may be, some primary cell keeps too narrow an interval. Ask for less "
+            "protection, or force fewer cells."
+        )
+    best, best_cost = None, np.inf
+    if start is not None:
+        given = low.copy()
+        given[np.setdiff1d(positions(start, count, "start"), must)] = 1.0
+        if not game.conditions(given):
+            best, best_cost = np.flatnonzero(given), float(price @ given)
+    conditions: list[tuple[Floats, float]] = game.conditions(low)
+    rounds, bound = 0, 0.0
+    while True:
+        left = time_limit - (time.perf_counter() - began)
+        if left <= 0:
+            break
+        rounds += 1
+        rows = (
+            sparse.csr_matrix(np.array([row for row, _ in conditions]))
+            if conditions
+            else sparse.csr_matrix((1, count))
+        )
+        right = np.array([r for _, r in conditions]) if conditions else np.zeros(1)
+        solved = milp(
+            price,
+            constraints=LinearConstraint(rows, right, np.inf),
+            bounds=Bounds(low, high),
+            integrality=np.ones(count),
+            options={"time_limit": left, "mip_rel_gap": 0.0},
+        )
+        if solved.x is None:
+            break
+        bound = max(bound, float(solved.mip_dual_bound))
+        if bound >= best_cost - 1e-9 * (1.0 + best_cost):
+            break
+        choice = np.round(solved.x)
+        found = game.conditions(choice)
+        if progress is not None:
+            progress(len(conditions), rounds)
+        if not found:
+            best, best_cost = np.flatnonzero(choice), float(price @ choice)
+            break
+        conditions += found
+    if best is None:
+        best, best_cost = np.flatnonzero(high), float(price[high > 0].sum())
+    chosen = np.setdiff1d(best, known).astype(np.int64)
+    return Optimum(
+        secondary=chosen,
+        cost=float((np.abs(value) if cost is None else np.asarray(cost, dtype=float))[chosen].sum()),
+        bound=bound,
+        proved=bool(best_cost <= bound * (1 + 1e-6) + 1e-6),
+        rounds=rounds,
+        conditions=len(conditions),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _asked(lower: Any, upper: Any, sliding: Any, count: int) -> tuple[Floats, Floats, Floats]:
+    levels = tuple(
+        np.broadcast_to(np.asarray(level, dtype=float), count) for level in (lower, upper, sliding)
+    )
+    if any((level < 0).any() for level in levels):
+        raise ParameterError("lower, upper and sliding must not be negative: they are widths.")
+    return levels[0], levels[1], levels[2]
+
+
+class _Game:
+    """The intruder: given the cells left out, how far can each primary cell be moved?"""
+
+    def __init__(
+        self, x: Any, y: Floats, secret: Integers, asked: tuple[Floats, Floats, Floats], least: Any
+    ) -> None:
+        self.x, self.secret = x, secret
+        self.lower, self.upper, self.sliding = asked
+        height = x.shape[0]
+        floor = (
+            np.full(height, -np.inf)
+            if least is None
+            else np.broadcast_to(np.asarray(least, dtype=float), height)
+        )
+        self.slack = y - floor
+        total = max(1.0, float(np.abs(y).sum()))
+        # How far a cell can fall, and rise, when it is left out: to its least value, and beyond any use.
+        self.fall = np.minimum(np.asarray(np.minimum(self.slack, total) @ x).ravel(), total)
+        self.rise = np.full(x.shape[1], 2.0 * total)
+        # Inner cells that are cells themselves are held by those; the others by what is known of them.
+        single = np.flatnonzero(np.diff(x.indptr) == 1)
+        shown = np.zeros(height, dtype=bool)
+        shown[x.indices[x.indptr[single]]] = True
+        self.floor = np.where(shown, -2.0 * total, -np.minimum(self.slack, 2.0 * total))
+        self.ceiling = np.full(height, 2.0 * total)
+
+    def conditions(self, choice: Floats) -> list[tuple[Floats, float]]:
+        """For every interval that is too narrow under this choice a condition that any good choice meets."""
+        out = choice > 0.5
+        program = Program(
+            self.x.T,
+            np.where(out, -self.fall, 0.0),
+            np.where(out, self.rise, 0.0),
+            self.floor,
+            self.ceiling,
+        )
+        found = []
+        for k, cell in enumerate(self.secret.tolist()):
+            here = slice(self.x.indptr[cell], self.x.indptr[cell + 1])
+            at, weight = self.x.indices[here], self.x.data[here].astype(float)
+            up = program.extreme(at, weight, largest=True)
+            rows_up = self._condition(program, up)
+            down = program.extreme(at, -weight, largest=True)
+            rows_down = self._condition(program, down)
+            close = 1e-7 * (1.0 + abs(up) + abs(down))
+            if up < self.upper[k] - close:
+                found.append(_tightened(*rows_up, self.upper[k]))
+            if down < self.lower[k] - close:
+                found.append(_tightened(*rows_down, self.lower[k]))
+            if up + down < self.sliding[k] - 2 * close:
+                both = rows_up[0] + rows_down[0], rows_up[1] + rows_down[1]
+                found.append(_tightened(*both, self.sliding[k]))
+        return found
+
+    def _condition(self, program: Program, reached: float) -> tuple[Floats, float]:
+        """How the reach grows with the cells left out: a row of coefficients and what does not depend on them."""
+        price = program.duals
+        row = np.where(price > 0, price * self.rise, -price * self.fall)
+        bound = program.reduced
+        rest = float(np.where(bound > 0, bound * self.ceiling, bound * self.floor) @ np.ones(len(bound)))
+        return row, rest
+
+
+def _tightened(row: Floats, rest: float, asked: float) -> tuple[Floats, float]:
+    """No coefficient need be larger than what is asked: a choice is all or nothing."""
+    need = asked - rest
+    row = np.where(row > 1e-9 * max(1.0, asked), row, 0.0)
+    return np.minimum(row, need) / need, 1.0

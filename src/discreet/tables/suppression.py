@@ -1,0 +1,148 @@
+"""Suppression: choose the cells that are left out beside the primary ones, and audit the outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet.errors import ParameterError, unknown_name
+from discreet.tables.auditing import Protection, audit
+from discreet.tables.choosing import Case, Progress, by_elimination, by_integer_program
+from discreet.tables.gauss import Elimination
+from discreet.tables.optimal import Optimum
+from discreet.tables.repairing import repaired
+from discreet.tables.suppressed import HIDDEN, PRIMARY, SECONDARY, SuppressionResult
+
+if TYPE_CHECKING:
+    from discreet.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """Leave out further cells, so that the primary ones cannot be computed from what is published.
+
+    Parameters
+    ----------
+    method
+        ``gauss``: elimination, for tables of any size, linked and hierarchical ones included. ``optimal``: the
+        cheapest choice by integer programming, with intervals, for small tables.
+    zero_method
+        ``auto`` takes ``any_sum`` for tables of counts whose small cells cannot protect each other: suppressed zeros,
+        or suppressed ones where zeros are published. Else as in `discreet.tables.gauss.secondary`.
+    singleton_method
+        ``auto`` takes all four for tables of sums. Else any of ``virtual``, ``within``, ``parallel``, ``combinations``.
+    strict
+        With ``zero_method="subspace"``: see `discreet.tables.gauss.secondary`.
+    intervals
+        With ``gauss``: leave out further cells until the intervals are wide enough, and audit them.
+    protection
+        How wide: a share of the value to both sides, the name of a column of levels, or a `Protection`. By default the
+        column ``protection`` where the rules left one.
+    forced, hidden
+        Cells that must be published, and cells that are neither published nor in need of protection: positions, a mask,
+        codes, or the name of a flag column.
+    cost
+        The column that says what a cell is worth (by default its value): the worthier, the sooner it is published.
+    previous
+        Earlier releases: results of this class, or pairs of a table and its suppressed cells. What they published stays
+        published, and is part of what an intruder has.
+    tries
+        How many orders of cells of equal worth are tried (``gauss``); the one that loses least is kept.
+    repair
+        Leave out further cells where the audit finds that a primary cell can be computed after all.
+    time_limit
+        Seconds for ``optimal``.
+    workers
+        Threads for linear programs.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.tables import Table, Threshold, primary
+    >>> people = pl.DataFrame({"place": ["a"] * 9 + ["b"] * 8, "sex": (["f"] * 8 + ["m"]) + ["f", "m"] * 4})
+    >>> table = primary(Table.from_microdata(people, "place*sex"), Threshold(3))
+    >>> result = Suppression().apply(table)
+    >>> len(result.secondary), result.audit.safe
+    (3, True)
+    """
+
+    method: Literal["gauss", "optimal"] = "gauss"
+    zero_method: str = "auto"
+    singleton_method: str | Sequence[str] = "auto"
+    strict: bool = False
+    intervals: bool = False
+    protection: float | str | Protection | None = None
+    forced: Any = ()
+    hidden: Any = ()
+    cost: str | None = None
+    previous: Sequence[Any] = ()
+    tries: int = 2
+    repair: bool = True
+    time_limit: float = 600.0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.method not in {"gauss", "optimal"}:
+            raise ParameterError(unknown_name(str(self.method), ["gauss", "optimal"], what="method"))
+        if self.tries < 1:
+            raise ParameterError("tries must be 1 or more.")
+
+    def apply(self, table: Table, *, progress: Progress = None) -> SuppressionResult:
+        """Choose the cells to leave out, and audit the outcome."""
+        began = time.perf_counter()
+        if "primary" not in table.cells.columns:
+            raise ParameterError(
+                "The table has no primary cells yet. Flag them first, e.g. tables.primary(table, Threshold(3))."
+            )
+        case = Case.of(self, table)
+        chosen: Elimination | Optimum
+        if self.method == "optimal":
+            chosen, published = by_integer_program(self, case, progress)
+        else:
+            chosen, published = by_elimination(self, case, progress)
+        mended = repaired(case, published) if self.repair else published
+        left_out = np.flatnonzero(~mended[: table.cells.height])
+        status = np.full(table.cells.height, None, dtype=object)
+        status[left_out] = SECONDARY
+        status[case.hidden] = HIDDEN
+        status[case.secret] = PRIMARY
+        protected = table.with_cells(suppressed=pl.Series(status.tolist(), dtype=pl.String))
+        wide = self.intervals or self.method == "optimal"
+        found = audit(
+            table, left_out, intervals=wide, protection=self.protection, previous=case.previous,
+            contributors=case.contributors if case.contributors is not None else False, workers=self.workers,
+        )  # fmt: skip
+        narrow = [] if found.intervals is None else [found.intervals.filter(~pl.col("wide_enough"))]
+        unsafe = (
+            pl.concat([frame["cell"] for frame in [found.exact, found.by_contributors, *narrow]])
+            .unique()
+            .sort()
+        )
+        worth = np.abs(np.asarray(table.values, dtype=float))
+        extra = np.setdiff1d(left_out, np.concatenate([case.secret, case.hidden]))
+        figures = {
+            "cells": table.cells.height,
+            "primary": len(case.secret),
+            "secondary": len(extra),
+            "published": int(table.cells.height - len(left_out)),
+            "secondary_value": float(worth[extra].sum()),
+            "repaired": int((published & ~mended).sum()),
+            "seconds": time.perf_counter() - began,
+        }
+        if isinstance(chosen, Optimum):
+            figures |= {
+                "proved_optimal": chosen.proved and not figures["repaired"],
+                "cost": chosen.cost,
+                "bound": chosen.bound,
+            }
+        parameters = {
+            name: getattr(self, name)
+            for name in ("method", "zero_method", "singleton_method", "strict", "intervals", "cost", "tries")
+        }
+        reasons = chosen.reasons if isinstance(chosen, Elimination) else ()
+        return SuppressionResult(protected, found, tuple(reasons), unsafe.to_numpy(), figures, parameters)
