@@ -27,7 +27,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function that only other compiled ones call: without doors to Python, in half the time."""
+    """Compile a function that only other compiled ones call; without doors to Python that takes less time."""
     options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(Function, numba.njit(cache=True, nogil=True, **options)(function))
 
