@@ -80,7 +80,7 @@ def compare_fits(
     >>> round(found.value, 6), found.figures["difference_mean"]
     (0.744893, 1.0)
     """
-    copies = [fits_synthetic] if isinstance(fits_synthetic, ModelFit) else list(fits_synthetic)
+    copies = list(fits_synthetic) if isinstance(fits_synthetic, Sequence) else [fits_synthetic]
     if not copies or not all(isinstance(one, ModelFit) for one in (fit_original, *copies)):
         raise ParameterError("compare_fits takes fits: use fit(formula, data), or make a ModelFit.")
     settings = Settings(level, se_synthetic, target, synthesis, posterior, denominator, draws)

@@ -24,6 +24,7 @@ _FEW_ROWS = 20_000
 _MOST_COLUMNS = 8_000
 _DENSE_BYTES = 32_000_000
 _ALIASED = 1e-9
+_FELT = 500_000_000
 _BY_ENTRY, _BY_BLAS = 1.0, 0.15  # nanoseconds of one product of two entries
 Codes = npt.NDArray[np.int32]
 T = TypeVar("T")
@@ -97,6 +98,11 @@ class Design:
             self.pair_column,
             place,
         )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether another pass for the products of all columns would be felt."""
+        return self.rows * min(self._entries**2, self.size**2) > _FELT
 
     def products(self, mass: Floats, pull: Floats) -> tuple[Floats, Floats]:
         """Return Z' diag(mass) Z and Z' pull."""
@@ -284,7 +290,7 @@ def _pairs(sources: Sequence[_Source]) -> Iterator[tuple[_Source, _Source, int, 
 
 
 def _beside(columns: Sequence[npt.NDArray[Any]], rows: int, kind: type) -> npt.NDArray[Any]:
-    beside: npt.NDArray[Any] = np.empty((rows, len(columns)), dtype=kind)
+    beside: npt.NDArray[Any] = np.empty((rows, len(columns)), dtype=kind, order="F")
     for place, column in enumerate(columns):
         beside[:, place] = column
     return beside

@@ -132,6 +132,9 @@ class Findings:
             judged = "poor; below 10 would be acceptable"
         return f"{told}, {shown(float(f'{self.ratio:.3g}'))} times what a correct synthesis gives ({judged}).{worst}"
 
+    def _pairs(self) -> list[tuple[Prepared, Fit]]:
+        return list(zip(self.ready, self.fits, strict=True))
+
     def _worst(self) -> str:
         rows = (
             variable_table(self.stacked, self.fits[0])
@@ -191,6 +194,14 @@ class Findings:
                 f"{null.unsplit:.0%} of the null fits found no split, so the null is too small: lower cp, "
                 "e.g. tree={'cp': 1e-4}."
             )
+        if (
+            any(fit.leaves == 1 and not each.stacked.identical for each, fit in self._pairs())
+            and not null.unsplit
+        ):
+            said.append(
+                "The tree found no first question, as where every column keeps exactly its values and only their "
+                "relations are broken: that is no sign of quality. Use model='logit', whose interactions see it."
+            )
         half = stacked.share * (1 - stacked.share) / 2
         if null.mean is not None and null.factor and null.mean / null.factor > half and k is None:
             said.append(
@@ -201,7 +212,7 @@ class Findings:
 
     def tables(self, original: Microdata) -> dict[str, Callable[[], Any]]:
         """Name the detail tables and how to make them."""
-        pairs = [(each.stacked, fit) for each, fit in zip(self.ready, self.fits, strict=True)]
+        pairs = [(each.stacked, fit) for each, fit in self._pairs()]
 
         def variables() -> pl.DataFrame:
             parts = [

@@ -100,7 +100,10 @@ class PreparedLogit:
             fresh = now <= _SLOW * gain
             gain = now
             settled = gain <= _SETTLED
-        curvature = self._curvature(scores, penalty) if spread else None
+        curvature = None
+        if spread:
+            # Of a large file the last curvature serves: near the null it hardly changes.
+            curvature = factor if self.design.is_large and not extreme else self._curvature(scores, penalty)
         # Extreme scores may be earned; a coefficient that nothing holds back has next to no curvature left.
         separated = bool(
             extreme

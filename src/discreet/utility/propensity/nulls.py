@@ -6,7 +6,9 @@ that was fitted to the original (correct synthesis): the second varies less, bec
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -124,8 +126,10 @@ def by_permutation(
         return chosen.fit(labels)
 
     base = _base(seed)
-    fits = [shuffled(turn) for turn in track(range(n_perm), description="Permutations", progress=progress)]
     stacked = prepared[0].stacked
+    with ThreadPoolExecutor(os.cpu_count() if not fixed_columns else 1) as pool:
+        turns = pool.map(shuffled, range(n_perm))
+        fits = list(track(turns, n_perm, description="Permutations", progress=progress))
     c = stacked.share
     if aligned:
         return _resampled("permutation", fits, 1.0, "Labels were swapped within pairs of linked records.")
