@@ -167,6 +167,19 @@ def test_a_register_is_chained_and_shows_tampering(tmp_path):
         read_decisions(file)
 
 
+def test_many_writers_keep_one_chain(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    file = tmp_path / "decisions.jsonl"
+    with ThreadPoolExecutor(6) as pool:
+        done = [
+            pool.submit(append_decision, file, output=f"o{i}", decision="accept", checker="C")
+            for i in range(12)
+        ]
+    assert [job.exception() for job in done] == [None] * 12
+    assert verify_register(file) == 12
+
+
 def test_with_a_key_only_its_holder_can_write_a_line_that_verifies(tmp_path, monkeypatch):
     file = tmp_path / "decisions.jsonl"
     monkeypatch.setenv("DISCREET_REGISTER_KEY", "secret")

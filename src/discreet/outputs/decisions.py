@@ -8,12 +8,14 @@ are keyed, and only those who hold it can write a line that verifies.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import hmac
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from discreet.errors import InputError, ParameterError
 DECISIONS = ("accept", "reject", "ask")
 KEY_VARIABLE = "DISCREET_REGISTER_KEY"
 _START = "0" * 64
+_PATIENCE = 5.0
 
 
 def append_decision(
@@ -66,6 +69,19 @@ def append_decision(
     if decision != "accept" and not note.strip():
         raise ParameterError("Say why it is rejected, or what the question is: note must not be empty.")
     file = Path(path)
+    with _alone(file):
+        return _append(file, output, decision, checker, note, about, now)
+
+
+def _append(  # noqa: PLR0917
+    file: Path,
+    output: str,
+    decision: str,
+    checker: str,
+    note: str,
+    about: Mapping[str, Any] | None,
+    now: datetime.datetime | None,
+) -> dict[str, Any]:
     known = read_decisions(file)
     verify_register(file)
     moment = now or datetime.datetime.now(datetime.UTC)
@@ -87,6 +103,29 @@ def append_decision(
         stream.flush()
         os.fsync(stream.fileno())
     return entry
+
+
+@contextlib.contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Hold the register for one writer: two lines with the same number would break the chain."""
+    lock = file.with_name(f".{file.name}.lock")
+    patience = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
+            break
+        except FileExistsError:
+            if time.monotonic() > patience:
+                raise InputError(
+                    f"Somebody else is writing to '{file.name}'. If not, remove the file '{lock.name}' beside it."
+                ) from None
+            time.sleep(0.05)
+        except OSError as error:
+            raise InputError(f"'{file.name}' cannot be written: {error.strerror}.") from error
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
 
 
 def read_decisions(path: str | Path) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from discreet.engine import resolve_weight
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs import distributing, lifetimes, modeling, relating, summarizing, tabulating
@@ -81,7 +82,7 @@ class Session(Recorder):
             Show shares of ``"all"``, of the ``"rows"`` or of the ``"columns"``; numerator, denominator and complement
             are then checked.
         weight
-            Show weighted counts; the threshold is held against people.
+            Show weighted counts, by the role ``weight`` unless another is named; the threshold is held against people.
         where
             The records meant, ``{"region": ["north", "east"]}``.
         structural_zeros
@@ -104,7 +105,7 @@ class Session(Recorder):
             (*down, *across),
             where=where,
             subject=subject,
-            weight=weight,
+            weight=resolve_weight(file, weight),
             levels=levels,
             missing=missing,
         )
@@ -153,7 +154,7 @@ class Session(Recorder):
             value=values,
             where=where,
             subject=subject,
-            weight=weight,
+            weight=resolve_weight(file, weight),
             levels=levels,
             missing=missing,
         )
@@ -215,7 +216,8 @@ class Session(Recorder):
         self, values: str, by: Columns = None, data: Any = None, *, weight: str | None = None, **options: Any
     ) -> Output:
         """Compute Gini coefficients by group. Options: where, subject, name, comment."""
-        file, question, name, comment = self._grouped(values, by, data, options, weight=weight)
+        heavy = resolve_weight(self._file(data), weight)
+        file, question, name, comment = self._grouped(values, by, data, options, weight=heavy)
         return self._record(distributing.inequality_table(file, question, self.policy), file, name, comment)
 
     def lorenz(

@@ -98,11 +98,13 @@ def tabulate(
     ends = None
     if margins:
         ends = _margins(data, question, cells, people if true_margins else shown, across, exact=not adds_up)
-    tables = {kind: _laid_out(cells, shown, across, ends, normalize)}
+    numbers, heading = shown, "count"
     if question.weight is not None:
-        heavy = np.where(np.isnan(shown), np.nan, cells.values["weighted"])
-        tables = {kind: wide(question.by, cells.levels, heavy, columns=across, heading="weighted count")}
+        numbers, heading = np.where(np.isnan(shown), np.nan, cells.values["weighted"]), "weighted count"
+        numbers = rounded(numbers, policy.round_base) if mitigate == "round" else numbers
+        ends = _weighted_margins(numbers, across) if margins else None
         notes.append("Numbers are weighted; the threshold is held against unweighted people.")
+    tables = {kind: _laid_out(cells, numbers, across, ends, normalize, heading=heading)}
     entry = Registered(
         kind,
         population(data, question.columns()),
@@ -214,14 +216,23 @@ def _laid_out(
     across: int,
     ends: Margins | None,
     normalize: Normalize | None,
+    *,
+    heading: str,
 ) -> Any:
-    numbers = _whole(shown)
-    heading = "count"
+    numbers: npt.NDArray[Any] = _whole(shown) if heading == "count" else shown
     if normalize is not None:
         below = _denominator(shown, normalize, across)
         with np.errstate(invalid="ignore", divide="ignore"):
             numbers, heading, ends = shown / below, "share", None
     return wide(cells.by, cells.levels, numbers, columns=across, margins=ends, heading=heading)
+
+
+def _weighted_margins(numbers: npt.NDArray[np.float64], across: int) -> Margins:
+    down = numbers.ndim - across
+    over_columns, over_rows = tuple(range(down, numbers.ndim)), tuple(range(down))
+    return Margins(
+        np.nansum(numbers, axis=over_columns), np.nansum(numbers, axis=over_rows), float(np.nansum(numbers))
+    )
 
 
 def _whole(numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
