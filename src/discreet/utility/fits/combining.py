@@ -220,7 +220,7 @@ def _applied(
         if m == 1:
             notes.append("One copy says nothing about the variance between copies.")
         return (1 + 1 / m) * between, np.full(own.shape, float(m - 1)), never, notes
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if rule == "partial":
             df = np.where(apart > 0, (m - 1) * (1 + own / (apart / m)) ** 2, np.inf)
             return within + between / m, df, never, notes

@@ -140,7 +140,9 @@ def fit(
         notes.append(f"{used - len(endog):,} records with missing values were left out.")
     dropped = [name for name, kept in zip(names, keep, strict=True) if not kept]
     if dropped:
-        notes.append(f"{len(dropped)} coefficients cannot be had from this file: {', '.join(dropped)}.")
+        notes.append(
+            f"{len(dropped)} coefficients cannot be had from a file: it lacks their levels, or others say it."
+        )
     exog, names = exog[:, keep], [name for name, kept in zip(names, keep, strict=True) if kept]
     if len(endog) <= len(names):
         raise InputError(

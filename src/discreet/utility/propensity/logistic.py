@@ -125,13 +125,15 @@ class PreparedLogit:
         self, beta: Floats, step: Floats, ours: Floats, penalty: Floats, before: float
     ) -> tuple[Floats, Floats, Floats, float]:
         """Go a step, or the part of it that makes the fit better."""
+        from scipy.special import expit
+
         for halved in range(12):
             to = beta + step * 0.5**halved
             linear = self.design.predictions(to)
             cost = self._cost(linear, to, ours, penalty)
             if cost <= before + 1e-10 * abs(before):
                 break
-        scores = 1 / (1 + np.exp(-linear))
+        scores: Floats = expit(linear)
         return to, scores, self.design.pulls(ours - self.every * scores) - penalty * to, cost
 
     def _cost(self, linear: Floats, beta: Floats, ours: Floats, penalty: Floats) -> float:

@@ -133,7 +133,9 @@ def pmse(
     noise, is closer than any correct synthesis: its ratio is below 1, and says that it is close, not that it is
     correct (set ``aligned``). SPECKS, PO50, U and AUC have no null by permutation, and are printed bare unless there
     are pairs of copies or a synthesizer. A tree that grows a leaf for every record tells any two files apart, and one
-    that finds no split tells none apart: both are said in the caveats. No p-value is printed where the theory does
+    that finds no split tells none apart: both are said in the caveats. Whether the permutation null of a tree must be
+    halved is a rule of thumb that may be wrong by up to two in either direction: where you have the synthesizer, give
+    it, and the null is exact. No p-value is printed where the theory does
     not hold.
 
     Examples
