@@ -1,0 +1,1 @@
+"""Order-free regression synthesis: every column from all the others."""

@@ -1,0 +1,314 @@
+"""The model of one column given the others: what it was selected from, how well it fits, and draws from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.synth.all_others.selection import Selector
+from discreet.synth.methods.design import Design
+from discreet.synth.methods.likelihood import multinomial_fit, newton_logit, softmax
+from discreet.synth.methods.linear import NormalLaw, least_squares
+from discreet.synth.methods.logistic import ClassShares
+from discreet.synth.methods.method import Conditional
+from discreet.synth.methods.pseudo_records import augmented
+from discreet.synth.methods.registry import all_methods
+from discreet.synth.methods.resampling import ObservedShares, Sample
+from discreet.synth.variables import Variable
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Noise = Literal["residual", "bayes", "none"]
+
+_MOST_COEFFICIENTS = 20_000
+#: Up to this many coefficients of a multinomial fit, their covariance is computed for a Bayesian draw.
+_COVARIANCE = 800
+#: A category whose own level is predicted with this mean probability is as good as copied.
+_AS_GOOD_AS_COPIED = 0.99
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How models are selected and fitted."""
+
+    selector: Selector
+    alpha: float | Literal["cv"]
+    threshold: float
+    noise: Noise
+    noise_floor: float
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnModel:
+    """The law of one column given those that were selected.
+
+    Attributes
+    ----------
+    name
+        Of the column.
+    predictors
+        The columns it is predicted from; with none it is drawn from its observed values.
+    law
+        From which values are drawn.
+    r2
+        Share of its variance that the others explain; for a category that of its indicators together.
+    sigma
+        Residual standard deviation as it was estimated; None for a category.
+    floored
+        Whether the fit is so good that the noise was raised to its floor.
+    alpha
+        The penalty that selected the predictors.
+    root, degrees
+        A square root of the covariance of the coefficients and the residual degrees of freedom, for Bayesian draws.
+    margin
+        Shares of the levels that a category is mixed with where its fit is too good; else None.
+    notes
+        What the user should know.
+    """
+
+    name: str
+    predictors: tuple[str, ...]
+    law: Conditional
+    r2: float
+    sigma: float | None = None
+    floored: bool = False
+    alpha: float | None = None
+    root: Floats | None = None
+    degrees: int = 0
+    margin: ObservedShares | None = None
+    floor: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+    def draw(self, scene: Mapping[str, Variable], rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw the column for the values of the others in ``scene``."""
+        given = [scene[name] for name in self.predictors]
+        size = len(next(iter(scene.values())))
+        drawn = self.law.draw(given, size, rng)
+        if self.margin is not None:
+            other = self.margin.draw((), size, rng)
+            drawn = np.where(rng.random(size) < self.floor, other, drawn)
+        return drawn
+
+    def predicted(self, scene: Mapping[str, Variable]) -> Floats:
+        """Return the predictions of a number; its mean where nothing predicts it."""
+        if isinstance(self.law, NormalLaw):
+            return self.law.predict([scene[name] for name in self.predictors])
+        assert isinstance(self.law, ObservedShares)
+        mass = np.diff(self.law.mass, prepend=0.0)
+        mean = float(self.law.values @ mass / mass.sum())
+        return np.full(len(next(iter(scene.values()))), mean)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the noise that is added to a number."""
+        if isinstance(self.law, NormalLaw):
+            return self.law.sigma
+        assert isinstance(self.law, ObservedShares)
+        mass = np.diff(self.law.mass, prepend=0.0) / self.law.mass[-1]
+        mean = float(self.law.values @ mass)
+        return float(np.sqrt(((self.law.values - mean) ** 2) @ mass))
+
+    def renewed(self, rng: np.random.Generator) -> ColumnModel:
+        """Draw coefficients and residual variance from their posterior: flat prior, for logits the normal limit."""
+        if self.root is None:
+            return self
+        change = self.root @ rng.standard_normal(self.root.shape[1])
+        if isinstance(self.law, NormalLaw):
+            factor = float(np.sqrt(self.degrees / rng.chisquare(self.degrees)))
+            law: Conditional = NormalLaw(
+                self.law.design,
+                self.law.beta + factor * change,
+                self.law.sigma if self.floored else factor * self.law.sigma,
+                "identity",
+                0.0,
+            )
+        else:
+            assert isinstance(self.law, ClassShares)
+            moved = self.law.beta.copy()
+            moved[:, 1:] += change.reshape(moved.shape[0], -1)
+            law = ClassShares(self.law.design, moved, self.law.there)
+        return replace(self, law=law)
+
+    def state(self) -> dict[str, Any]:
+        """Return the model for a file."""
+        return {
+            "name": self.name,
+            "predictors": list(self.predictors),
+            "law": {"kind": type(self.law).__name__, "state": self.law.state()},
+            "r2": self.r2,
+            "sigma": self.sigma,
+            "floored": self.floored,
+            "alpha": self.alpha,
+            "root": self.root,
+            "degrees": self.degrees,
+            "margin": None if self.margin is None else self.margin.state(),
+            "floor": self.floor,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """Make the model again."""
+        all_methods()
+        rest = {name: value for name, value in state.items() if name not in ("law", "margin")}
+        return cls(
+            **{**rest, "predictors": tuple(state["predictors"]), "notes": tuple(state["notes"])},
+            law=Conditional.known[state["law"]["kind"]].restored(state["law"]["state"]),
+            margin=None if state["margin"] is None else ObservedShares.restored(state["margin"]),
+        )
+
+
+def fit_column(
+    target: Variable,
+    given: Sequence[Variable],
+    settings: Settings,
+    *,
+    weights: Floats | None,
+    alpha: float | None,
+    rng: np.random.Generator,
+) -> ColumnModel:
+    """Fit a column on its predictors; without any it is drawn from its observed values."""
+    if not given:
+        law = Sample().fit(target, (), weights=weights, rng=rng)
+        model = ColumnModel(target.name, (), law, 0.0, alpha=alpha)
+        return replace(model, sigma=model.spread) if target.is_number else model
+    fitted = _number if target.is_number else _category
+    return fitted(target, given, settings, weights, alpha)
+
+
+def _number(
+    target: Variable,
+    given: Sequence[Variable],
+    settings: Settings,
+    weights: Floats | None,
+    alpha: float | None,
+) -> ColumnModel:
+    design = Design.of(given, weights=weights)
+    fit = least_squares(design, given, target.values, weights=weights)
+    share = np.ones(len(target)) if weights is None else weights
+    mean = float(np.average(target.values, weights=share))
+    spread = float(np.sqrt(np.average((target.values - mean) ** 2, weights=share)))
+    predicted = NormalLaw(design, fit.beta, 0.0, "identity", 0.0).predict(given)
+    left = float(np.average((target.values - predicted) ** 2, weights=share))
+    floor = settings.noise_floor * spread
+    floored = fit.sigma < floor
+    noise = floor if floored else 0.0 if settings.noise == "none" else fit.sigma
+    notes: tuple[str, ...] = ()
+    if floored:
+        notes = (
+            f"Column '{target.name}' is predicted almost exactly by the others, so its values would be released as "
+            f"they are; noise of {settings.noise_floor:g} of its standard deviation was added. Leave it out, or leave "
+            "out the column that it is computed from.",
+        )
+    return ColumnModel(
+        target.name,
+        tuple(variable.name for variable in given),
+        NormalLaw(design, fit.beta, noise, "identity", 0.0),
+        max(0.0, 1 - left / spread**2) if spread > 0 else 0.0,
+        fit.sigma,
+        floored,
+        alpha,
+        fit.root if settings.noise == "bayes" else None,
+        max(len(target) - design.width, 1),
+        notes=notes,
+    )
+
+
+def _category(
+    target: Variable,
+    given: Sequence[Variable],
+    settings: Settings,
+    weights: Floats | None,
+    alpha: float | None,
+) -> ColumnModel:
+    design = Design.of(given, weights=weights)
+    there, codes = np.unique(target.values, return_inverse=True)
+    if design.width * len(there) > _MOST_COEFFICIENTS:
+        raise ParameterError(
+            f"Column '{target.name}' has {len(there)} levels and its predictors fill {design.width} columns, which are "
+            "too many for a multinomial fit. Group its levels, leave it out, or select fewer predictors (lasso_alpha)."
+        )
+    extra = augmented(design, given, len(there))
+    notes: tuple[str, ...] = ()
+    root: Floats | None = None
+    if len(there) == 2:
+        beta, spread = newton_logit(design, given, codes, weights=weights, extra=extra)
+        law = ClassShares(design, np.column_stack([np.zeros(len(beta)), beta]), there)
+        root = spread if settings.noise == "bayes" else None
+    else:
+        fitted, converged = multinomial_fit(design, given, codes, len(there), weights=weights, extra=extra)
+        law = ClassShares(design, fitted, there, converged=converged)
+        if settings.noise == "bayes":
+            root, notes = _multinomial_root(design, given, fitted, weights, target.name)
+    own, expected = _fit_of_shares(law, given, codes, weights)
+    floored = own > _AS_GOOD_AS_COPIED
+    if floored:
+        notes = (
+            *notes,
+            f"Column '{target.name}' is predicted almost without error by the others, so its values would be released "
+            f"as they are; {settings.noise_floor:g} of them are drawn from all values instead. Leave it out, or leave "
+            "out the column that says the same.",
+        )
+    return ColumnModel(
+        target.name,
+        tuple(variable.name for variable in given),
+        law,
+        expected,
+        floored=floored,
+        alpha=alpha,
+        root=root,
+        degrees=0,
+        margin=ObservedShares(there, np.cumsum(np.bincount(codes, weights))) if floored else None,
+        floor=settings.noise_floor,
+        notes=notes,
+    )
+
+
+def _fit_of_shares(
+    law: ClassShares, given: Sequence[Variable], codes: npt.NDArray[np.int64], weights: Floats | None
+) -> tuple[float, float]:
+    """Return the mean probability of the true level, and the share of the levels' variance that is predicted."""
+    levels = law.beta.shape[1]
+    own = total = 0.0
+    first, second = np.zeros(levels), np.zeros(levels)
+    for x, w, rows in law.design.parts(given, weights):
+        shares = softmax(x @ law.beta)
+        mass = np.ones(len(x)) if w is None else w
+        own += float(mass @ shares[np.arange(len(x)), codes[rows]])
+        total += float(mass.sum())
+        first += mass @ shares
+        second += mass @ shares**2
+    mean = np.bincount(codes, weights, minlength=levels) / total
+    explained = float(np.sum(second / total - (first / total) ** 2))
+    return own / total, min(1.0, explained / float(np.sum(mean * (1 - mean))))
+
+
+def _multinomial_root(
+    design: Design, given: Sequence[Variable], beta: Floats, weights: Floats | None, name: str
+) -> tuple[Floats | None, tuple[str, ...]]:
+    """Return a square root of the inverse information of a multinomial fit."""
+    width, free = design.width, beta.shape[1] - 1
+    if width * free > _COVARIANCE:
+        return None, (
+            f"Column '{name}' has {width * free:,} coefficients, too many to draw from their posterior; they are used "
+            "as fitted.",
+        )
+    information = np.zeros((width, free, width, free))
+    for x, w, _ in design.parts(given, weights):
+        shares = softmax(x @ beta)[:, 1:]
+        mass = np.ones(len(x)) if w is None else w
+        for a in range(free):
+            for b in range(a + 1):
+                product = shares[:, a] * ((a == b) - shares[:, b]) * mass
+                block = x.T @ (x * product[:, None])
+                information[:, a, :, b] += block
+                if a != b:
+                    information[:, b, :, a] += block
+    square = information.reshape(width * free, width * free)
+    values, vectors = np.linalg.eigh(square + 1e-8 * np.eye(len(square)))
+    return vectors / np.sqrt(np.maximum(values, 1e-8)), ()
