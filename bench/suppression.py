@@ -129,7 +129,7 @@ def main() -> None:
             ]
             _, took = timed(plain, x, np.flatnonzero(secret & first), order)
             line += f"  plain {took:7.2f} s ({took / seconds:5.0f} times)"
-        if cells <= 230:
+        if cells <= 1_000:
             best, took = timed(Suppression(method="optimal", time_limit=60).apply, table)
             proved = "proved" if best.figures["proved_optimal"] else "not proved"
             line += f"  optimum {took:6.1f} s, {best.figures['secondary']} cells, {proved}"

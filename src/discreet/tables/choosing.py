@@ -21,6 +21,7 @@ from discreet.tables.gauss import Elimination, secondary
 from discreet.tables.gauss.problem import Integers, default_order
 from discreet.tables.gauss.roles import SINGLETON_METHODS
 from discreet.tables.optimal import Optimum, cheapest
+from discreet.tables.relations import equations
 from discreet.tables.suppressed import SuppressionResult
 from discreet.tables.widening import widened
 
@@ -152,11 +153,18 @@ def by_integer_program(
     start = np.flatnonzero(~by_elimination(quick, case, None)[1])
     found = cheapest(
         case.x, case.inner, case.secret, lower=lower, upper=upper, sliding=sliding, cost=case.worth, forced=forced,
-        hidden=case.hidden, least=case.least(), start=start, time_limit=plan.time_limit, progress=progress,
+        hidden=case.hidden, least=case.least(), start=start,
+        equations=_equations(case), time_limit=plan.time_limit, progress=progress,
     )  # fmt: skip
     published = np.ones(case.x.shape[1], dtype=bool)
     published[np.concatenate([case.secret, case.hidden, found.secondary])] = False
     return found, published
+
+
+def _equations(case: Case) -> Any:
+    """The sums between cells of the table, over the columns of earlier releases too."""
+    found = equations(case.table)
+    return sparse.hstack([found, sparse.csr_matrix((found.shape[0], case.x.shape[1] - found.shape[1]))])
 
 
 def _wanted(plan: Suppression, case: Case) -> tuple[Floats, Floats, Floats]:

@@ -53,6 +53,7 @@ def cheapest(
     hidden: npt.NDArray[Any] | Sequence[int] = (),
     least: npt.NDArray[Any] | float | None = 0.0,
     start: npt.NDArray[Any] | Sequence[int] | None = None,
+    equations: Any = None,
     time_limit: float = 600.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Optimum:
@@ -76,6 +77,9 @@ def cheapest(
         The least value that everybody knows each inner cell to have; None where values may be negative.
     start
         A choice that may do, such as that of the elimination: the search ends when nothing can be cheaper.
+    equations
+        Sparse matrix, one row a sum that holds between cells (`discreet.tables.equations`): a cell left out alone in
+        its sum is known, which rules out most choices before the search begins.
     time_limit
         Seconds after which the best choice so far is returned, unproved.
     progress
@@ -120,6 +124,9 @@ def cheapest(
         given[np.setdiff1d(positions(start, count, "start"), must)] = 1.0
         if not game.conditions(given):
             best, best_cost = np.flatnonzero(given), float(price @ given)
+    needy = np.setdiff1d(np.arange(count), gone)
+    idle = secret[(game.lower == 0) & (game.upper == 0) & (game.sliding == 0)]
+    ruled = _never_alone(equations, np.setdiff1d(needy, idle), count)
     conditions: list[tuple[Floats, float]] = game.conditions(low)
     rounds, bound = 0, 0.0
     while True:
@@ -127,19 +134,21 @@ def cheapest(
         if left <= 0:
             break
         rounds += 1
-        rows = (
-            sparse.csr_matrix(np.array([row for row, _ in conditions]))
-            if conditions
-            else sparse.csr_matrix((1, count))
-        )
-        right = np.array([r for _, r in conditions]) if conditions else np.zeros(1)
-        solved = milp(
-            price,
-            constraints=LinearConstraint(rows, right, np.inf),
-            bounds=Bounds(low, high),
-            integrality=np.ones(count),
-            options={"time_limit": left, "mip_rel_gap": 0.0},
-        )
+        found_rows = np.array([row for row, _ in conditions]).reshape(len(conditions), count)
+        rows = sparse.vstack([ruled, sparse.csr_matrix(found_rows)]).tocsr()
+        right = np.concatenate([np.zeros(ruled.shape[0]), [r for _, r in conditions]])
+        constraints = LinearConstraint(rows, right, np.inf)
+        for presolve in (True, False):
+            # Presolve has been seen to call a program of zeros and ones unbounded: it is then done without.
+            solved = milp(
+                price,
+                constraints=constraints,
+                bounds=Bounds(low, high),
+                integrality=np.ones(count),
+                options={"time_limit": left, "mip_rel_gap": 0.0, "presolve": presolve},
+            )
+            if solved.status in {0, 1}:
+                break
         if solved.x is None:
             break
         bound = max(bound, float(solved.mip_dual_bound))
@@ -165,6 +174,21 @@ def cheapest(
         conditions=len(conditions),
         seconds=time.perf_counter() - began,
     )
+
+
+def _never_alone(equations: Any, needy: Integers, count: int) -> Any:
+    """For every sum and every cell in it that must not be computable: it is left out only together with another."""
+    if equations is None:
+        return sparse.csr_matrix((0, count))
+    sums = sparse.csr_matrix(equations)
+    if sums.shape[1] != count:
+        raise ParameterError(f"equations has {sums.shape[1]} columns, but there are {count} cells.")
+    pairs = sums.tocoo()
+    kept = np.isin(pairs.col, needy)
+    members, cells = pairs.row[kept], pairs.col[kept]
+    rows = abs(sums[members]).sign()
+    alone = sparse.csr_matrix((np.full(len(cells), 2.0), (np.arange(len(cells)), cells)), shape=rows.shape)
+    return (rows - alone).tocsr()
 
 
 def _asked(lower: Any, upper: Any, sliding: Any, count: int) -> tuple[Floats, Floats, Floats]:
@@ -217,9 +241,9 @@ class _Game:
             here = slice(self.x.indptr[cell], self.x.indptr[cell + 1])
             at, weight = self.x.indices[here], self.x.data[here].astype(float)
             up = program.extreme(at, weight, largest=True)
-            rows_up = self._condition(program, up)
+            rows_up = self._condition(program)
             down = program.extreme(at, -weight, largest=True)
-            rows_down = self._condition(program, down)
+            rows_down = self._condition(program)
             close = 1e-7 * (1.0 + abs(up) + abs(down))
             if up < self.upper[k] - close:
                 found.append(_tightened(*rows_up, self.upper[k]))
@@ -228,13 +252,36 @@ class _Game:
             if up + down < self.sliding[k] - 2 * close:
                 both = rows_up[0] + rows_down[0], rows_up[1] + rows_down[1]
                 found.append(_tightened(*both, self.sliding[k]))
+        if found:
+            found += self._useless(program, np.setdiff1d(np.flatnonzero(out), self.secret))
         return found
 
-    def _condition(self, program: Program, reached: float) -> tuple[Floats, float]:
+    def _useless(self, program: Program, chosen: Integers) -> list[tuple[Floats, float]]:
+        """A chosen cell that can be computed protects nothing: it is left out only together with another one."""
+        found = []
+        for cell in chosen.tolist():
+            here = slice(self.x.indptr[cell], self.x.indptr[cell + 1])
+            at, weight = self.x.indices[here], self.x.data[here].astype(float)
+            up = program.extreme(at, weight, largest=True)
+            if not up <= 1e-7:
+                continue
+            above, rest = self._condition(program)
+            down = program.extreme(at, -weight, largest=True)
+            if not down <= 1e-7:
+                continue
+            below, other = self._condition(program)
+            if rest + other > 1e-7:
+                continue
+            row = ((above + below) > 1e-9).astype(float)
+            row[cell] = -1.0
+            found.append((row, 0.0))
+        return found
+
+    def _condition(self, program: Program) -> tuple[Floats, float]:
         """How the reach grows with the cells left out: a row of coefficients and what does not depend on them."""
-        price = program.duals
+        price = np.where(np.abs(program.duals) > 1e-9, program.duals, 0.0)
         row = np.where(price > 0, price * self.rise, -price * self.fall)
-        bound = program.reduced
+        bound = np.where(np.abs(program.reduced) > 1e-9, program.reduced, 0.0)
         rest = float(np.where(bound > 0, bound * self.ceiling, bound * self.floor) @ np.ones(len(bound)))
         return row, rest
 
