@@ -1,0 +1,310 @@
+"""Files that were made from published results, with the account of how well each result is met."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet._version import __version__
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.randomness import Seed
+from discreet.results import Detail, Measure, jsonable
+from discreet.synth.from_outputs.bound_model import BoundModel
+from discreet.synth.from_outputs.disclosure import attribution_beyond_holdout
+from discreet.synth.from_outputs.file_frame import empty_file, frame_of
+from discreet.synth.from_outputs.preparation import Preparation, SwapStart
+from discreet.synth.synthesizer import Fitted, Stream, seed_of
+
+if TYPE_CHECKING:
+    from discreet.synth.from_outputs.synthesis import FromOutputs
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One file and what became of the targets.
+
+    Attributes
+    ----------
+    file
+        Numbers and level positions, one row a record.
+    loss
+        Sum over targets of weight times mean squared difference, on the scale of the synthesizer.
+    targets
+        ``target``, ``figure``, ``published``, ``achieved``, ``difference``, ``unit``, ``met``.
+    trace
+        ``step`` (batch or generation), ``loss``, ``changes``.
+    notes
+        What could not be reached, and why.
+    """
+
+    file: Floats
+    loss: float
+    targets: pl.DataFrame
+    trace: pl.DataFrame
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        plan: FromOutputs,
+        preparation: Preparation,
+        file: Floats,
+        trace: Sequence[tuple[int, float, int]],
+        short: Sequence[str],
+    ) -> Run:
+        """Compute every published figure from the file, models by a true refit."""
+        loss, tables, notes = 0.0, [], []
+        for bound in preparation.bounds:
+            achieved = bound.achieved(file)
+            spread = bound.spread(file) if plan.loss_scale == "se" else None
+            loss += bound.weight * bound.loss(achieved, plan.loss_scale, plan.penalty, spread)
+            met = bound.met(achieved)
+            tables.append(
+                pl.DataFrame(
+                    {
+                        "target": [bound.title] * len(met),
+                        "figure": list(bound.labels),
+                        "published": bound.published,
+                        "achieved": achieved,
+                        "difference": achieved - bound.published,
+                        "unit": 2 * bound.halves,
+                        "met": met,
+                    }
+                )
+            )
+            if not met.all():
+                notes.append(_missed(bound.title, tables[-1], isinstance(bound, BoundModel)))
+        if short:
+            notes.append(
+                f"Tables and margins leave too few records of one outcome behind {', '.join(short)}."
+            )
+        steps = pl.DataFrame(
+            list(trace), schema={"step": pl.Int64, "loss": pl.Float64, "changes": pl.Int64}, orient="row"
+        )
+        return cls(file, loss, pl.concat(tables).fill_nan(None), steps, tuple(notes))
+
+
+class FittedOutputs(Fitted):
+    """Files made from published results.
+
+    Attributes
+    ----------
+    plan
+        The synthesizer: codebook, targets and settings.
+    runs
+        The files made by `fit`, the best first.
+    seed
+        What they were made with.
+    """
+
+    def __init__(
+        self,
+        plan: FromOutputs,
+        preparation: Preparation,
+        start: SwapStart | None,
+        runs: Sequence[Run],
+        seed: int,
+    ) -> None:
+        super().__init__(empty_file(plan.codebook), plan.n)
+        self.plan = plan
+        self.runs = tuple(sorted(runs, key=lambda run: (-int(run.targets["met"].sum()), run.loss)))
+        self.seed = seed
+        self._preparation = preparation
+        self._start = start
+
+    @property
+    def targets(self) -> pl.DataFrame:
+        """Every published figure beside the one the best file gives."""
+        return self.runs[0].targets
+
+    @property
+    def trace(self) -> pl.DataFrame:
+        """How the loss of the best file fell."""
+        return self.runs[0].trace
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was rescaled, assigned or could not be reached."""
+        early = self._start.notes if self._start else ()
+        return (*self._preparation.notes, *early, *self.runs[0].notes)
+
+    @property
+    def margins(self) -> pl.DataFrame | None:
+        """Population margins and what the weights reach, where there are weights."""
+        return None if self.plan.weights is None else self._weighed(self.runs[0].file)[1]
+
+    @property
+    def report(self) -> Measure:
+        """How well is each published result met?"""
+        table = self.targets
+        met, figures = int(table["met"].sum()), table.height
+        coefficients = [
+            abs(value)
+            for bound in self._preparation.bounds
+            if isinstance(bound, BoundModel)
+            for value in table.filter(pl.col("target") == bound.title)["difference"]
+            .head(int(np.isfinite(bound.beta).sum()))
+            .to_list()
+            if value is not None
+        ]
+        tables = {"targets": lambda: self.targets, "trace": lambda: self.trace}
+        if self.plan.weights is not None:
+            tables["margins"] = lambda: self.margins  # type: ignore[assignment,return-value]
+        return Measure(
+            name="from_outputs",
+            value=met / figures,
+            figures={
+                "figures": figures,
+                "met": met,
+                "largest_difference_in_units": (table["difference"].abs() / table["unit"]).max(),  # type: ignore[dict-item]
+                "mean_coefficient_error": float(np.mean(coefficients)) if coefficients else None,
+                "largest_coefficient_error": max(coefficients) if coefficients else None,
+                "loss": self.runs[0].loss,
+                "runs": len(self.runs),
+            },
+            meaning=f"{met} of {figures} published figures come out of the made-up file as they were printed.",
+            caveats=[
+                *self.notes,
+                "Only what was a target is right; everything else in the file is made up.",
+                "Whether the file tells something about individuals was not examined: see risk(original, holdout).",
+            ],
+            parameters={"engine": self.plan.engine, "n": self.plan.n},
+            detail=Detail(**tables),
+        )
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the files were made from: published inputs only, with a checksum, and no original data."""
+        inputs = jsonable(self.plan.to_dict())
+        text = json.dumps(inputs, sort_keys=True, ensure_ascii=False)
+        return {
+            "method": self.plan.name,
+            "version": __version__,
+            "inputs": inputs,
+            "inputs_sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "seed": self.seed,
+            "original_data_used": False,
+            "guarantee": None,
+            "disclosure_check": "not done; no claim of safety is made without original and hold-out",
+        }
+
+    def sample(
+        self, n: int | None = None, *, copies: int = 1, seed: Seed = None, progress: bool = False
+    ) -> Any:
+        """Return files, each of an independent run.
+
+        Parameters
+        ----------
+        n
+            The number of records is part of what was published; it cannot be another one here.
+        copies
+            Number of files.
+        seed
+            Without one, the files of `fit` come first, the best of them ahead, and further runs follow when more are
+            wanted; with one, all are made anew.
+        progress
+            Show how far it is, on a terminal.
+
+        Returns
+        -------
+        Microdata
+            One file, or a list of them where ``copies`` is more than one.
+        """
+        if n is not None and n != self.plan.n:
+            raise ParameterError(
+                f"The targets were set for {self.plan.n:,} records; for {n} make another FromOutputs(…, n={n})."
+            )
+        if isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
+            raise ParameterError("copies must be a whole number of at least 1.")
+        files = [run.file for run in self.runs[:copies]] if seed is None else []
+        root = self.seed if seed is None else seed_of(seed)
+        for number in range(len(files), copies):
+            stream = Stream(root, self.plan.name, f"{'run' if seed is None else 'copy'} {number}")
+            files.append(self.plan._run(self._preparation, self._start, stream, progress=progress).file)
+        made = [self._in_kind(self._frame(file)) for file in files]
+        return made[0] if copies == 1 else made
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Make one more file."""
+        return self._frame(self.plan._run(self._preparation, self._start, stream).file)
+
+    def risk(self, original: Microdata, holdout: Microdata) -> Measure:
+        """Say whether the best file tells more about the people behind the results than about a hold-out.
+
+        Only a steward who holds the original can ask this; see `attribution_beyond_holdout`.
+        """
+        return attribution_beyond_holdout(self.sample(), original, holdout)
+
+    def state(self) -> dict[str, Any]:
+        """Return the inputs, the seed and the files."""
+        return {
+            "plan": json.dumps(jsonable(self.plan.to_dict())),
+            "seed": self.seed,
+            "runs": [
+                {
+                    "file": run.file,
+                    "loss": run.loss,
+                    "targets": [run.targets[name] for name in run.targets.columns],
+                    "trace": [run.trace[name] for name in run.trace.columns],
+                    "notes": list(run.notes),
+                }
+                for run in self.runs
+            ],
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> FittedOutputs:
+        """Make the files again from a model file."""
+        from discreet.synth.from_outputs.synthesis import FromOutputs
+
+        plan = FromOutputs.from_dict(json.loads(state["plan"]))
+        preparation = Preparation.of(plan)
+        start = SwapStart.of(preparation) if plan.engine == "swap" else None
+        columns = ("target", "figure", "published", "achieved", "difference", "unit", "met")
+        runs = [
+            Run(
+                entry["file"],
+                entry["loss"],
+                pl.DataFrame([s.rename(name) for s, name in zip(entry["targets"], columns, strict=True)]),
+                pl.DataFrame(
+                    [s.rename(n) for s, n in zip(entry["trace"], ("step", "loss", "changes"), strict=True)]
+                ),
+                tuple(entry["notes"]),
+            )
+            for entry in state["runs"]
+        ]
+        return cls(plan, preparation, start, runs, state["seed"])
+
+    def _frame(self, file: Floats) -> pl.DataFrame:
+        frame = frame_of(self.plan.codebook, file)
+        if self.plan.weights is None or self.plan.codebook.weight is None:
+            return frame
+        return frame.with_columns(pl.Series(self.plan.codebook.weight, self._weighed(file)[0]))
+
+    def _weighed(self, file: Floats) -> tuple[Floats, pl.DataFrame]:
+        if self.plan.weights is None:
+            raise ParameterError("There are no weights: give FromOutputs(…, weights=Raking(…)).")
+        return self.plan.weights.weigh(self.plan.codebook, file)
+
+
+def _missed(title: str, table: pl.DataFrame, is_model: bool) -> str:
+    missed = table.filter(~pl.col("met"))
+    lost = int(missed["achieved"].is_nan().sum())
+    known = missed["difference"].to_numpy()
+    known = np.abs(known[np.isfinite(known)])
+    text = f"{missed.height} of {table.height} figures of '{title}' are not met at printed precision"
+    if len(known):
+        text += f"; the error attained is at most {known.max():.2g}"
+    if lost:
+        text += f"; {lost} cannot be computed (no records, or the outcome is told for certain)"
+    return f"{text}. {'More records, batches or generations come closer.' if is_model else ''}".strip()

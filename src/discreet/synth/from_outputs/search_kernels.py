@@ -1,0 +1,389 @@
+"""The compiled search: propose changes of one variable in one or two records, take the best if the misfit falls.
+
+Every target is a set of conditions: sums over records of a function of the record that are to be zero. A change
+alters the functions of the records it touches and nothing else, so a proposal costs a few operations however long
+the file is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from discreet.synth.from_outputs.columns import BETWEEN, LOG, LOOKUP, POWER, Columns
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+LOGIT, LINEAR, TABLE, MEANS, MEDIANS, CORRELATION = range(6)
+COEFFICIENT, RESIDUAL, EXPLAINED, ERROR = range(4)
+FIXED, LEVEL, REAL, WHOLE = range(4)
+
+
+class Plan(NamedTuple):
+    """What does not change during a search.
+
+    By block (one a target): kind, columns of base and outcome (-1 for none), ranges of columns and conditions, and
+    where its matrices start. By condition: what it is about, which coefficient, and which column a share is of.
+    """
+
+    columns: Columns
+    kind: Ints
+    base: Ints
+    outcome: Ints
+    first_column: Ints
+    last_column: Ints
+    first_condition: Ints
+    last_condition: Ints
+    first_entry: Ints
+    about: Ints
+    which: Ints
+    share_of: Ints
+
+
+class Metric(NamedTuple):
+    """What is refreshed now and then: coefficients, centers, and how much each condition counts.
+
+    ``low`` and ``high`` by condition: share, mean, or limits of a median; ``slack``: how far off costs nothing;
+    ``entries``: quadratic forms of the coefficient conditions, block by block, or, where the slack of coefficients is
+    not zero, the matrix that turns sums into errors; ``inverses``: inverse information matrices; ``center``: by block
+    the residual variance, degrees of freedom and moments that its functions need.
+    """
+
+    beta: Floats
+    low: Floats
+    high: Floats
+    importance: Floats
+    slack: Floats
+    entries: Floats
+    inverses: Floats
+    center: Floats
+
+
+class Moves(NamedTuple):
+    """Which variables may change, how, and between which records.
+
+    ``order`` lists the records of each mover grouped by what must agree, and alike ones side by side; ``group_low``
+    and ``group_high`` bound the group at each place of that list. ``focus`` are places of it drawn by leverage.
+    """
+
+    movers: Ints
+    redraw: Ints
+    levels: Ints
+    band_start: Ints
+    bands: Floats
+    partner_start: Ints
+    partners: Ints
+    block_start: Ints
+    blocks: Ints
+    order: Ints
+    group_low: Ints
+    group_high: Ints
+    focus: Ints
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _value(columns: Columns, column: int, row: Floats) -> float:
+    product = 1.0
+    for f in range(columns.start[column], columns.start[column + 1]):
+        x = row[columns.variable[f]]
+        kind = columns.kind[f]
+        if kind == LOOKUP:
+            product *= columns.table[columns.offset[f] + int(x)]
+        elif kind == BETWEEN:
+            if x < columns.low[f] or x > columns.high[f]:
+                return 0.0
+        elif kind == LOG:
+            product *= np.log(x)
+        elif kind == POWER:
+            product *= x ** columns.low[f]
+        else:
+            product *= x
+        if product == 0.0:
+            return 0.0
+    return product
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _model(  # noqa: PLR0917
+    plan: Plan, metric: Metric, row: Floats, block: int, x: Floats, out: Floats
+) -> None:
+    first, last = plan.first_column[block], plan.last_column[block]
+    size = last - first
+    eta = 0.0
+    for c in range(size):
+        x[c] = _value(plan.columns, first + c, row)
+        eta += x[c] * metric.beta[first + c]
+    y = _value(plan.columns, plan.outcome[block], row)
+    spread = 1.0
+    if plan.kind[block] == LOGIT:
+        chance = 1.0 / (1.0 + np.exp(-eta))
+        rest = y - chance
+        spread = chance * (1.0 - chance)
+    else:
+        rest = y - eta
+    start = plan.first_condition[block]
+    for c in range(size):
+        out[start + c] = x[c] * rest
+    entry = plan.first_entry[block]
+    for k in range(start + size, plan.last_condition[block]):
+        about = plan.about[k]
+        if about == RESIDUAL:
+            out[k] = rest * rest
+        elif about == EXPLAINED:
+            away = y - metric.center[block, 2]
+            out[k] = rest * rest - metric.low[k] * away * away
+        else:
+            j = plan.which[k]
+            reach = 0.0
+            for c in range(size):
+                if x[c] != 0.0:
+                    reach += metric.inverses[entry + j * size + c] * x[c]
+            if plan.kind[block] == LOGIT:
+                out[k] = -spread * reach * reach * metric.high[k]
+            else:
+                own = metric.inverses[entry + j * size + j] * rest * rest / metric.center[block, 1]
+                out[k] = (own - metric.center[block, 0] * reach * reach) * metric.high[k]
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _block(  # noqa: PLR0917
+    plan: Plan, metric: Metric, row: Floats, block: int, x: Floats, out: Floats
+) -> None:
+    """Write what one record adds to the conditions of a block."""
+    start, end = plan.first_condition[block], plan.last_condition[block]
+    base = plan.base[block]
+    if base >= 0 and _value(plan.columns, base, row) == 0.0:
+        for k in range(start, end):
+            out[k] = 0.0
+        return
+    kind = plan.kind[block]
+    first = plan.first_column[block]
+    if kind in (LOGIT, LINEAR):
+        _model(plan, metric, row, block, x, out)
+    elif kind == TABLE:
+        for k in range(start, end):
+            out[k] = _value(plan.columns, first + k - start, row)
+            if plan.share_of[k] >= 0:
+                out[k] -= metric.low[k] * _value(plan.columns, plan.share_of[k], row)
+    elif kind == MEANS:
+        y = _value(plan.columns, plan.outcome[block], row)
+        for k in range(start, end):
+            inside = _value(plan.columns, first + k - start, row)
+            out[k] = (y - metric.low[k]) if inside != 0.0 else 0.0
+    elif kind == MEDIANS:
+        y = _value(plan.columns, plan.outcome[block], row)
+        for k in range(start, end, 2):
+            inside = _value(plan.columns, first + (k - start) // 2, row)
+            out[k] = 0.0
+            out[k + 1] = 0.0
+            if inside != 0.0:
+                out[k] = 0.5 if y < metric.low[k] else -0.5
+                out[k + 1] = 0.5 if y > metric.high[k] else -0.5
+    else:
+        zx = (_value(plan.columns, first, row) - metric.center[block, 0]) / metric.center[block, 1]
+        zy = (_value(plan.columns, first + 1, row) - metric.center[block, 2]) / metric.center[block, 3]
+        out[start] = zx * zy - 0.5 * metric.low[start] * (zx * zx + zy * zy)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def contributions(file: Floats, plan: Plan, metric: Metric) -> Floats:
+    """Compute what every record adds to every condition."""
+    out = np.zeros((file.shape[0], len(plan.about)))
+    x = np.empty(_widest(plan))
+    for i in range(file.shape[0]):
+        for block in range(len(plan.kind)):
+            _block(plan, metric, file[i], block, x, out[i])
+    return out
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _widest(plan: Plan) -> int:
+    widest = 1
+    for block in range(len(plan.kind)):
+        widest = max(widest, plan.last_column[block] - plan.first_column[block])
+    return widest
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def misfit(sums: Floats, plan: Plan, metric: Metric) -> float:
+    """Return the score statistics of the models plus the squared, scaled sums of the other conditions."""
+    total = 0.0
+    for block in range(len(plan.kind)):
+        total += _block_misfit(sums, plan, metric, block)
+    return total
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _block_misfit(sums: Floats, plan: Plan, metric: Metric, block: int) -> float:
+    total = 0.0
+    start, end = plan.first_condition[block], plan.last_condition[block]
+    kind = plan.kind[block]
+    if kind in (LOGIT, LINEAR):
+        size = plan.last_column[block] - plan.first_column[block]
+        entry = plan.first_entry[block]
+        quadratic = metric.slack[start] == 0.0
+        for a in range(size):
+            if not quadratic:
+                error = 0.0
+                for b in range(size):
+                    error += metric.entries[entry + a * size + b] * sums[start + b]
+                beyond = max(0.0, abs(error) - metric.slack[start + a])
+                total += metric.importance[start + a] * beyond * beyond
+                continue
+            first = sums[start + a]
+            if first == 0.0:
+                continue
+            inner = 0.5 * metric.entries[entry + a * size + a] * first
+            for b in range(a):
+                inner += metric.entries[entry + a * size + b] * sums[start + b]
+            total += 2.0 * first * inner
+        start += size
+    for k in range(start, end):
+        away = sums[k]
+        if kind == MEDIANS:
+            away = max(0.0, away + 0.5)
+        elif metric.slack[k] > 0.0:
+            away = max(0.0, abs(away) - metric.slack[k])
+        total += metric.importance[k] * away * away
+    return total
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def leverage(added: Floats, plan: Plan, metric: Metric) -> Floats:
+    """Measure how much of the misfit could hang on each record."""
+    out = np.zeros(added.shape[0])
+    for i in range(added.shape[0]):
+        out[i] = misfit(added[i], plan, metric)
+    return out
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _redrawn(old: float, mover: int, moves: Moves, place: float, kind: float) -> float:
+    """Draw a new value: another level, or a number nearby or anywhere in its band."""
+    how = moves.redraw[mover]
+    if how == LEVEL:
+        return float(int(place * moves.levels[mover]))
+    start, end = moves.band_start[mover], moves.band_start[mover + 1]
+    low, high = moves.bands[start], moves.bands[end - 1]
+    for edge in range(start, end - 1):
+        if moves.bands[edge] <= old <= moves.bands[edge + 1]:
+            low, high = moves.bands[edge], moves.bands[edge + 1]
+            break
+    if kind < 0.3:
+        new = low + place * (high - low + (1.0 if how == WHOLE else 0.0))
+        if how == WHOLE:
+            new = np.floor(new)
+    else:
+        step = (2.0 * place - 1.0) * (high - low) * 10.0 ** (-6.0 * (kind - 0.3) / 0.7)
+        if how == WHOLE:
+            step = np.rint(step)
+            if step == 0.0:
+                step = 1.0 if place >= 0.5 else -1.0
+        new = old + step
+    return float(min(max(new, low), high))
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def search(  # noqa: PLR0917
+    file: Floats,
+    added: Floats,
+    sums: Floats,
+    plan: Plan,
+    metric: Metric,
+    moves: Moves,
+    chance: Floats,
+    bar: float,
+) -> int:
+    """Run some batches of proposals on a file, in place, and return how many changes were made.
+
+    ``added`` is what `contributions` gives, ``sums`` the conditions as they stand; ``chance`` holds four uniform
+    numbers a proposal. The best proposal of a batch is taken if it lowers the misfit by more than ``bar``; a negative
+    bar lets it rise.
+    """
+    n = file.shape[0]
+    size = len(plan.about)
+    x = np.empty(_widest(plan))
+    one, two = np.empty(file.shape[1]), np.empty(file.shape[1])
+    new_one, new_two, trial = np.zeros(size), np.zeros(size), np.empty(size)
+    own = np.empty(len(plan.kind))
+    for block in range(len(plan.kind)):
+        own[block] = _block_misfit(sums, plan, metric, block)
+    made = 0
+    for batch in range(chance.shape[0]):
+        best, best_mover, best_one, best_two, best_value = -bar, -1, -1, -1, 0.0
+        for proposal in range(chance.shape[1]):
+            u = chance[batch, proposal]
+            mover = int(u[0] * len(moves.movers))
+            v = moves.movers[mover]
+            is_swap = moves.redraw[mover] == FIXED or u[3] >= 0.5
+            place = int(u[1] * n)
+            if u[0] * len(moves.movers) - mover < 0.5:
+                # What is left to mend mostly hangs on the few records of rare levels.
+                place = moves.focus[mover, place]
+            i = moves.order[mover, place]
+            if is_swap:
+                low, high = moves.group_low[mover, place], moves.group_high[mover, place]
+                if u[2] < 0.5:
+                    other = low + int(2.0 * u[2] * (high - low))
+                else:
+                    # Neighbors in the list are alike, so that little else changes: the small steps of the end.
+                    other = place + int(float(high - low) ** (2.0 * u[2] - 1.0))
+                    if other >= high:
+                        other -= high - low
+                j = moves.order[mover, other]
+                if file[i, v] == file[j, v]:
+                    continue
+                agree = True
+                for p in range(moves.partner_start[mover], moves.partner_start[mover + 1]):
+                    if file[i, moves.partners[p]] != file[j, moves.partners[p]]:
+                        agree = False
+                        break
+                if not agree:
+                    continue
+                value = file[j, v]
+            else:
+                j = -1
+                value = _redrawn(file[i, v], mover, moves, u[2], 2.0 * u[3])
+                if value == file[i, v]:
+                    continue
+            one[:] = file[i]
+            one[v] = value
+            if j >= 0:
+                two[:] = file[j]
+                two[v] = file[i, v]
+            gain = 0.0
+            for at in range(moves.block_start[mover], moves.block_start[mover + 1]):
+                block = moves.blocks[at]
+                _block(plan, metric, one, block, x, new_one)
+                if j >= 0:
+                    _block(plan, metric, two, block, x, new_two)
+                for k in range(plan.first_condition[block], plan.last_condition[block]):
+                    trial[k] = sums[k] + new_one[k] - added[i, k]
+                    if j >= 0:
+                        trial[k] += new_two[k] - added[j, k]
+                gain += _block_misfit(trial, plan, metric, block) - own[block]
+            if gain < best:
+                best, best_mover, best_one, best_two, best_value = gain, mover, i, j, value
+        if best_mover < 0:
+            continue
+        made += 1
+        v = moves.movers[best_mover]
+        old = file[best_one, v]
+        file[best_one, v] = best_value
+        if best_two >= 0:
+            file[best_two, v] = old
+        for at in range(moves.block_start[best_mover], moves.block_start[best_mover + 1]):
+            block = moves.blocks[at]
+            for i in (best_one, best_two):
+                if i < 0:
+                    continue
+                _block(plan, metric, file[i], block, x, new_one)
+                for k in range(plan.first_condition[block], plan.last_condition[block]):
+                    sums[k] += new_one[k] - added[i, k]
+                    added[i, k] = new_one[k]
+            own[block] = _block_misfit(sums, plan, metric, block)
+    return made

@@ -1,0 +1,264 @@
+"""A file with all published tables and margins in place, for the search to start from.
+
+Counts of cells come from iterative proportional fitting, then from the integer program that is nearest to it and
+meets the tables to the record. What no table ties together is put together at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.synth.from_outputs.bound import Bound
+from discreet.synth.from_outputs.bound_model import BoundModel
+from discreet.synth.from_outputs.codebook import Codebook, Variable
+from discreet.synth.from_outputs.columns import VALUE, evaluated
+from discreet.synth.from_outputs.counting import Component, Program
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_ROUNDS = 200
+_SLACK_COST = 1e4
+_SECONDS = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How many records each cell of a component gets.
+
+    ``soft`` names the targets that could not be built in and are left to the search.
+    """
+
+    component: Component
+    cells: tuple[Ints, ...]
+    order: tuple[int, ...]
+    soft: frozenset[str]
+    notes: tuple[str, ...]
+
+
+def counts_of(component: Component, n: int) -> Counts:
+    """Find whole counts that meet the conditions, near the fit that assumes nothing beyond them."""
+    smooth = np.concatenate([_fitted(component, place, n) for place in range(len(component.blocks))])
+    whole, slack = _rounded(component, n, smooth)
+    starts = component.starts
+    cells = tuple(whole[a:b] for a, b in pairwise(starts))
+    order, loose = _building_order(component)
+    soft = {
+        condition.target
+        for condition in component.conditions
+        if not condition.floor_only
+        and (component.home(condition) is None or component.home(condition) in loose)
+    }
+    return Counts(component, cells, order, frozenset(soft), _notes(component, slack, n))
+
+
+def started(
+    codebook: Codebook,
+    counts: Sequence[Counts],
+    bounds: Sequence[Bound],
+    n: int,
+    *,
+    random: np.random.Generator,
+) -> Floats:
+    """Put a file together: tables first, then what is left from its margins, outcomes of linear models last."""
+    file = np.zeros((n, len(codebook.columns)))
+    placed: set[int] = set()
+    for part in counts:
+        placed |= _build(part, file, random)
+    for place, variable in enumerate(codebook):
+        if place not in placed:
+            file[:, place] = _drawn(variable, n, random)
+    for bound in bounds:
+        if isinstance(bound, BoundModel) and bound.family == "linear":
+            _lay_outcome(codebook, bound, file, random)
+    shuffled: Floats = file[random.permutation(n)]
+    return shuffled
+
+
+def _fitted(component: Component, place: int, n: int) -> Floats:
+    """Scale the cells of a block to each published count in turn until nothing changes."""
+    grid = component.grids[place]
+    cells = np.full(len(grid), n / len(grid))
+    own = [
+        (
+            evaluated(c.form.cell, grid),
+            None if c.form.share_of is None else evaluated(c.form.share_of, grid),
+            c,
+        )
+        for c in component.conditions
+        if component.home(c) == place and not c.floor_only
+    ]
+    for _ in range(_ROUNDS):
+        before = cells.copy()
+        for inside, whole, condition in own:
+            wanted = condition.form.value * (1.0 if whole is None else float(whole @ cells))
+            now = float(inside @ cells)
+            if now > 0:
+                cells = np.where(inside > 0, cells * (wanted / now), cells)
+        cells *= n / max(cells.sum(), 1e-300)
+        if np.abs(cells - before).max() < 1e-6:
+            break
+    return cells
+
+
+def _rounded(component: Component, n: int, smooth: Floats) -> tuple[Ints, Floats]:
+    """Solve for the whole counts nearest to the smooth ones; conditions give way only where they must."""
+    from scipy import sparse
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    program = Program.of(component, n, component.conditions)
+    cells, slacks = program.cells, len(program.owners)
+    identity = sparse.identity(cells, format="csr")
+    empty = sparse.csr_matrix((cells, slacks))
+    # The last columns are the distances from the smooth counts, one a cell.
+    matrix = sparse.vstack(
+        [
+            sparse.hstack([program.matrix, sparse.csr_matrix((program.matrix.shape[0], cells))]),
+            sparse.hstack([identity, empty, identity]),
+            sparse.hstack([identity, empty, -identity]),
+        ],
+        format="csr",
+    )
+    limits = LinearConstraint(
+        matrix,
+        np.concatenate([program.low, smooth, np.full(cells, -np.inf)]),
+        np.concatenate([program.high, np.full(cells, np.inf), smooth]),
+    )
+    stern = np.array([1.0 if component.conditions[place].floor_only else 10.0 for place in program.owners])
+    cost = np.concatenate([np.zeros(cells), _SLACK_COST * stern, np.ones(cells)])
+    whole_numbers = np.concatenate([np.ones(cells), np.zeros(slacks + cells)])
+    near = np.concatenate([np.floor(smooth) - 1, np.zeros(slacks + cells)]).clip(0)
+    found = None
+    for high in (np.ceil(smooth) + 1, np.full(cells, np.inf)):
+        low = near if np.isfinite(high).all() else np.zeros(len(near))
+        top = np.concatenate([high, np.full(slacks + cells, np.inf)])
+        found = milp(
+            cost,
+            integrality=whole_numbers,
+            bounds=Bounds(low, top),
+            constraints=limits,
+            options={"time_limit": _SECONDS, "mip_rel_gap": 1e-3},
+        )
+        if found.x is not None and found.x[cells : cells + slacks].sum() < 1e-6:
+            break
+    if found is None or found.x is None:
+        return _by_largest_rest(smooth, component, n), np.zeros(len(component.conditions))
+    slack = np.zeros(len(component.conditions))
+    np.add.at(slack, list(program.owners), found.x[cells : cells + slacks])
+    return np.rint(found.x[:cells]).astype(np.int64), slack
+
+
+def _by_largest_rest(smooth: Floats, component: Component, n: int) -> Ints:
+    """Round so that each block has n records; the search then mends the tables."""
+    whole = np.floor(smooth).astype(np.int64)
+    starts = component.starts
+    for a, b in pairwise(starts):
+        short = n - int(whole[a:b].sum())
+        rest = np.argsort(-(smooth[a:b] - whole[a:b]), kind="stable")[: max(short, 0)]
+        whole[a + rest] += 1
+    return whole
+
+
+def _building_order(component: Component) -> tuple[tuple[int, ...], set[int]]:
+    """Order the blocks so that each meets the earlier ones within a single block; name those that cannot."""
+    order = [0]
+    loose: set[int] = set()
+    waiting = list(range(1, len(component.blocks)))
+    while waiting:
+        there = {place for block in order for place in component.blocks[block]}
+        fitting = [
+            b
+            for b in waiting
+            if any(
+                set(component.blocks[b]) & there <= set(component.blocks[a]) for a in order if a not in loose
+            )
+        ]
+        follows = fitting[0] if fitting else waiting[0]
+        if not fitting:
+            loose.add(follows)
+        order.append(follows)
+        waiting.remove(follows)
+    return tuple(order), loose
+
+
+def _build(part: Counts, file: Floats, random: np.random.Generator) -> set[int]:
+    """Give every record its cell; a later block follows the earlier ones in what they share."""
+    placed: set[int] = set()
+    for block in part.order:
+        variables = part.component.blocks[block]
+        records = np.repeat(part.component.grids[block][:, variables], part.cells[block], axis=0)
+        records = records[random.permutation(len(records))]
+        shared = [place for place in variables if place in placed]
+        at = [variables.index(place) for place in shared]
+        fresh = [place for place in variables if place not in placed]
+        here = np.lexsort(file[:, shared].T) if shared else np.arange(len(file))
+        there = np.lexsort(records[:, at].T) if shared else np.arange(len(records))
+        for place in fresh:
+            file[here, place] = records[there, variables.index(place)]
+        placed |= set(variables)
+    return placed
+
+
+def _drawn(variable: Variable, n: int, random: np.random.Generator) -> Floats:
+    """Draw a variable of which no table speaks: evenly through its distribution, in random order."""
+    chance = (random.permutation(n) + 0.5) / n
+    if variable.is_number:
+        return variable.draw_numbers(chance)
+    places = np.floor(chance * len(variable.levels))
+    return places.astype(np.float64)
+
+
+def _lay_outcome(codebook: Codebook, bound: BoundModel, file: Floats, random: np.random.Generator) -> None:
+    """Lay the outcome of a linear model along its published line; a published distribution is kept and only ordered."""
+    variable = codebook.columns[bound.outcome.variable]
+    if not variable.is_number or bound.outcome.kind != VALUE or not np.isfinite(bound.beta).all():
+        return
+    inside = evaluated(bound.base, file) > 0
+    x, _ = bound.design(file)
+    spread = bound.residual_sd
+    if not np.isfinite(spread):
+        explained = float((x @ bound.beta).std())
+        known = np.isfinite(bound.r2) and bound.r2 > 0
+        spread = (
+            explained * np.sqrt((1 - bound.r2) / bound.r2) if known else (variable.high - variable.low) / 8
+        )
+    noise = random.standard_normal(len(x))
+    noise -= x @ np.linalg.lstsq(x, noise, rcond=None)[0]
+    freedom = max(len(x) - x.shape[1], 1)
+    noise *= spread / max(np.sqrt(noise @ noise / freedom), 1e-300)
+    line = x @ bound.beta + noise
+    if variable.shares or variable.quantiles:
+        values = np.sort(file[inside, bound.outcome.variable])
+        line = values[np.argsort(np.argsort(line, kind="stable"), kind="stable")]
+    if variable.kind == "integer":
+        line = np.rint(line)
+    file[inside, bound.outcome.variable] = np.clip(line, variable.low, variable.high)
+
+
+def _notes(component: Component, slack: Floats, n: int) -> tuple[str, ...]:
+    notes = []
+    off: dict[str, float] = {}
+    empty: dict[str, list[str]] = {}
+    for condition, amount in zip(component.conditions, slack, strict=True):
+        if amount <= 1e-6:
+            continue
+        if condition.floor_only:
+            empty.setdefault(condition.target, []).append(condition.figure)
+        else:
+            off[condition.target] = max(off.get(condition.target, 0.0), float(amount))
+    for target, amount in off.items():
+        notes.append(
+            f"{n:,} records are too few for the printed precision of '{target}': the nearest whole counts miss the "
+            f"rounding interval by up to {amount:.2f} records ({amount / n:.5f} of the file)."
+        )
+    for target, terms in empty.items():
+        notes.append(
+            f"The tables leave too few records of one outcome behind {', '.join(dict.fromkeys(terms))} in "
+            f"'{target}', so that coefficient may be out of reach."
+        )
+    return tuple(notes)

@@ -1,0 +1,237 @@
+"""The swap engine: tables stay exact while records exchange values until the models come out as published.
+
+The maximum likelihood estimate equals the published coefficients exactly when the score at them is zero, so no model
+is fitted during the search; the score statistic says how far away it is, whatever the units of the predictors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.synth.from_outputs.bound import Bound
+from discreet.synth.from_outputs.codebook import Codebook, Variable
+from discreet.synth.from_outputs.counting import Condition
+from discreet.synth.from_outputs.layout import Layout
+from discreet.synth.from_outputs.metric import Phase, Standing, standing
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_REFRESH = 50
+_PATIENCE = 2_000
+_FINE = 1e-3
+_KICKS = 4
+_MOST_KEYS = 2**60
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """Which variables stand together in tables that are kept to the record."""
+
+    partners: tuple[frozenset[int], ...]
+    published: frozenset[int]
+
+    @classmethod
+    def of(cls, codebook: Codebook, conditions: Iterable[Condition], soft: frozenset[str]) -> Ties:
+        """Read the ties off the conditions that are kept."""
+        together: list[set[int]] = [set() for _ in codebook.columns]
+        held: set[int] = set()
+        for condition in conditions:
+            if condition.target in soft:
+                continue
+            held |= condition.variables()
+            for place in condition.variables():
+                together[place] |= condition.variables() - {place}
+        return cls(tuple(frozenset(others) for others in together), frozenset(held))
+
+
+@dataclass(frozen=True, eq=False)
+class SwapSearch:
+    """A search over files that keeps every tied table to the record.
+
+    Attributes
+    ----------
+    codebook
+        The variables.
+    layout
+        The targets that are left to the search.
+    ties
+        The tables that are kept.
+    """
+
+    codebook: Codebook
+    layout: Layout
+    ties: Ties
+
+    def run(
+        self,
+        file: Floats,
+        random: np.random.Generator,
+        *,
+        batches: int,
+        proposals: int,
+        stop: bool,
+        ticks: Iterable[int],
+    ) -> tuple[Floats, list[tuple[int, float, int]]]:
+        """Improve a file and return it with the trace of the search: batches done, misfit, changes made."""
+        from discreet.synth.from_outputs import search_kernels as kernels
+
+        file = np.ascontiguousarray(file)
+        trace: list[tuple[int, float, int]] = []
+        if not self.layout.bounds:
+            return file, trace
+        made, stuck, gained = 0, False, 0
+        phase: Phase = "rough"
+        best, least = file.copy(), np.inf
+        for tick in ticks:
+            now = standing(self.layout, file, phase)
+            done = tick * _REFRESH
+            if now.misfit < least:
+                gained = done if now.misfit < 0.99 * least else gained
+                best, least = file.copy(), now.misfit
+            trace.append((done, least, made))
+            if stop and now.near and all_met(self.layout.bounds, file):
+                return file, trace
+            size = min(_REFRESH, batches - done)
+            if size <= 0:
+                break
+            entered, phase = phase, _next_phase(phase, now.misfit, done - gained)
+            if phase != entered:
+                now = standing(self.layout, file, phase)
+                best, least, gained, stuck = file.copy(), now.misfit, done, False
+            elif phase == "intervals" and done - gained > _PATIENCE:
+                break
+            if stuck:
+                file[:] = best
+                now = standing(self.layout, file, phase)
+            moves = self._moves(file, now, random)
+            place = (file, now.added, now.sums, self.layout.plan, now.metric, moves)
+            if stuck:
+                # Where no exchange helps any more, a few taken at random lead to another place as good.
+                kernels.search(*place, random.random((_KICKS, 32, 4)), -np.inf)
+            changes = int(kernels.search(*place, random.random((size, proposals, 4)), 1e-6 * now.misfit))
+            made += changes
+            stuck = changes == 0
+        return best, trace
+
+    @cached_property
+    def movers(self) -> list[int]:
+        """The variables that targets of the search depend on."""
+        used: set[int] = set()
+        for bound in self.layout.bounds:
+            used |= bound.variables()
+        return sorted(used)
+
+    def _redraw(self, place: int) -> int:
+        """Say how a variable may change by itself: not at all where its distribution was published."""
+        from discreet.synth.from_outputs import search_kernels as kernels
+
+        variable = self.codebook.columns[place]
+        if place in self.ties.published or variable.shares:
+            return kernels.FIXED
+        if variable.is_categorical:
+            return kernels.LEVEL
+        return kernels.WHOLE if variable.kind == "integer" else kernels.REAL
+
+    def _moves(self, file: Floats, now: Standing, random: np.random.Generator) -> Any:
+        """List, for every variable, the records that may exchange it without touching a table."""
+        from discreet.synth.from_outputs import search_kernels as kernels
+
+        variables = [self.codebook.columns[place] for place in self.movers]
+        partners = [sorted(self.ties.partners[place]) for place in self.movers]
+        blocks = [
+            [b for b, bound in enumerate(self.layout.bounds) if place in bound.variables()]
+            for place in self.movers
+        ]
+        bands = [variable.bands() if variable.is_number else np.zeros(0) for variable in variables]
+        focus = self._focus(now, random)
+        order = np.empty((len(self.movers), len(file)), dtype=np.int64)
+        low, high, looked_at = np.empty_like(order), np.empty_like(order), np.empty_like(order)
+        for m, place in enumerate(self.movers):
+            others = [other for other in self.movers if other != place and other not in partners[m]]
+            order[m], low[m], high[m] = self._grouped(file, partners[m], others, random)
+            place_of = np.empty(len(file), dtype=np.int64)
+            place_of[order[m]] = np.arange(len(file))
+            looked_at[m] = place_of[focus]
+        return kernels.Moves(
+            np.array(self.movers, dtype=np.int64),
+            np.array([self._redraw(place) for place in self.movers], dtype=np.int64),
+            np.array([len(variable.levels) for variable in variables], dtype=np.int64),
+            _starts(bands),
+            np.concatenate([*bands, np.zeros(1)]),
+            _starts(partners),
+            np.array([place for tied in partners for place in tied], dtype=np.int64),
+            _starts(blocks),
+            np.array([block for own in blocks for block in own], dtype=np.int64),
+            order,
+            low,
+            high,
+            looked_at,
+        )
+
+    def _focus(self, now: Standing, random: np.random.Generator) -> Ints:
+        """Draw records by leverage, with replacement."""
+        from discreet.synth.from_outputs import search_kernels as kernels
+
+        weight = np.cumsum(kernels.leverage(now.added, self.layout.plan, now.metric) + 1e-300)
+        drawn = random.random(len(weight)) * weight[-1]
+        places: Ints = np.searchsorted(weight, drawn, side="right").astype(np.int64)
+        return np.minimum(places, len(weight) - 1)
+
+    def _grouped(
+        self, file: Floats, tied: list[int], others: list[int], random: np.random.Generator
+    ) -> tuple[Ints, Ints, Ints]:
+        """Order the records by what must agree, then by others in random priority, with the bounds of groups."""
+        key = np.zeros(len(file), dtype=np.int64)
+        for place in tied:
+            key = key * len(self.codebook.columns[place].levels) + file[:, place].astype(np.int64)
+        fine, room = key, _MOST_KEYS // (int(key.max()) + 1)
+        for place in random.permutation(others).tolist():
+            codes, size = _coded(self.codebook.columns[int(place)], file[:, int(place)])
+            if size > room:
+                break
+            fine, room = fine * size + codes, room // size
+        order = np.argsort(fine, kind="stable")
+        ordered = key[order]
+        return (
+            order,
+            np.searchsorted(ordered, ordered, side="left"),
+            np.searchsorted(ordered, ordered, side="right"),
+        )
+
+
+def _next_phase(phase: Phase, misfit: float, idle: int) -> Phase:
+    """Go from rough to fine near the targets, and to intervals where printed figures agree only within rounding."""
+    if phase == "rough" and misfit < _FINE:
+        return "fine"
+    if phase == "rough" and idle > _REFRESH * 6:
+        return "intervals"
+    return phase
+
+
+def ticks_for(batches: int) -> range:
+    """Count the refreshes of a search."""
+    return range(-(-batches // _REFRESH) + 1)
+
+
+def all_met(bounds: Sequence[Bound], file: Floats) -> bool:
+    """Whether every figure of these targets rounds to the printed one, by a true refit."""
+    return all(bool(bound.met(bound.achieved(file)).all()) for bound in bounds)
+
+
+def _coded(variable: Variable, values: Floats) -> tuple[Ints, int]:
+    """Return small whole numbers that rise with the values."""
+    if variable.is_categorical:
+        return values.astype(np.int64), len(variable.levels)
+    share = (values - variable.low) / (variable.high - variable.low)
+    return np.clip(share * 64, 0, 63).astype(np.int64), 64
+
+
+def _starts(parts: Sequence[Any]) -> Ints:
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

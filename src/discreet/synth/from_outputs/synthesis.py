@@ -1,0 +1,284 @@
+"""Microdata on which published analyses reproduce, made without access to the original."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.io.sidecar import save_text
+from discreet.microdata import Microdata
+from discreet.progress import track
+from discreet.randomness import Seed
+from discreet.synth.from_outputs.bound import LossScale
+from discreet.synth.from_outputs.codebook import Codebook, Variable
+from discreet.synth.from_outputs.evolution import Breeding, Source, evolved
+from discreet.synth.from_outputs.fitted import FittedOutputs, Run
+from discreet.synth.from_outputs.preparation import Preparation, SwapStart
+from discreet.synth.from_outputs.raking import Raking
+from discreet.synth.from_outputs.swap_search import ticks_for
+from discreet.synth.from_outputs.targets import Target
+from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+
+SCHEDULE = (0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001, 0.000005)
+
+
+@dataclass(frozen=True)
+class FromOutputs(Synthesizer):
+    """Make microdata on which published analyses reproduce, from a codebook and the results alone.
+
+    No original record is needed, so nothing beyond the published results is used. Students can practice on the file
+    before they enter a secure lab; and if a file made from results alone lets somebody learn about individuals, the
+    results themselves are risky.
+
+    Parameters
+    ----------
+    codebook
+        The variables, their allowed values and published margins.
+    targets
+        Published results: `Frequencies`, `CrossTab`, `LogitCoefs`, `LinearCoefs`, `CondMean`, `CondMedian`,
+        `Correlation`.
+    n
+        Number of records.
+    engine
+        ``swap``: tables and margins are built exactly, then records exchange values until the models come out
+        (recommended). ``ea``: an evolutionary search on the loss alone, as first published.
+    runs
+        Independent files made by `fit`; one with ``swap``, five with ``ea`` unless named.
+    stop_when
+        ``printed``: as soon as every figure equals the printed one at its precision. ``never``: use all effort.
+    min_cell
+        Records of either outcome behind every dummy of a logistic model.
+    batches, proposals
+        Effort of the swap engine: batches of proposals, the best of each being taken.
+    loss_scale
+        For ``ea``: ``raw`` differences, in standard errors (``se``), or in half printing units and zero within
+        (``precision``).
+    penalty
+        For ``ea``: squared difference charged for a figure that a file cannot give (no records, separation).
+    population, generations, mutation_schedule, crossover, init, mutation_source, tournament
+        Of the evolutionary search. The mutation rates share the generations evenly; ``crossover`` is the chance that
+        a pair of children exchange a tenth of their rows.
+    weights
+        Population margins to which a weight column is raked.
+
+    What it costs
+    -------------
+    The file is right in what was targeted and made up in everything else: an analysis that was not a target gives
+    whatever chance and the margins give.
+
+    When not to use it
+    ------------------
+    Do not publish findings from such a file, and do not call it safe because it was made without the original:
+    without a hold-out check (`FittedOutputs.risk`) that is not known.
+
+    Examples
+    --------
+    >>> book = Codebook([Variable("SEX", levels=["m", "f"]), Variable("CAR", levels=["no", "yes"])])
+    >>> from discreet.synth.from_outputs import CrossTab
+    >>> made = FromOutputs(book, [CrossTab(["SEX", "CAR"], [[20, 30], [35, 15]])], n=100).fit(seed=1)
+    >>> made.targets["met"].all(), made.sample().frame.height
+    (True, 100)
+    """
+
+    codebook: Codebook
+    targets: Sequence[Target]
+    n: int
+    engine: Literal["swap", "ea"] = "swap"
+    runs: int | None = None
+    stop_when: Literal["printed", "never"] = "printed"
+    min_cell: int = 2
+    batches: int = 20_000
+    proposals: int = 512
+    loss_scale: LossScale = "raw"
+    penalty: float = 100.0
+    population: int = 24
+    generations: int = 2_000
+    mutation_schedule: Sequence[float] = SCHEDULE
+    crossover: float = 0.0
+    init: Source = "uniform"
+    mutation_source: Source = "marginal"
+    tournament: int = 2
+    weights: Raking | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "targets", tuple(self.targets))
+        object.__setattr__(self, "mutation_schedule", tuple(float(rate) for rate in self.mutation_schedule))
+        for target in self.targets:
+            if not isinstance(target, Target):
+                raise ParameterError(f"Targets are published results; {type(target).__name__} is none.")
+        _check_choices(self)
+        _check_numbers(self)
+        if self.weights is None and self.codebook.weight:
+            raise ParameterError(
+                f"The codebook has a weight variable '{self.codebook.weight}' but nothing to calibrate it to. "
+                "Give population margins: weights=Raking({variable: {level: people}})."
+            )
+        if self.weights is not None and not self.codebook.weight:
+            raise ParameterError(
+                'The weights need a column: add Variable("weight", "weight") to the codebook.'
+            )
+
+    def fit(
+        self, data: Microdata | None = None, *, seed: Seed = None, progress: bool = False
+    ) -> FittedOutputs:
+        """Make the files.
+
+        Parameters
+        ----------
+        data
+            Not used: no original is needed, and none is taken.
+        seed
+            Same inputs, same seed: same files.
+        progress
+            Show how far it is, on a terminal.
+
+        Returns
+        -------
+        FittedOutputs
+            The files with the table of targets, the trace of the search and the manifest.
+        """
+        if data is not None:
+            raise ParameterError("from-outputs works from published results alone; do not give it data.")
+        root = seed_of(seed)
+        preparation = Preparation.of(self)
+        start = SwapStart.of(preparation) if self.engine == "swap" else None
+        count = self.runs or (1 if self.engine == "swap" else 5)
+        runs = [
+            self._run(preparation, start, Stream(root, self.name, f"run {number}"), progress=progress)
+            for number in range(count)
+        ]
+        return FittedOutputs(self, preparation, start, runs, root)
+
+    def _run(
+        self, preparation: Preparation, start: SwapStart | None, stream: Stream, *, progress: bool = False
+    ) -> Run:
+        """Make one file; every run has random numbers of its own."""
+        stop = self.stop_when == "printed"
+        short: list[str] = []
+        if start is None:
+            breeding = Breeding(
+                population=self.population,
+                generations=self.generations,
+                mutation_schedule=self.mutation_schedule,
+                crossover=self.crossover,
+                init=self.init,
+                mutation_source=self.mutation_source,
+                tournament=self.tournament,
+                loss_scale=self.loss_scale,
+                penalty=self.penalty,
+                stop=stop,
+            )
+            ticks = track(range(self.generations), description="Breeding files", progress=progress)
+            bounds = preparation.bounds
+            file, trace = evolved(
+                self.codebook, bounds, self.n, breeding, random=stream("evolution"), ticks=ticks
+            )
+        else:
+            file, short = start.file(stream("start"))
+            ticks = track(ticks_for(self.batches), description="Exchanging values", progress=progress)
+            file, trace = start.search.run(
+                file,
+                stream("search"),
+                batches=self.batches,
+                proposals=self.proposals,
+                stop=stop,
+                ticks=ticks,
+            )
+        return Run.of(self, preparation, file, trace, short)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return codebook, targets and settings as they stand in TOML."""
+        given: dict[str, Any] = {"n": self.n}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.name in ("codebook", "targets", "n", "weights") or value == item.default:
+                continue
+            given[item.name] = list(value) if isinstance(value, tuple) else value
+        given["variable"] = [variable.to_dict() for variable in self.codebook.variables]
+        given["target"] = [target.to_dict() for target in self.targets]
+        if self.weights is not None:
+            given["weights"] = self.weights.to_dict()
+        return given
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> FromOutputs:
+        """Read codebook, targets and settings as they stand in TOML."""
+        given = dict(parameters)
+        known = ["variable", "target", *(item.name for item in fields(cls))]
+        for name in given:
+            if name not in known or name in ("codebook", "targets"):
+                raise ParameterError(f"In the description: {unknown_name(name, known, what='entry')}")
+        for name in ("variable", "target", "n"):
+            if name not in given:
+                how = "n = …" if name == "n" else f"[[{name}]]"
+                raise ParameterError(f"The description does not say '{name}'. Write {how}.")
+        variables = [Variable.from_dict(entry) for entry in given.pop("variable")]
+        targets = [Target.from_dict(entry) for entry in given.pop("target")]
+        if "weights" in given:
+            given["weights"] = Raking.from_dict(given["weights"])
+        return cls(Codebook(variables), targets, **given)
+
+    @classmethod
+    def load(cls, path: str | Path) -> FromOutputs:
+        """Read codebook, targets and settings from one TOML file."""
+        place = Path(path)
+        try:
+            document = tomllib.loads(place.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise InputError(f"There is no description '{place.name}' there.") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The description '{place.name}' cannot be read as UTF-8 text.") from error
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"The description '{place.name}' is not valid TOML: {error}.") from error
+        return cls.from_dict(document)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write codebook, targets and settings to one TOML file."""
+        import tomli_w
+
+        return save_text(tomli_w.dumps(self.to_dict()), path, overwrite=overwrite)
+
+
+def _check_choices(plan: FromOutputs) -> None:
+    choices = {
+        "engine": ("swap", "ea"),
+        "stop_when": ("printed", "never"),
+        "loss_scale": ("raw", "se", "precision"),
+        "init": ("uniform", "marginal"),
+        "mutation_source": ("marginal", "uniform"),
+    }
+    for name, known in choices.items():
+        if getattr(plan, name) not in known:
+            raise ParameterError(unknown_name(str(getattr(plan, name)), known, what=name))
+
+
+def _check_numbers(plan: FromOutputs) -> None:
+    least = {
+        "n": 2,
+        "min_cell": 0,
+        "batches": 1,
+        "proposals": 1,
+        "population": 2,
+        "generations": 1,
+        "tournament": 1,
+    }
+    for name, lowest in least.items():
+        value = getattr(plan, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
+            raise ParameterError(f"{name} must be a whole number of at least {lowest}.")
+    if plan.runs is not None and (
+        isinstance(plan.runs, bool) or not isinstance(plan.runs, int) or plan.runs < 1
+    ):
+        raise ParameterError("runs must be a whole number of at least 1.")
+    if not plan.targets:
+        raise ParameterError("There are no targets. Name at least one published result.")
+    if not plan.mutation_schedule or any(not 0 <= rate <= 1 for rate in plan.mutation_schedule):
+        raise ParameterError("mutation_schedule must list rates between 0 and 1.")
+    if not 0 <= plan.crossover <= 1:
+        raise ParameterError("crossover must be a chance between 0 and 1.")
+    if not plan.penalty > 0:
+        raise ParameterError("penalty must be above 0.")
