@@ -57,7 +57,7 @@ class OneValue(Conditional):
 
 @dataclass(frozen=True)
 class Collinear(Method):
-    """A one-to-one function of another column: its value is looked up.
+    """A function of another column: its value is looked up.
 
     Parameters
     ----------
@@ -78,9 +78,16 @@ class Collinear(Method):
         rng: np.random.Generator,
     ) -> LookUp:
         """Note which value goes with which."""
-        table = cell_frame(predictors).with_columns(pl.Series("target", target.values))
-        pairs = table.unique(maintain_order=True).sort(table.columns)
-        return LookUp(pairs)
+        keys = cell_frame(predictors)
+        table = keys.with_columns(
+            pl.Series("target", target.values),
+            pl.Series("weight", np.ones(len(target)) if weights is None else weights),
+        )
+        # Where a few records break the relation, the value that most have is the one that goes with it.
+        sums = table.group_by(*keys.columns, "target").agg(pl.col("weight").sum())
+        ranked = sums.sort("weight", "target", descending=[True, False])
+        pairs = ranked.unique(keys.columns, keep="first", maintain_order=True).sort(keys.columns)
+        return LookUp(pairs.drop("weight"))
 
 
 class LookUp(Conditional):

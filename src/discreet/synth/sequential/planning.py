@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # A constant says nothing, a one-to-one copy nothing new, and a nested column is too fine to predict others.
 _NO_PREDICTOR = (Constant, Stratum, Nested, Collinear)
 _SMOOTHINGS = ("spline", "density", "running-mean")
+_LARGE_DESIGN_EFFECT = 3.0
 
 
 def plan_synthesis(
@@ -63,8 +64,17 @@ def plan_synthesis(
         steps=tuple(steps),
         rows=frame.height,
         left_out=left_out,
-        warnings=(*_warnings(steps, frame, forms, rules), *_rule_breaks(rules, frame)),
-        settings={"proper": options.proper, "strata": list(strata), "weights": weight_use(options, data)},
+        warnings=(
+            *_warnings(steps, frame, forms, rules),
+            *_rule_breaks(rules, frame),
+            *_weight_notes(options, data, frame),
+        ),
+        settings={
+            "proper": options.proper,
+            "strata": list(strata),
+            "weights": weight_use(options, data),
+            **_design_effect(options, data, frame),
+        },
     )
     return plan, forms
 
@@ -78,6 +88,26 @@ def weight_use(options: Sequential, data: Microdata) -> str:
             )
         )
     return options.weights if data.roles.weight else "none"
+
+
+def _design_effect(options: Sequential, data: Microdata, frame: pl.DataFrame) -> dict[str, float]:
+    """Return how much unequal weights blow variances up (Kish 1965), where weights are used."""
+    if data.roles.weight is None or weight_use(options, data) not in ("use", "regenerate"):
+        return {}
+    weights = frame[data.roles.weight].cast(pl.Float64).drop_nulls().drop_nans().to_numpy()
+    if not len(weights) or not weights.sum() > 0:
+        return {}
+    return {"design_effect": float(len(weights) * np.square(weights).sum() / weights.sum() ** 2)}
+
+
+def _weight_notes(options: Sequential, data: Microdata, frame: pl.DataFrame) -> list[str]:
+    effect = _design_effect(options, data, frame).get("design_effect", 1.0)
+    if effect <= _LARGE_DESIGN_EFFECT:
+        return []
+    return [
+        f"The weights are very unequal (design effect {effect:.1f}): variances combined from copies by the rule "
+        "'pseudo-likelihood' are too small. Fit with proper='bootstrap' and combine by that rule, or trim the weights."
+    ]
 
 
 def _left_out(options: Sequential, data: Microdata) -> dict[str, str]:
@@ -414,9 +444,10 @@ def _passive_breaks(name: str, method: Passive, frame: pl.DataFrame, form: Form)
     expression = parse(method.expression, frame.schema)
     computed = frame.select(expression.value.alias("c"))["c"]
     given = frame[name]
-    if isinstance(form, NumberForm) and form.decimals is not None and computed.dtype.is_numeric():
-        computed = computed.cast(pl.Float64).round(form.decimals)
-        unit = 10.0**-form.decimals
+    if isinstance(form, NumberForm) and computed.dtype.is_numeric():
+        computed = computed.cast(pl.Float64)
+        computed = computed if form.decimals is None else computed.round(form.decimals)
+        unit = 0.0 if form.decimals is None else 10.0**-form.decimals
         given_number = given.cast(pl.Float64)
         # A value printed with seven digits is right to seven digits, however many decimals it shows.
         slack = (given_number.abs() * 1e-6).fill_null(0.0).clip(unit * 0.5000001)

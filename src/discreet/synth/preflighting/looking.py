@@ -1,0 +1,202 @@
+"""The file as the detectors see it: in memory, a sample of it, and its columns as numbers and as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError, unknown_name
+from discreet.randomness import generator
+from discreet.synth.forms import as_numbers, decimals_of
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """When something counts as found.
+
+    Attributes
+    ----------
+    sentinel_min_share
+        Least share of the records that have a value for it to be a code of missing.
+    fd_tol
+        Largest share of the records that may break a dependency or an identity.
+    fd_max_determinant_ratio
+        A column with more distinct values than this share of the records determines nothing.
+    outlier_gap, outlier_mad
+        A gap of this share of the range, and a distance of this many robust standard deviations.
+    spike_z, spike_window
+        How far a count must stand out from those of the neighboring whole numbers, and how many on each side.
+    many_levels, few_values
+        Categories with more levels come last; numbers with at most this many values are categories.
+    n_bins
+        Bins of equal width that a binning generator would use.
+    max_terms
+        Most columns in a sum or a product.
+    chance
+        A rule is reported when chance alone would bring it about with at most this probability.
+    sample_rows
+        Records on which candidates are searched; what is found is checked on all.
+    min_rows
+        Below this many records neither outliers nor spikes are looked for.
+    """
+
+    sentinel_min_share: float = 0.001
+    fd_tol: float = 0.002
+    fd_max_determinant_ratio: float = 0.5
+    outlier_gap: float = 0.5
+    outlier_mad: float = 10.0
+    spike_z: float = 5.0
+    spike_window: int = 2
+    many_levels: int = 15
+    few_values: int = 5
+    n_bins: int = 20
+    max_terms: int = 6
+    chance: float = 1e-6
+    sample_rows: int = 200_000
+    min_rows: int = 50
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Thresholds:
+        """Read thresholds by name."""
+        known = [item.name for item in fields(cls)]
+        for name, value in given.items():
+            if name not in known:
+                raise ParameterError(unknown_name(name, known, what="threshold"))
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise ParameterError(f"{name} must be a number that is not negative.")
+        return cls(**given)
+
+    def given(self) -> dict[str, float]:
+        """Return those that differ from their defaults."""
+        usual = Thresholds()
+        return {
+            item.name: getattr(self, item.name)
+            for item in fields(self)
+            if getattr(self, item.name) != getattr(usual, item.name)
+        }
+
+
+@dataclass(eq=False)
+class Look:
+    """A file under inspection.
+
+    Attributes
+    ----------
+    frame
+        The columns that are inspected (no identifiers, no weight).
+    limits
+        The thresholds.
+    codes
+        Values that are codes of missing, by column; filled in by the first detector.
+    """
+
+    frame: pl.DataFrame
+    limits: Thresholds
+    codebook: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    show_values: bool = False
+    codes: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    _numbers: dict[str, Floats] = field(default_factory=dict)
+    _clean: dict[str, Floats] = field(default_factory=dict)
+    _levels: dict[tuple[str, int], tuple[Ints, int]] = field(default_factory=dict)
+    _decimals: dict[str, int | None] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return self.frame.height
+
+    @cached_property
+    def numeric(self) -> tuple[str, ...]:
+        """Columns of numbers that have at least one."""
+        return tuple(
+            name
+            for name, dtype in self.frame.schema.items()
+            if dtype.is_numeric() and self.frame[name].null_count() < self.rows
+        )
+
+    @cached_property
+    def distinct(self) -> dict[str, int]:
+        """Number of distinct values by column, missing included."""
+        if not self.frame.width:
+            return {}
+        return dict(self.frame.select(pl.all().n_unique()).row(0, named=True))
+
+    @cached_property
+    def sample(self) -> Ints:
+        """The records that candidates are searched on."""
+        most = int(self.limits.sample_rows)
+        if self.rows <= most:
+            return np.arange(self.rows)
+        return np.sort(generator(0, "preflight", "sample").choice(self.rows, size=most, replace=False))
+
+    @cached_property
+    def first_look(self) -> Ints:
+        """A few records of the sample, to throw most candidates out at once."""
+        few = 5000
+        if len(self.sample) <= few:
+            return self.sample
+        return np.sort(generator(0, "preflight", "first look").choice(self.sample, size=few, replace=False))
+
+    def numbers(self, name: str) -> Floats:
+        """Return a column of numbers, missing as NaN."""
+        if name not in self._numbers:
+            found = as_numbers(self.frame[name]).fill_null(float("nan")).to_numpy()
+            self._numbers[name] = np.where(np.isfinite(found), found, np.nan)
+        return self._numbers[name]
+
+    def clean(self, name: str) -> Floats:
+        """Return a column of numbers, missing and codes of missing as NaN."""
+        if name not in self._clean:
+            found = self.numbers(name)
+            if self.codes.get(name):
+                found = np.where(np.isin(found, self.codes[name]), np.nan, found)
+            self._clean[name] = found
+        return self._clean[name]
+
+    def decimals(self, name: str) -> int | None:
+        """Return the decimal places of a column of numbers; None where there is no end to them."""
+        if name not in self._decimals:
+            values = self.clean(name)
+            self._decimals[name] = decimals_of(values[~np.isnan(values)])
+        return self._decimals[name]
+
+    def levels(self, name: str, rows: Ints | None = None) -> tuple[Ints, int]:
+        """Return codes 0, 1, … of a column, missing being 0, and how many there may be."""
+        key = (name, self.rows if rows is None else len(rows))
+        if key not in self._levels:
+            series = self.frame[name] if rows is None else self.frame[name].gather(rows)
+            self._levels[key] = dense_codes(series)
+        return self._levels[key]
+
+
+def dense_codes(series: pl.Series) -> tuple[Ints, int]:
+    """Code a column of any type as 0, 1, …, missing being 0.
+
+    Examples
+    --------
+    >>> dense_codes(pl.Series(["b", None, "a", "b"]))[0].tolist()
+    [2, 0, 1, 2]
+    """
+    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    if plain.dtype.is_float():
+        plain = plain.fill_nan(None)
+    levels = plain.drop_nulls().unique().sort()
+    keyed = pl.DataFrame({"level": levels, "code": np.arange(1, len(levels) + 1, dtype=np.int64)})
+    found = plain.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")
+    return found["code"].fill_null(0).to_numpy(), len(levels) + 1
+
+
+def counted(values: Floats) -> tuple[Floats, Ints]:
+    """Return the distinct numbers in order and how often each occurs; NaN is left out."""
+    there = pl.Series("v", values[~np.isnan(values)])
+    table = there.value_counts().sort("v")
+    return table["v"].to_numpy(), table["count"].to_numpy().astype(np.int64)

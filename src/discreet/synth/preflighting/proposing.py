@@ -1,0 +1,86 @@
+"""From findings to a synthesizer: what each accepted finding sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from discreet.synth.methods.given import Collinear
+from discreet.synth.methods.method import Method
+from discreet.synth.preflighting.findings import Finding
+from discreet.synth.preflighting.restoring import DERIVED, left_out
+from discreet.synth.sequential.sequential import Sequential
+
+
+def proposed_synthesizer(
+    accepted: Sequence[Finding], order: Sequence[str], options: Mapping[str, Any]
+) -> Sequential:
+    """Set the parameters of a sequential synthesis by the findings; ``options`` stand over them."""
+    gone = left_out(accepted, with_derived=False)
+    codes = {
+        f.column: list(f.parameters["codes"])
+        for f in accepted
+        if f.kind == "coded-missing" and not f.parameters.get("text") and f.column not in gone
+    }
+    for finding in accepted:
+        if finding.kind == "coded-missing" and finding.column in codes:
+            codes[finding.column] = sorted({*codes[finding.column], *finding.parameters["codes"]})
+    methods: dict[str, str | Method] = {}
+    for finding in accepted:
+        if finding.kind == "look-up" and finding.parameters["of"] not in gone and finding.column not in gone:
+            methods[finding.column] = Collinear(of=finding.parameters["of"])
+        # An expression knows nothing of codes; a column with coded inputs is modelled like any other.
+        elif finding.kind in ("sum", "product") and not any(
+            name in gone or (name in codes and name != finding.column) for name in finding.columns
+        ):
+            methods[finding.column] = f"~{finding.parameters['expression']}"
+    rules: dict[str, list[dict[str, Any]]] = {}
+    edges: dict[str, set[str]] = {}
+    for finding in accepted:
+        blocked = any(name in gone for name in finding.columns) or finding.column in methods
+        if finding.kind == "given-value" and not blocked:
+            rule = {"when": finding.parameters["when"]}
+            if "value" in finding.parameters:
+                rule["value"] = finding.parameters["value"]
+            rules.setdefault(finding.column, []).append(rule)
+            edges.setdefault(finding.column, set()).add(finding.columns[1])
+        if finding.kind in DERIVED and finding.column in methods:
+            edges.setdefault(finding.column, set()).update(finding.columns[1:])
+    spikes = {
+        f.column: [v for v in f.parameters["values"] if v not in codes.get(f.column, ())]
+        for f in accepted
+        if f.kind == "spikes" and f.column not in gone and f.column not in methods
+    }
+    few = [f.parameters["distinct"] for f in accepted if f.kind == "few-values" and f.column not in gone]
+    constraints = [
+        f.parameters["constraint"]
+        for f in accepted
+        if f.kind == "inequality" and not any(name in gone for name in f.columns)
+    ]
+    proposed: dict[str, Any] = {
+        "visit_sequence": tuple(in_order([name for name in order if name not in gone], edges)),
+        "method": methods or "cart",
+        "special_codes": {name: own for name, own in codes.items() if name not in methods} or None,
+        "semicontinuous": {name: own for name, own in spikes.items() if own} or None,
+        "rules": rules or None,
+        "few_values": max(few, default=1),
+        "constraints": tuple(constraints),
+        "leave_out": tuple(gone) or None,
+    }
+    return Sequential(**(proposed | dict(options)))
+
+
+def in_order(order: Sequence[str], edges: Mapping[str, set[str]]) -> list[str]:
+    """Keep the order, but put every column after those that its rules and formulas speak of.
+
+    Examples
+    --------
+    >>> in_order(["a", "b", "c"], {"a": {"c"}})
+    ['b', 'c', 'a']
+    """
+    waiting, done = list(order), []
+    while waiting:
+        ready = next((n for n in waiting if not (edges.get(n, set()) & set(waiting))), waiting[0])
+        done.append(ready)
+        waiting.remove(ready)
+    return done

@@ -1,0 +1,218 @@
+"""Take out of a file what a generator should not see, and put it back into what the generator drew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from discreet.errors import ColumnError, ParameterError
+from discreet.expressions import parse
+from discreet.synth.preflighting.findings import Finding
+
+DERIVED = ("look-up", "sum", "product")
+_DROPPED = ("identifier", "near-unique-text", "all-missing")
+_ORDINARY, _MISSING = "ordinary", "missing"
+
+
+def left_out(accepted: Sequence[Finding], *, with_derived: bool = True) -> list[str]:
+    """Name the columns that are left out of a synthesis."""
+    kinds = (*_DROPPED, *DERIVED) if with_derived else _DROPPED
+    return list(dict.fromkeys(f.column for f in accepted if f.kind in kinds))
+
+
+def cleaned(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
+    """Return the file as a generator should see it."""
+    frame = _typed(frame, accepted)
+    for name, codes in _codes(accepted).items():
+        series = frame[name]
+        hit = _has(series, codes)
+        if _needs_state(series, codes):
+            states = (
+                pl.when(hit)
+                .then(pl.col(name).cast(pl.String))
+                .when(pl.col(name).is_null())
+                .then(pl.lit(_MISSING))
+            )
+            frame = frame.with_columns(states.otherwise(pl.lit(_ORDINARY)).alias(_state_name(name)))
+        frame = frame.with_columns(pl.when(~hit).then(pl.col(name)).alias(name))
+    gone = [name for name in left_out(accepted) if name in frame.columns]
+    return frame.drop(gone)
+
+
+def restored(frame: pl.DataFrame, accepted: Sequence[Finding], columns: Mapping[str, str]) -> pl.DataFrame:
+    """Put back codes, given values, computed columns, texts, types and the order of the columns."""
+    codes = _codes(accepted)
+    for name, own in codes.items():
+        if name in frame.columns:
+            frame = _recoded(frame, name, own)
+    for finding in accepted:
+        if finding.kind == "given-value" and set(finding.columns) <= set(frame.columns):
+            frame = _given(frame, finding)
+    for finding in topological([f for f in accepted if f.kind in DERIVED]):
+        absent = [name for name in finding.columns[1:] if name not in frame.columns]
+        if absent:
+            raise ColumnError(
+                f"'{finding.column}' is computed from '{absent[0]}', which the synthetic file does not have. Restore a "
+                "file that was drawn from the cleaned one."
+            )
+        frame = frame.with_columns(_derived(frame, finding, codes, columns))
+    for finding in accepted:
+        if finding.kind == "all-missing" and finding.column not in frame.columns:
+            dtype = dtype_of(columns.get(finding.column, "String"))
+            frame = frame.with_columns(pl.lit(None, dtype=dtype).alias(finding.column))
+        elif finding.kind in ("number-as-text", "date-as-text") and finding.column in frame.columns:
+            form = finding.parameters.get("form")
+            column = pl.col(finding.column)
+            frame = frame.with_columns(column.dt.strftime(form) if form else column.cast(pl.String))
+    own = [name for name in columns if name in frame.columns]
+    helpers = [_state_name(name) for name in codes]
+    return frame.select(*own, *(n for n in frame.columns if n not in columns and n not in helpers))
+
+
+def topological(derived: Sequence[Finding]) -> list[Finding]:
+    """Put computed columns after those they are computed from."""
+    waiting, done = list(derived), []
+    while waiting:
+        open_names = {finding.column for finding in waiting}
+        ready = [finding for finding in waiting if not open_names & set(finding.columns[1:])]
+        if not ready:
+            names = ", ".join(f"'{finding.column}'" for finding in waiting)
+            raise ParameterError(f"{names} are computed from one another in a circle. Reject one of them.")
+        done += ready
+        waiting = [finding for finding in waiting if finding not in ready]
+    return done
+
+
+def dtype_name(dtype: pl.DataType) -> str:
+    """Write a type as it stands in a plan file.
+
+    Examples
+    --------
+    >>> dtype_name(pl.Int64()), dtype_name(pl.Enum(["a", "b"]))
+    ('Int64', 'Enum|a|b')
+    """
+    if isinstance(dtype, pl.Enum):
+        return "|".join(["Enum", *(text.replace("|", "\\u007c") for text in dtype.categories.to_list())])
+    return str(dtype.base_type())
+
+
+def dtype_of(text: str) -> pl.DataType:
+    """Read a type of a plan file; what it does not know is a text."""
+    head, *levels = text.split("|")
+    if head == "Enum":
+        return pl.Enum([level.replace("\\u007c", "|") for level in levels])
+    kind = getattr(pl, head, pl.String)
+    found: pl.DataType = kind() if isinstance(kind, type) else pl.String()
+    return found
+
+
+def _typed(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
+    for finding in accepted:
+        if finding.kind == "number-as-text":
+            kind = pl.Int64 if finding.parameters.get("dtype") == "int" else pl.Float64
+            column = pl.col(finding.column).cast(pl.String).str.strip_chars()
+            frame = frame.with_columns(column.cast(kind, strict=False).alias(finding.column))
+        elif finding.kind == "date-as-text":
+            form = finding.parameters["form"]
+            frame = frame.with_columns(pl.col(finding.column).str.strptime(pl.Date, form, strict=False))
+    return frame
+
+
+def _codes(accepted: Sequence[Finding]) -> dict[str, list[Any]]:
+    dropped = left_out(accepted)
+    found: dict[str, list[Any]] = {}
+    for finding in accepted:
+        if finding.kind == "coded-missing" and finding.column not in dropped:
+            known = found.setdefault(finding.column, [])
+            known += [code for code in finding.parameters["codes"] if code not in known]
+    return found
+
+
+def _has(series: pl.Series, codes: Sequence[Any]) -> pl.Series:
+    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    return plain.is_in(pl.Series(codes, strict=False).cast(plain.dtype).implode()).fill_null(False)
+
+
+def _needs_state(series: pl.Series, codes: Sequence[Any]) -> bool:
+    """One code and nothing else missing can be told from the gap alone; otherwise a column must say which."""
+    return len(codes) > 1 or series.null_count() > 0
+
+
+def _state_name(name: str) -> str:
+    return f"{name}: code"
+
+
+def _recoded(frame: pl.DataFrame, name: str, codes: Sequence[Any]) -> pl.DataFrame:
+    dtype = frame.schema[name]
+    state = _state_name(name)
+    if state not in frame.columns:
+        code = pl.lit(pl.Series([codes[0]], strict=False).cast(_plain(dtype)).cast(dtype)).first()
+        return frame.with_columns(pl.col(name).fill_null(code))
+    told = pl.col(state).cast(pl.String)
+    code_like = told.cast(dtype, strict=False)
+    return frame.with_columns(
+        pl.when(told == _ORDINARY)
+        .then(pl.col(name))
+        .when(told != _MISSING)
+        .then(code_like)
+        .otherwise(pl.lit(None, dtype=dtype))
+        .alias(name)
+    )
+
+
+def _given(frame: pl.DataFrame, finding: Finding) -> pl.DataFrame:
+    when = parse(finding.parameters["when"], frame.schema).condition
+    dtype = frame.schema[finding.column]
+    value = pl.lit(pl.Series([finding.parameters.get("value")], strict=False).cast(dtype)).first()
+    return frame.with_columns(
+        pl.when(when).then(value).otherwise(pl.col(finding.column)).alias(finding.column)
+    )
+
+
+def _derived(
+    frame: pl.DataFrame, finding: Finding, codes: Mapping[str, Sequence[Any]], columns: Mapping[str, str]
+) -> pl.Series:
+    dtype = dtype_of(columns.get(finding.column, "String"))
+    if finding.kind == "look-up":
+        return looked_up(frame[finding.parameters["of"]], finding, dtype)
+    inputs = frame.select(
+        pl.when(~pl.lit(_has(frame[name], codes[name]))).then(pl.col(name)).alias(name)
+        if name in codes
+        else pl.col(name)
+        for name in finding.columns[1:]
+    )
+    computed = inputs.select(parse(finding.parameters["expression"], inputs.schema).value.alias("c"))["c"]
+    computed = computed.cast(pl.Float64).fill_nan(None)
+    computed = computed.set(computed.is_infinite().fill_null(False), None)
+    return (computed.round(0) if dtype.is_integer() else computed).cast(dtype).rename(finding.column)
+
+
+def looked_up(source: pl.Series, finding: Finding, dtype: pl.DataType) -> pl.Series:
+    """Compute a column from another by cut points or by a table; what the table does not have is missing."""
+    if "cuts" in finding.parameters:
+        cuts = finding.parameters["cuts"]
+        numbers = source.cast(pl.Float64)
+        # A value between two groups belongs to the lower one, as age 24.5 does to 16-24.
+        lows = pl.Series([float(cut["low"]) for cut in cuts])
+        at = lows.search_sorted(numbers.fill_null(0.0), side="right").cast(pl.Int64) - 1
+        at = at.clip(0).set(numbers.is_null(), None)
+        return _as_type(pl.Series([cut["value"] for cut in cuts]), dtype).gather(at).rename(finding.column)
+    values = [None if value == [] else value for value in finding.parameters["values"]]
+    plain = source.cast(_plain(source.dtype))
+    keys = pl.Series(finding.parameters["keys"]).cast(plain.dtype, strict=False)
+    table = pl.DataFrame({"key": keys, "value": _as_type(pl.Series(values, strict=False), dtype)})
+    return (
+        plain.to_frame("key")
+        .join(table, on="key", how="left", maintain_order="left")["value"]
+        .rename(finding.column)
+    )
+
+
+def _as_type(series: pl.Series, dtype: pl.DataType) -> pl.Series:
+    return series.cast(dtype, strict=False)
+
+
+def _plain(dtype: pl.DataType) -> pl.DataType:
+    return pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else dtype
