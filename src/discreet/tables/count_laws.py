@@ -1,0 +1,171 @@
+"""Laws of synthetic counts other than Poisson's, and the (epsilon, delta) they keep, from their probabilities.
+
+Both laws are Poisson counts whose mean is multiplied by a random factor of mean 1 and variance ``dispersion``: gamma
+factors give the negative binomial, inverse Gaussian ones the Poisson-inverse-Gaussian law. The variance of a count of
+mean m is m + dispersion * m², so that large cells move too.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+
+Floats = npt.NDArray[np.float64]
+_BLOCK = 32
+_LEAST_DISPERSION = 1e-3
+_LARGEST_ALPHA = 1e6
+
+
+@dataclass(frozen=True)
+class MixedPoisson(ABC):
+    """A Poisson law with a random factor of mean 1 and the given variance."""
+
+    dispersion: float
+
+    def __post_init__(self) -> None:
+        if not (self.dispersion >= _LEAST_DISPERSION and math.isfinite(self.dispersion)):
+            raise ParameterError(
+                f"dispersion must be at least {_LEAST_DISPERSION}; with less it is hardly different from "
+                f"PoissonSynthesis."
+            )
+
+    @abstractmethod
+    def factors(self, size: int, rng: np.random.Generator) -> Floats:
+        """Draw the factors."""
+
+    @abstractmethod
+    def pmf(self, mean: float, most: int) -> Floats:
+        """The chances of 0, 1, …, ``most``."""
+
+    @abstractmethod
+    def factor_delta(self, ratio: float, epsilon: float) -> float:
+        """The delta of the factors alone, where the two means have this ratio: a bound on that of the counts."""
+
+    def draw(self, means: Floats, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Draw one count a mean."""
+        return rng.poisson(means * self.factors(len(means), rng))
+
+    def delta_at(self, count: int, alpha: float, epsilon: float) -> float:
+        """The tight delta of one person more or less in a cell of this count, both directions.
+
+        What lies beyond the last chance that is written out is counted as lost.
+        """
+        more, less = count + alpha, count - 1 + alpha
+        most = int(
+            20 + 2 * more + 60 * math.sqrt(more + self.dispersion * more**2) + 60 * self.dispersion * more
+        )
+        p, q = self.pmf(more, most), self.pmf(less, most)
+        odds = math.exp(epsilon)
+        beyond = max(0.0, 1.0 - float(p.sum())) if p.sum() < 1 - 1e-13 else 0.0
+        up = float(np.maximum(p - odds * q, 0).sum()) + beyond
+        down = float(np.maximum(q - odds * p, 0).sum()) + beyond
+        return max(up, down)
+
+    def delta(self, alpha: float, epsilon: float) -> float:
+        """The tight delta over all counts.
+
+        Counts are searched from 1 upward. Drawing the factor and then the count hides no less than the factor alone,
+        whose delta falls as the two means come closer together; the search ends where that bound is reached.
+
+        Examples
+        --------
+        >>> NegativeBinomial(0.1).delta(1.0, 2.0) < 0.03
+        True
+        """
+        if not alpha > 0 or not epsilon > 0:
+            raise ParameterError("alpha and epsilon must be more than 0.")
+        best, count = 0.0, 1
+        while True:
+            best = max(best, *(self.delta_at(count + i, alpha, epsilon) for i in range(_BLOCK)))
+            count += _BLOCK
+            if self.factor_delta((count + alpha) / (count - 1 + alpha), epsilon) <= max(best, 1e-300):
+                return best
+
+    def calibrate(self, epsilon: float, delta: float) -> float:
+        """The smallest pseudocount, to within one percent, that reaches a wanted guarantee; it is recomputed."""
+        alpha, step = 1e-3, 1.5
+        while self.delta(alpha, epsilon) > delta:
+            alpha *= step
+            if alpha > _LARGEST_ALPHA:
+                raise ParameterError(
+                    "No alpha below a million reaches this guarantee. Choose a larger epsilon or delta."
+                )
+        low, high = alpha / step, alpha
+        while high / low > 1.01:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self.delta(middle, epsilon) <= delta else (middle, high)
+        return high
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(MixedPoisson):
+    """Poisson counts with gamma factors."""
+
+    def factors(self, size: int, rng: np.random.Generator) -> Floats:
+        """Draw gamma factors."""
+        return rng.gamma(1 / self.dispersion, self.dispersion, size)
+
+    def pmf(self, mean: float, most: int) -> Floats:
+        """The chances of 0, 1, …"""
+        from scipy.stats import nbinom
+
+        shape = 1 / self.dispersion
+        return np.asarray(nbinom.pmf(np.arange(most + 1), shape, shape / (shape + mean)))
+
+    def factor_delta(self, ratio: float, epsilon: float) -> float:
+        """The delta between gamma laws of the same shape whose scales have this ratio."""
+        from scipy.special import gammainc, gammaincc
+
+        shape = 1 / self.dispersion
+        slope, odds = 1 - 1 / ratio, math.exp(epsilon)
+        above = (epsilon + shape * math.log(ratio)) / slope
+        below = (shape * math.log(ratio) - epsilon) / slope
+        up = gammaincc(shape, above / ratio) - odds * gammaincc(shape, above)
+        down = gammainc(shape, below) - odds * gammainc(shape, below / ratio) if below > 0 else 0.0
+        return float(max(up, down, 0.0))
+
+
+@dataclass(frozen=True)
+class PoissonInverseGaussian(MixedPoisson):
+    """Poisson counts with inverse Gaussian factors."""
+
+    def factors(self, size: int, rng: np.random.Generator) -> Floats:
+        """Draw inverse Gaussian factors."""
+        return rng.wald(1.0, 1 / self.dispersion, size)
+
+    def pmf(self, mean: float, most: int) -> Floats:
+        """The chances of 0, 1, …, by a recursion whose terms are all positive."""
+        s = self.dispersion
+        spread = 1 + 2 * s * mean
+        found = np.zeros(most + 1)
+        found[0] = math.exp((1 - math.sqrt(spread)) / s)
+        if most:
+            found[1] = mean * found[0] / math.sqrt(spread)
+        one, two = 2 * s * mean / spread, mean**2 / spread
+        for y in range(2, most + 1):
+            found[y] = one * (1 - 1.5 / y) * found[y - 1] + two / (y * (y - 1)) * found[y - 2]
+        return found
+
+    def factor_delta(self, ratio: float, epsilon: float) -> float:
+        """The delta between inverse Gaussian laws of the same shape whose means have this ratio."""
+        from scipy.stats import invgauss
+
+        s, odds = self.dispersion, math.exp(epsilon)
+        slope, pull = 1 - 1 / ratio, ratio - 1
+
+        def place(bound: float) -> float:
+            """Where slope * x - pull / x is the bound: the log ratio of the densities rises with x."""
+            return (bound + math.sqrt(bound**2 + 4 * slope * pull)) / (2 * slope)
+
+        above = place(2 * s * (epsilon - 0.5 * math.log(ratio)))
+        below = place(2 * s * (-epsilon - 0.5 * math.log(ratio)))
+        law = invgauss(mu=s, scale=1 / s)
+        up = law.sf(above / ratio) - odds * law.sf(above)
+        down = law.cdf(below) - odds * law.cdf(below / ratio)
+        return float(max(up, down, 0.0))

@@ -1,0 +1,272 @@
+"""What every protection of a table is: a frozen set of parameters that turns a table into one to be published.
+
+A protection says in `TableProtection.protect` what becomes of the cells; everything around it (randomness, timing, the
+log, what it cost) is done once, here. The same protection has the same name in Python (``ControlledRounding``) and on
+the command line (``controlled-rounding``).
+"""
+
+from __future__ import annotations
+
+import html
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.described import kebab, made_from, parameters_of
+from discreet.errors import ParameterError, unknown_name
+from discreet.randomness import Seed, fresh_seed, generator
+from discreet.results import Detail, Measure, Step, jsonable
+
+if TYPE_CHECKING:
+    from discreet.tables.table import Table
+
+Stream = Callable[..., np.random.Generator]
+Values = Mapping[str, npt.NDArray[Any]]
+_KEPT = ("table", "level", "inner_cells")
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """What a protection wants published.
+
+    Attributes
+    ----------
+    cells, inner
+        New values by column, one a published cell and one an inner cell; columns that are not named are not published.
+    notes
+        Plain sentences for the public log.
+    figures
+        Counts of what was done that may be published.
+    internal
+        What could undo the protection; stays in the house.
+    guarantee
+        A privacy guarantee that is proved for what was done, else None.
+    why_none
+        Where there is none: why.
+    detail
+        Named tables, made when asked for; they stay in the house.
+    copies
+        Further tables, where several were drawn.
+    """
+
+    cells: Values
+    inner: Values
+    notes: tuple[str, ...] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    internal: Mapping[str, Any] = field(default_factory=dict)
+    guarantee: str | None = None
+    why_none: str = ""
+    detail: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    copies: tuple[tuple[Values, Values], ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class ProtectedTable:
+    """A protected table with its log.
+
+    Attributes
+    ----------
+    table
+        The table to be published: released values only, without the records behind it.
+    original
+        The table as it was; it stays in the house.
+    log
+        What was done. ``to_dict`` gives the public face of it.
+    guarantee
+        A privacy guarantee that is proved for what was done, else None, and ``why_none`` says why.
+    figures
+        Counts of what was done.
+    detail
+        Named tables for whoever decides; they stay in the house.
+    copies
+        All tables, where several were drawn; the first is ``table``.
+    """
+
+    table: Table
+    original: Table
+    log: tuple[Step, ...]
+    guarantee: str | None = None
+    why_none: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=Detail)
+    copies: tuple[Table, ...] = ()
+
+    @property
+    def published(self) -> pl.DataFrame:
+        """What may go out: the codes and the released values."""
+        return self.table.cells.drop(*_KEPT, strict=False)
+
+    @cached_property
+    def information(self) -> Measure:
+        """What the protection cost; made from the original, so it stays in the house."""
+        from discreet.tables.information import information_loss
+
+        return information_loss(self.original, self.table, value=self.table.value)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the table should know."""
+        return tuple(note for step in self.log for note in step.notes)
+
+    def summary(self) -> str:
+        """What was done and what it cost, in a few sentences."""
+        lost = self.information
+        assured = (
+            f"Guarantee: {self.guarantee}" if self.guarantee else f"No formal guarantee: {self.why_none}"
+        )
+        return f"{self.log[-1].treatment}: {lost.meaning} {assured}"
+
+    def to_dict(self, *, internal: bool = False) -> dict[str, Any]:
+        """Return the log without any cell, ready for JSON: the public one, or the one that stays in the house."""
+        found = {
+            "steps": [step.to_dict(internal=internal) for step in self.log],
+            "figures": jsonable(self.figures),
+            "guarantee": self.guarantee,
+            "why_none": self.why_none,
+        }
+        if internal:
+            found["information"] = self.information.to_dict()
+        return found
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write a report with the table before and after and what it cost, and return its path."""
+        from discreet.report.table_report import write_table_report
+
+        return write_table_report(self, path)
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary(), *(f"  - {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return f"<p>{html.escape(self.summary())}</p><ul>{notes}</ul>"
+
+
+class TableProtection(ABC):
+    """A protection of tables and its parameters; subclasses are frozen dataclasses."""
+
+    known: ClassVar[dict[str, type[TableProtection]]] = {}
+    secrets: ClassVar[tuple[str, ...]] = ()
+    """Parameters that are left out of logs."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__name__.startswith("_"):
+            TableProtection.known[kebab(cls.__name__)] = cls
+
+    @property
+    def name(self) -> str:
+        """The name on the command line, e.g. ``controlled-rounding``."""
+        return kebab(type(self).__name__)
+
+    @abstractmethod
+    def protect(self, table: Table, stream: Stream) -> TableChange:
+        """Say what becomes of the cells. ``stream("name")`` opens a named child of the seed's generator."""
+
+    def apply(self, table: Table, *, seed: Seed = None) -> ProtectedTable:
+        """Protect a table.
+
+        Parameters
+        ----------
+        table
+            The table; it is not changed.
+        seed
+            Same table, same parameters, same seed: same bytes out. Keep it secret. Draws that come from a secret key
+            do not depend on it.
+        """
+        began = time.perf_counter()
+        chosen = fresh_seed() if seed is None else seed
+        root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
+        change = self.protect(table, lambda *path: generator(int(root), self.name, *path))
+        made = released(table, change.cells, change.inner, change.notes)
+        value = made.value
+        moved = {value: int((made.cells[value] != table.cells[value]).sum())} if value in table.cells else {}
+        # How many cells changed is itself a fact about the data, which a guarantee does not cover.
+        inside = {"changed_cells": moved} if change.guarantee else {}
+        step = Step(
+            treatment=self.name,
+            parameters=self.to_dict(),
+            changed_cells={} if change.guarantee else moved,
+            notes=change.notes,
+            seconds=time.perf_counter() - began,
+            internal={"seed": int(root), **inside, **change.internal},
+        )
+        others = tuple(released(table, cells, inner, change.notes) for cells, inner in change.copies)
+        return ProtectedTable(
+            made,
+            table,
+            (step,),
+            change.guarantee,
+            "" if change.guarantee else change.why_none,
+            change.figures,
+            Detail(**change.detail),
+            (made, *others),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters that differ from their defaults, ready for JSON or TOML."""
+        return parameters_of(self, self.secrets)
+
+    @staticmethod
+    def named(name: str, parameters: Mapping[str, Any]) -> TableProtection:
+        """Make the protection of that name with these parameters, as the command line has them.
+
+        Examples
+        --------
+        >>> from discreet import tables
+        >>> TableProtection.named("controlled-rounding", {"base": 3}).base
+        3
+        """
+        if name not in TableProtection.known:
+            raise ParameterError(unknown_name(name, TableProtection.known, what="protection of tables"))
+        return made_from(TableProtection.known[name], name, parameters)
+
+
+def released(table: Table, cells: Values, inner: Values, notes: tuple[str, ...] = ()) -> Table:
+    """The table with released values in place of its own, without the records behind it.
+
+    Columns that were not protected (sensitive flags, numbers of contributors, other measures) do not come along.
+    """
+    kept = [name for name in _KEPT if name in table.cells.columns]
+    value = table.value if table.value in cells else next(iter(cells))
+    made = replace(
+        table,
+        inner=table.inner.select(table.dimensions).with_columns(pl.Series(n, v) for n, v in inner.items()),
+        cells=table.cells.select(
+            *table.dimensions, *(pl.Series(name, values) for name, values in cells.items()), *kept
+        ),
+        value=value,
+        measures=tuple(name for name in table.measures if name in cells),
+        weight=table.weight if "weighted" in cells else None,
+        notes=(*table.notes, *notes),
+        contributing=None,
+    )
+    for name in ("x", "codes", "leaves"):
+        if name in table.__dict__:
+            made.__dict__[name] = table.__dict__[name]
+    return made
+
+
+def added_up(table: Table, inner: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Add inner values up to every published cell, so that the table stays additive."""
+    return np.asarray(table.x.T @ inner)
+
+
+def counts_of(table: Table, method: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The counts of the published and of the inner cells; refuse tables of sums."""
+    if table.measures:
+        raise ParameterError(
+            f"{method} works on counts, and the table holds sums of {', '.join(table.measures)}. Build it without "
+            "measure=, or protect sums by suppression, cell keys or controlled rounding."
+        )
+    return table.cells["count"].to_numpy().astype(np.int64), table.inner["count"].to_numpy().astype(np.int64)
