@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import InputError, ParameterError
+from discreet.errors import DiscreetWarning, InputError, ParameterError
 from discreet.tables import Dominance, Protection, Suppression, Table, Threshold, audit, primary
 from discreet.tables.optimal import cheapest
 
@@ -231,3 +231,11 @@ def test_a_table_given_to_the_audit_by_its_result_column_is_the_same_table():
     result = Suppression().apply(small())
     flagged = result.table.with_cells(out=pl.Series(result.suppressed))
     assert audit(flagged, "out").safe
+
+
+def test_totals_that_are_no_sums_are_warned_about():
+    table = small()
+    counts = table.cells["count"].to_list()
+    counts[0] += 2
+    with pytest.warns(DiscreetWarning, match="1 of 12 cells are not the sum"):
+        Suppression().apply(table.with_cells(count=pl.Series(counts)))

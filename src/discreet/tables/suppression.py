@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.errors import ParameterError, unknown_name
+from discreet.errors import DiscreetWarning, ParameterError, unknown_name
 from discreet.tables.auditing import Protection, audit
 from discreet.tables.choosing import Case, Progress, by_elimination, by_integer_program
 from discreet.tables.gauss import Elimination
@@ -100,6 +101,7 @@ class Suppression:
                 "The table has no primary cells yet. Flag them first, e.g. tables.primary(table, Threshold(3))."
             )
         case = Case.of(self, table)
+        _warn_of_gaps(case)
         chosen: Elimination | Optimum
         if self.method == "optimal":
             chosen, published = by_integer_program(self, case, progress)
@@ -146,3 +148,18 @@ class Suppression:
         }
         reasons = chosen.reasons if isinstance(chosen, Elimination) else ()
         return SuppressionResult(protected, found, tuple(reasons), unsafe.to_numpy(), figures, parameters)
+
+
+def _warn_of_gaps(case: Case) -> None:
+    """Rounded or wrong totals: the elimination goes by which cells are sums of which, not by their values."""
+    count = case.table.cells.height
+    given = np.asarray(case.table.values, dtype=float)
+    made = np.asarray(case.inner @ case.table.x).ravel()
+    apart = int((np.abs(given - made) > 1e-6 * (1.0 + np.abs(made))).sum())
+    if apart:
+        warnings.warn(
+            f"{apart} of {count} cells are not the sum of their inner cells. The protection goes by which cells belong "
+            "to which sum; intervals and differences of rounded values can say more than is shown here.",
+            DiscreetWarning,
+            stacklevel=3,
+        )
