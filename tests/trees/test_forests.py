@@ -1,4 +1,4 @@
-"""A forest draws from the pooled donors of its trees."""
+"""A forest draws from the donors of its trees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def records(n=400, seed=0):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_donor_is_drawn_as_if_the_leaves_of_all_trees_were_one_pool(weighted):
+def test_a_donor_is_drawn_from_every_tree_alike(weighted):
     features, codes, y, rng = records()
     weights = rng.integers(1, 5, 400).astype(float) if weighted else None
     forest = grow_forest(codes, features, y, n_trees=4, weights=weights, rng=rng)
@@ -25,7 +25,8 @@ def test_a_donor_is_drawn_as_if_the_leaves_of_all_trees_were_one_pool(weighted):
     for tree in forest.trees:
         leaf = tree.leaves(codes[:1], rng)[0]
         donors = tree.rows[tree.starts[leaf] : tree.starts[leaf + 1]]
-        pool[donors] += 1 if weights is None else weights[donors]
+        own = np.ones(len(donors)) if weights is None else weights[donors]
+        pool[donors] += own / own.sum()
     drawn = forest.draw(np.asfortranarray(np.repeat(codes[:1], 60_000, axis=0)), rng)
     assert np.bincount(drawn, minlength=400) / 60_000 == pytest.approx(pool / pool.sum(), abs=0.01)
 

@@ -24,7 +24,6 @@ from discreet.synth.forms import Form
 
 WAYS = ("auto", "backward", "dependence-tree", "mutual-information", "levels")
 CRITERIA = ("r2", "adj_r2", "p_value", "cv_r2")
-_MANY_LEVELS = 20
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,8 @@ def choose_order(
         ``"backward"`` sets aside, again and again, the column that the remaining ones explain best, which is then
         synthesized last; ``"dependence-tree"`` walks the tree of strongest relations (Chow and Liu 1968) from its
         most connected column; ``"mutual-information"`` adds the column that those already there say most about;
-        ``"levels"`` puts few levels first. ``"auto"`` is the dependence tree, with columns of many levels last.
+        ``"levels"`` puts few distinct values first. ``"auto"`` is ``"levels"``: on the files it was tried on (Adult,
+        SD2011) it kept pairs of columns best, because coarse columns predict well and fine ones poorly.
     criterion
         Of the backward way: ``"r2"``, ``"adj_r2"``, ``"p_value"`` (of the overall F test, compared on the log scale) or
         ``"cv_r2"`` (leave-one-out). Within a step the first three rank single-column candidates alike.
@@ -123,14 +123,12 @@ def choose_order(
     rng = generator(seed) if ties == "random" else None
     if by == "backward":
         chosen, rows = _backward(links, free, criterion, rng)
-    elif by == "levels":
+    elif by in ("auto", "levels"):
         chosen, rows = _by_levels(table, free)
     else:
         information = mutual_information_matrix(table.select(free), forms) if free else np.zeros((0, 0))
-        walk = _tree_walk if by in ("auto", "dependence-tree") else _greedy
+        walk = _tree_walk if by == "dependence-tree" else _greedy
         chosen, rows = walk(information, free)
-        if by == "auto":
-            chosen = _many_levels_last(table, chosen, forms)
     first = [*constant, *(name for name in fixed_first if name not in constant)]
     order = (*first, *chosen, *(name for name in fixed_last if name not in constant))
     blocks = links.blocks([name for name in names if name not in constant], block_threshold)
@@ -233,20 +231,6 @@ def _greedy(
         total += information[best]
         total[there] = -np.inf
     return [free[at] for at in there], rows
-
-
-def _many_levels_last(
-    table: pl.DataFrame, order: Sequence[str], forms: Mapping[str, Form] | None
-) -> list[str]:
-    """Move categories with many levels behind all others, the fewest first: they are poor predictors."""
-    many = {
-        name: table[name].n_unique()
-        for name in order
-        if not table[name].dtype.is_numeric()
-        and not table[name].dtype.is_temporal()
-        and table[name].n_unique() > _MANY_LEVELS
-    }
-    return [*(name for name in order if name not in many), *sorted(many, key=many.__getitem__)]
 
 
 def _within_blocks(order: Sequence[str], blocks: Sequence[Sequence[str]]) -> dict[str, tuple[str, ...]]:

@@ -78,9 +78,7 @@ class Variable:
         if self._feature is None:
             from discreet.trees import Feature
 
-            self._feature = (
-                Feature.numeric(self.values) if self.is_number else Feature.category(self.levels)
-            )
+            self._feature = Feature.numeric(self.values) if self.is_number else Feature.category(self.levels)
         return self._feature
 
     @property

@@ -1,8 +1,7 @@
 """What do many trees on resampled records say together? Random forests and bagging as pools of donors.
 
 Each tree is grown on a bootstrap sample; then all training rows are dropped down it and become the donors of its
-leaves. The donors of a record are pooled over the trees. Drawing from the pool is drawing a tree by the weight of
-the leaf the record falls in, then a donor from that leaf, so the pool itself is never built.
+leaves. A record draws a tree, each as likely as another, and a donor from the leaf it falls in there.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ class Forest:
         return means
 
     def draw(self, codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.int32]:
-        """Draw a donor, a training row, for each coded row from the pool of its leaves."""
+        """Draw a donor, a training row, for each coded row: a tree at random, then a donor in its leaf.
+
+        Every tree counts alike, as in the prediction of a forest. One pool of all donors would let the trees with the
+        largest leaves, which know least about a record, speak loudest.
+        """
         chosen = np.empty(len(codes), dtype=np.int32)
-        pooled = np.zeros(len(codes))
-        for tree in self.trees:
-            leaves = tree.leaves(codes, rng)
-            weight = tree.leaf_weights[leaves]
-            pooled += weight
-            # Each tree replaces the choice so far by its share of the pool so far: the last choice is by weight.
-            replaced = rng.random(len(codes)) * pooled < weight
-            chosen[replaced] = tree.donors(leaves[replaced], rng)
+        turn = rng.integers(len(self.trees), size=len(codes))
+        for number, tree in enumerate(self.trees):
+            own = np.flatnonzero(turn == number)
+            chosen[own] = tree.draw(codes[own], rng)
         return chosen
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:

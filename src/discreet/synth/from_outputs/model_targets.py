@@ -24,7 +24,8 @@ from discreet.synth.from_outputs.columns import (
     level_column,
     term_column,
 )
-from discreet.synth.from_outputs.targets import Target, checked_unit, checked_weight
+from discreet.synth.from_outputs.table_cells import checked_unit, checked_weight
+from discreet.synth.from_outputs.targets import Target
 
 
 @dataclass(frozen=True)

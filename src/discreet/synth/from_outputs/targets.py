@@ -6,32 +6,30 @@ names in the codebook and refuses what does not fit.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
-from typing import Any, ClassVar, Literal
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.described import kebab, made_from, parameters_of
 from discreet.errors import ParameterError, unknown_name
-from discreet.synth.from_outputs.bound import Bound, BoundCorrelation, BoundGroups, BoundTable, Form
+from discreet.synth.from_outputs.bound import Bound, BoundCorrelation, BoundGroups, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook
-from discreet.synth.from_outputs.columns import (
-    BETWEEN,
-    Column,
-    Factor,
-    filter_columns,
-    level_column,
-    number_column,
+from discreet.synth.from_outputs.columns import Column, filter_columns, number_column
+from discreet.synth.from_outputs.table_cells import (
+    Cells,
+    Counted,
+    check_published,
+    checked_unit,
+    checked_weight,
+    side_of,
 )
-from discreet.synth.from_outputs.printed import printed_unit
 
 Floats = npt.NDArray[np.float64]
-Counted = Literal["counts", "proportions", "row_proportions"]
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class CrossTab(Target):
     def bind(self, codebook: Codebook, n: int) -> BoundTable:
         """Make the table ready to compute."""
         title = self.name or " x ".join(self.variables)
-        sides = [_side(codebook, name, self.bands, title) for name in self.variables]
+        sides = [side_of(codebook, name, self.bands, title) for name in self.variables]
         values = np.array(self.values, dtype=np.float64)
         shape = tuple(len(labels) for labels, _ in sides)
         if values.shape != shape:
@@ -122,7 +120,7 @@ class CrossTab(Target):
         cells = [tuple(side[1][i] for side, i in zip(sides, at, strict=True)) for at in np.ndindex(shape)]
         labels = [", ".join(parts) for parts in product(*(side[0] for side in sides))]
         rows = [(cell[0],) for cell in cells]
-        published = _Cells(title, labels, cells, rows, values.ravel(), self.counted)
+        published = Cells(title, labels, cells, rows, values.ravel(), self.counted)
         return published.bind(codebook, n, self.where, self.unit, self.weight)
 
 
@@ -161,13 +159,13 @@ class Frequencies(Target):
     def bind(self, codebook: Codebook, n: int) -> BoundTable:
         """Make the distribution ready to compute."""
         title = self.name or self.variable
-        labels, sides = _side(codebook, self.variable, {}, title)
+        labels, sides = side_of(codebook, self.variable, {}, title)
         values = np.full(len(sides), np.nan)
         for level, value in self.values.items():
             values[codebook[self.variable].position(level)] = value
         cells: list[Column] = [(side,) for side in sides]
         counted: Counted = "counts" if self.counted == "counts" else "proportions"
-        published = _Cells(title, labels, cells, cells, values, counted)
+        published = Cells(title, labels, cells, cells, values, counted)
         return published.bind(codebook, n, self.where, self.unit, self.weight)
 
 
@@ -193,7 +191,7 @@ class _Grouped(Target):
         by = tuple(self.by)
         title = self.name or f"{what} of {self.variable}" + (f" by {' x '.join(by)}" if by else "")
         outcome = number_column(codebook, self.variable)
-        sides = [_side(codebook, name, {}, title) for name in by]
+        sides = [side_of(codebook, name, {}, title) for name in by]
         values = _arranged(self.values, by, [len(labels) for labels, _ in sides], codebook, title)
         base = filter_columns(codebook, self.where)
         groups = [
@@ -202,7 +200,7 @@ class _Grouped(Target):
         ]
         labels = [", ".join(parts) for parts in product(*(side[0] for side in sides))] if by else ["all"]
         there = np.isfinite(values.ravel())
-        _check_published(there, title)
+        check_published(there, title)
         published = values.ravel()[there]
         _check_inside(codebook, self.variable, published, title)
         unit = checked_unit(self.unit, published, title)
@@ -293,116 +291,6 @@ class Correlation(Target):
         )
 
 
-def checked_unit(unit: float | None, published: Iterable[float], title: str) -> float:
-    """Return the printing unit; read off the figures unless named."""
-    if unit is None:
-        return printed_unit(published)
-    if isinstance(unit, bool) or not unit > 0:
-        raise ParameterError(f"The printing unit of '{title}' must be above 0, e.g. 0.001.")
-    return float(unit)
-
-
-def checked_weight(weight: float, title: str) -> float:
-    """Return the weight of a target, or refuse it."""
-    if isinstance(weight, bool) or not (weight >= 0 and math.isfinite(weight)):
-        raise ParameterError(f"The weight of '{title}' must be a number of at least 0.")
-    return float(weight)
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """What a table and a distribution have in common: labeled cells with a value each, in rows."""
-
-    title: str
-    labels: Sequence[str]
-    cells: Sequence[Column]
-    rows: Sequence[Column]
-    values: Floats
-    counted: Counted
-
-    def bind(
-        self, codebook: Codebook, n: int, where: Mapping[str, Any], unit: float | None, weight: float
-    ) -> BoundTable:
-        """Turn the published cells into conditions on counts."""
-        there = np.isfinite(self.values)
-        _check_published(there, self.title)
-        base = filter_columns(codebook, where)
-        values, half, notes = self._rounding(
-            n, there, base, checked_unit(unit, self.values[there], self.title)
-        )
-        # Without a filter a proportion of the whole is a count in n.
-        in_records = self.counted == "counts" or (self.counted == "proportions" and not base)
-        per = float(n) if self.counted == "proportions" and in_records else 1.0
-        forms = []
-        for place in np.flatnonzero(there).tolist():
-            whole = base if self.counted == "proportions" else (*self.rows[place], *base)
-            share_of = None if in_records else whole
-            cell = (*self.cells[place], *base)
-            forms.append(Form(cell, share_of, float(values[place]) * per, half * per))
-        size = len(forms)
-        counts = self.counted == "counts"
-        return BoundTable(
-            self.title,
-            tuple(label for label, kept in zip(self.labels, there, strict=True) if kept),
-            values[there],
-            np.full(size, max(half, 0.5) if counts else half),
-            np.full(size, 1.0 / n if counts else 1.0),
-            checked_weight(weight, self.title),
-            base,
-            tuple(forms),
-            all(factor.table for form in forms for column in form.columns() for factor in column),
-            per,
-            notes,
-        )
-
-    def _rounding(
-        self, n: int, there: npt.NDArray[np.bool_], base: Column, unit: float
-    ) -> tuple[Floats, float, tuple[str, ...]]:
-        """Return the values, how far from them the file may be, and what was changed about them."""
-        values, title, half = self.values, self.title, unit / 2
-        if (values[there] < 0).any():
-            raise ParameterError(f"The table '{title}' has a negative cell.")
-        if self.counted != "counts":
-            if (values[there] > 1).any():
-                raise ParameterError(
-                    f"The table '{title}' has proportions above 1; divide percentages by 100."
-                )
-            return values, half, ()
-        # A count printed as a whole number is that number; only coarser rounding leaves room.
-        half = 0.0 if unit <= 1 else half
-        total = float(values[there].sum())
-        if base or not there.all() or abs(total - n) <= half * len(values):
-            return values, half, ()
-        if total <= 0:
-            raise ParameterError(f"The table '{title}' is empty.")
-        note = (
-            f"The table '{title}' adds up to {total:,.0f} and the file is to have {n:,} records: "
-            "its counts were rescaled."
-        )
-        return values * (n / total), max(1.0, max(half, 0.5) * n / total), (note,)
-
-
-def _side(
-    codebook: Codebook, name: str, bands: Mapping[str, Sequence[float]], title: str
-) -> tuple[list[str], list[Factor]]:
-    """Return the labels and indicators of one side of a table."""
-    variable = codebook[name]
-    if variable.is_categorical:
-        sides = [level_column(codebook, name, [place]) for place in range(len(variable.levels))]
-        return [f"{name}={level}" for level in variable.levels], sides
-    edges = [float(edge) for edge in bands.get(name, ())]
-    if len(edges) < 2 or edges != sorted(set(edges)):
-        raise ParameterError(
-            f"'{title}' uses the number '{name}' as a category. Say how it is cut: bands={{'{name}': [edge, edge, …]}}."
-        )
-    uppers = [np.nextafter(edge, -np.inf) for edge in edges[1:-1]] + [edges[-1]]
-    sides = [
-        Factor(codebook.index(name), BETWEEN, low, float(high))
-        for low, high in zip(edges[:-1], uppers, strict=True)
-    ]
-    return [f"{name} {low:g}-{high:g}" for low, high in pairwise(edges)], sides
-
-
 def _arranged(values: Any, by: Sequence[str], shape: list[int], codebook: Codebook, title: str) -> Floats:
     """Bring means or medians into the shape of their groups."""
     if isinstance(values, Mapping):
@@ -434,11 +322,6 @@ def _check_inside(codebook: Codebook, name: str, published: Floats, title: str) 
         raise ParameterError(
             f"The {title} lies outside the range of '{name}' in the codebook. Mend one of the two."
         )
-
-
-def _check_published(there: npt.NDArray[np.bool_], title: str) -> None:
-    if not there.any():
-        raise ParameterError(f"'{title}' has no published figure.")
 
 
 def _check_counted(counted: str, name: str) -> None:

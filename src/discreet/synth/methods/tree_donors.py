@@ -30,6 +30,9 @@ def code_table(predictors: Sequence[Variable], size: int) -> npt.NDArray[Any]:
 class Cart(Method):
     """Classification and regression tree (Breiman and others 1984); the default.
 
+    A number is split by groups of its values, as a category is: donors must have the right spread and spikes, not only
+    the right mean. ``groups=0`` and ``level_penalty=0`` give the classical tree.
+
     Parameters
     ----------
     min_leaf
@@ -40,6 +43,12 @@ class Cart(Method):
         A split must lower the impurity by at least this share of that of the whole column.
     max_depth
         Most splits on the way to a leaf.
+    level_penalty
+        How many times the gain that pure chance gives is taken off a split of many levels, which would otherwise be
+        preferred.
+    groups
+        Number of groups of equal size that a numeric column is split by; heaped values are groups of their own.
+        0 splits by variance instead.
     """
 
     name = "cart"
@@ -48,12 +57,15 @@ class Cart(Method):
     min_split: int | None = None
     cp: float = 1e-8
     max_depth: int = 60
+    # Both chosen by the two-way tables of Adult and SD2011 in several orders.
+    level_penalty: float = 0.25
+    groups: int = 10
 
     def __post_init__(self) -> None:
         if self.min_leaf < 1:
             raise ParameterError("min_leaf must be at least 1.")
-        if self.cp < 0:
-            raise ParameterError("cp must not be negative.")
+        if self.cp < 0 or self.level_penalty < 0 or self.groups < 0:
+            raise ParameterError("cp, level_penalty and groups must not be negative.")
 
     def fit(
         self,
@@ -72,12 +84,15 @@ class Cart(Method):
             "min_split": self.min_split,
             "cp": self.cp,
             "max_depth": self.max_depth,
+            "level_penalty": self.level_penalty,
         }
-        if target.is_number:
+        if target.is_number and self.groups == 0:
             tree = grow_regression(codes, features, target.values, weights=weights, rng=rng, **limits)
         else:
+            classes = _grouped(target.values, self.groups) if target.is_number else target.values
+            n_classes = int(classes.max()) + 1 if target.is_number else target.levels
             tree = grow_classification(
-                codes, features, target.values, target.levels, weights=weights, rng=rng, **limits
+                codes, features, classes, n_classes, weights=weights, rng=rng, **limits
             )
         return TreeDonors(tree, target.values)
 
@@ -132,7 +147,7 @@ class Ctree(Method):
 
 @dataclass(frozen=True)
 class Rf(Method):
-    """Random forest (Breiman 2001): the leaves that a record falls into, over all trees, are one pool of donors.
+    """Random forest (Breiman 2001): a tree at random, and a donor in the leaf that a record falls into there.
 
     Parameters
     ----------
@@ -218,7 +233,7 @@ class ForestDonors(Conditional):
         self.values = values
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Drop the records down all trees and borrow a value from the pool."""
+        """Drop each record down one of the trees and borrow a value there."""
         drawn: npt.NDArray[Any] = self.values[self.forest.draw(code_table(predictors, size), rng)]
         return drawn
 
@@ -252,3 +267,15 @@ class TreeDonors(Conditional):
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """Make the law again."""
         return cls(Tree.from_arrays(state["tree"]), state["values"])
+
+
+def _grouped(values: Floats, groups: int) -> npt.NDArray[np.int32]:
+    """Put numbers into groups of about equal size; a value that would fill a group by itself is one."""
+    distinct, place, held = np.unique(values, return_inverse=True, return_counts=True)
+    if len(distinct) <= groups:
+        return place.astype(np.int32)
+    middle = (np.cumsum(held) - held / 2) / len(values)
+    group = np.minimum((middle * groups).astype(np.int64), groups - 1)
+    heaped = held > len(values) / groups
+    _, codes = np.unique(np.where(heaped, groups + np.arange(len(distinct)), group), return_inverse=True)
+    return codes[place].astype(np.int32)
