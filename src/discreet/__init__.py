@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 
 if TYPE_CHECKING:
-    from discreet import datasets, engine, io, protect, report, risk, synth, utility
+    from discreet import datasets, engine, io, outputs, protect, report, risk, synth, tables, utility
     from discreet.errors import DiscreetError, DiscreetWarning
     from discreet.hierarchy import Hierarchy
     from discreet.io import read, write
@@ -41,6 +41,7 @@ __all__ = [
     "engine",
     "inspect",
     "io",
+    "outputs",
     "plan_grid",
     "protect",
     "read",
@@ -48,6 +49,7 @@ __all__ = [
     "risk",
     "search",
     "synth",
+    "tables",
     "utility",
     "write",
 ]
@@ -66,7 +68,7 @@ _HOME = {
     "plan_grid": "discreet.workflow",
     "search": "discreet.workflow",
 }
-_ROOMS = ("datasets", "engine", "io", "protect", "report", "risk", "synth", "utility")
+_ROOMS = ("datasets", "engine", "io", "outputs", "protect", "report", "risk", "synth", "tables", "utility")
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from discreet._version import __version__
 from discreet.cli.assess import assess
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
+from discreet.cli.outputs import outputs
 from discreet.cli.protect import protect
 from discreet.cli.risk import risk
 from discreet.cli.search import search
@@ -40,6 +41,7 @@ app.command()(protect)
 app.command()(search)
 app.command()(synthesize)
 app.command()(methods)
+app.add_typer(outputs)
 
 
 def _version(wanted: bool) -> None:
