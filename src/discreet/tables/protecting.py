@@ -136,11 +136,14 @@ class ProtectedTable:
             found["information"] = self.information.to_dict()
         return found
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write a report with the table before and after and what it cost, and return its path."""
+    def to_html(self, path: str | Path, *, show_values: bool = False) -> Path:
+        """Write a report with the published table and what it cost, and return its path.
+
+        With ``show_values`` true values stand beside published ones; handle the report like the data then.
+        """
         from discreet.report.table_report import write_table_report
 
-        return write_table_report(self, path)
+        return write_table_report(self, path, show_values=show_values)
 
     def __str__(self) -> str:
         return "\n".join([self.summary(), *(f"  - {note}" for note in self.notes)])

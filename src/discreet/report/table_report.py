@@ -1,0 +1,161 @@
+"""The HTML report of a protected table: the pattern, the audit, before and after, what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from discreet._version import __version__
+from discreet.report import table_view
+from discreet.report.templating import rendered, written_page
+from discreet.report.words import flat, label_of
+from discreet.results import jsonable
+from discreet.tables.protecting import ProtectedTable
+from discreet.wording import worded
+
+if TYPE_CHECKING:
+    from discreet.results import Measure
+    from discreet.tables.suppressed import SuppressionResult
+    from discreet.tables.table import Table
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What both kinds of result have in common, ready to be shown."""
+
+    method: str
+    before: Table
+    after: Any
+    states: list[str | None]
+    lost: Measure
+    state: str
+    mark: str
+    heading: str
+    sentence: str
+    checks: tuple[str, ...]
+    notes: tuple[str, ...]
+    settings: dict[str, Any]
+    figures: dict[str, Any]
+    guarantee: str | None
+    why_none: str
+
+
+def render_table_report(result: ProtectedTable | SuppressionResult, *, show_values: bool = False) -> str:
+    """Return the report of a protected table as HTML text.
+
+    Parameters
+    ----------
+    result
+        What a protection gave back.
+    show_values
+        Show the true values beside the published ones. The report must then be handled like the data.
+
+    Examples
+    --------
+    >>> from discreet.tables import ControlledRounding, Table
+    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 7 + ["b"] * 4}), "place")
+    >>> "controlled-rounding" in render_table_report(ControlledRounding(base=5).apply(table))
+    True
+    """
+    case = _protected(result) if isinstance(result, ProtectedTable) else _suppressed(result)
+    about = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "version": __version__}
+    return rendered(
+        "table.html",
+        about=about,
+        case=case,
+        cards=table_view.cards_of(case.lost),
+        charts=tuple(table_view.level_chart(case.lost)),
+        facts=_facts(case.before),
+        figures=[(label_of(n), n, flat(v)) for n, v in jsonable(case.figures).items() if v is not None],
+        losses=[
+            (label_of(name), name, worded(name, figure, measure=case.lost.name))
+            for name, figure in case.lost.figures.items()
+            if figure is not None
+        ],
+        settings=[(name, flat(value)) for name, value in jsonable(case.settings).items()],
+        sheets=table_view.sheets_of(case.before, case.after, case.states, show_values=show_values),
+        show_values=show_values,
+        title=" + ".join(case.before.tables),
+    )
+
+
+def write_table_report(
+    result: ProtectedTable | SuppressionResult, path: str | Path, *, show_values: bool = False
+) -> Path:
+    """Write the report of a protected table and return its path; an older report there is replaced.
+
+    Raises
+    ------
+    InputError
+        When the folder is missing or cannot be written to. Nothing half-written is left behind.
+    """
+    from discreet.io.atomic import check_target
+
+    check_target(Path(path), overwrite=True)
+    return written_page(path, render_table_report(result, show_values=show_values))
+
+
+def _protected(result: ProtectedTable) -> _Case:
+    step = result.log[-1]
+    value = result.table.value
+    guaranteed = result.guarantee is not None
+    return _Case(
+        method=step.treatment,
+        before=result.original,
+        after=result.table.cells[value].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
+        states=[None] * result.original.cells.height,
+        lost=result.information,
+        state="pass" if guaranteed else "open",
+        mark="✓" if guaranteed else "?",
+        heading="Protected, with a formal guarantee"
+        if guaranteed
+        else "Protected, without a formal guarantee",
+        sentence=result.information.meaning,
+        checks=(),
+        notes=result.notes,
+        settings=dict(step.parameters),
+        figures=dict(result.figures),
+        guarantee=result.guarantee,
+        why_none=result.why_none,
+    )
+
+
+def _suppressed(result: SuppressionResult) -> _Case:
+    from discreet.tables.information import information_loss
+
+    table = result.table
+    after = np.where(result.suppressed, np.nan, table.cells[table.value].cast(pl.Float64).to_numpy())
+    safe = result.audit.safe
+    return _Case(
+        method=f"suppression ({result.parameters.get('method', 'gauss')})",
+        before=table,
+        after=after,
+        states=table.cells["suppressed"].to_list(),
+        lost=information_loss(table, after),
+        state="pass" if safe else "fail",
+        mark="✓" if safe else "✗",
+        heading="The audit found nothing" if safe else "The audit found a disclosure",
+        sentence=result.summary(),
+        checks=tuple(result.audit.sentences),
+        notes=tuple(table.notes),
+        settings=dict(result.parameters),
+        figures=dict(result.figures),
+        guarantee=None,
+        why_none="suppressed cells are protected against what the audit tested, not against what else may be known.",
+    )
+
+
+def _facts(table: Table) -> list[tuple[str, str]]:
+    codes = ", ".join(f"{name} ({len(table.hierarchy[name].codes):,} codes)" for name in table.dimensions)
+    return [
+        ("Tables", table.formula.text),
+        ("Value", table.value),
+        ("Dimensions", codes),
+        ("Published cells", f"{table.cells.height:,}"),
+        ("Inner cells", f"{table.inner.height:,}"),
+    ]
