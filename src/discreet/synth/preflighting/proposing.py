@@ -28,7 +28,7 @@ def proposed_synthesizer(
     methods: dict[str, str | Method] = {}
     for finding in accepted:
         if finding.kind == "look-up" and finding.parameters["of"] not in gone and finding.column not in gone:
-            methods[finding.column] = Collinear(of=finding.parameters["of"])
+            methods[finding.column] = Collinear(of=_root(finding, accepted))
         # An expression knows nothing of codes; a column with coded inputs is modelled like any other.
         elif finding.kind in ("sum", "product") and not any(
             name in gone or (name in codes and name != finding.column) for name in finding.columns
@@ -68,6 +68,15 @@ def proposed_synthesizer(
         "leave_out": tuple(gone) or None,
     }
     return Sequential(**(proposed | dict(options)))
+
+
+def _root(finding: Finding, accepted: Sequence[Finding]) -> str:
+    """Follow a chain of look-ups to its start: what follows from a column that is looked up follows from its source."""
+    source = str(finding.parameters["of"])
+    behind = {f.column: str(f.parameters["of"]) for f in accepted if f.kind == "look-up"}
+    for _ in behind:
+        source = behind.get(source, source)
+    return source
 
 
 def in_order(order: Sequence[str], edges: Mapping[str, set[str]]) -> list[str]:
