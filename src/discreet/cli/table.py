@@ -1,0 +1,373 @@
+"""``discreet table``: protect, audit and synthesize aggregated tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.source import Source, takes_source
+from discreet.errors import ParameterError, unknown_name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from discreet.tables import ProtectedTable, SuppressionResult, Table
+
+DISCLOSES = 3
+LAWS = {
+    "poisson": "poisson-synthesis",
+    "negative-binomial": "negative-binomial-synthesis",
+    "poisson-inverse-gaussian": "poisson-inverse-gaussian-synthesis",
+    "multinomial-dirichlet": "multinomial-dirichlet-synthesis",
+}
+
+table = typer.Typer(
+    name="table",
+    help="Protect tables before they are published: suppress, round, add noise, synthesize; and audit them.",
+    no_args_is_help=True,
+)
+
+_TABLE = "The table"
+Formula = Annotated[
+    str,
+    typer.Option("--table", "-t", help="Which tables: 'region*age + region*sex'.", rich_help_panel=_TABLE),
+]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option("--measure", help="Columns to sum; records are counted without.", rich_help_panel=_TABLE),
+]
+Count = Annotated[
+    str | None,
+    typer.Option("--count", help="Column that says how many units a row stands for.", rich_help_panel=_TABLE),
+]
+Hierarchies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hierarchy",
+        help="COLUMN=FILE (.hrc, or CSV with child and parent) or COLUMN=coarser columns; repeat.",
+        rich_help_panel=_TABLE,
+    ),
+]
+Cells = Annotated[
+    bool,
+    typer.Option("--cells", help="FILE is a table already: one row a cell.", rich_help_panel=_TABLE),
+]
+Largest = Annotated[
+    list[str] | None,
+    typer.Option("--largest", help="With --cells: columns of the largest shares.", rich_help_panel=_TABLE),
+]
+ZerosToo = Annotated[
+    bool,
+    typer.Option("--zeros", help="Take in combinations that do not occur.", rich_help_panel=_TABLE),
+]
+Total = Annotated[str, typer.Option("--total", help="The code of totals.", rich_help_panel=_TABLE)]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        "-r",
+        help="Which cells are sensitive: threshold=3, p-percent=10, dominance=1,85, pq=10,50, zeros, ones…; repeat.",
+    ),
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Another option of the method: name=value; repeat.")
+]
+Out = Annotated[str | None, typer.Option("--out", "-o", help="Where the table to publish is written.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write the report; it stays in the house.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="For the same bytes again; keep it secret.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
+ShowValues = Annotated[bool, typer.Option("--show-values", help="Show true values in the report.")]
+
+
+@table.command("protect")
+@takes_source()
+def protect_table(
+    source: Source,
+    formula: Formula,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            "-m",
+            help="suppression, cell-key, controlled-rounding, random-rounding, small-count-rounding, noisy-counts.",
+        ),
+    ] = "suppression",
+    rule: Rules = None,
+    measure: Measures = None,
+    count: Count = None,
+    hierarchy: Hierarchies = None,
+    cells: Cells = False,
+    largest: Largest = None,
+    zeros: ZerosToo = False,
+    total: Total = "Total",
+    setting: Settings = None,
+    out: Out = None,
+    html: Html = None,
+    seed: Seed = None,
+    show_values: ShowValues = False,
+    overwrite: Overwrite = False,
+    json: options.AsJson = False,
+) -> None:
+    """Protect a table and say what it cost. Exit code 3 where the audit finds a disclosure."""
+    _check_targets(out, html, overwrite=overwrite)
+    built = _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total)
+    result = _protected(built, method, rule, options.settings(setting), seed)
+    _finish(result, out, html, overwrite=overwrite, json=json, show_values=show_values)
+
+
+@table.command("audit")
+@takes_source()
+def audit_table(
+    source: Source,
+    formula: Formula,
+    rule: Rules = None,
+    suppressed: Annotated[
+        str | None,
+        typer.Option(
+            "--suppressed", help="A file of the cells left out, or a published file with a column status."
+        ),
+    ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Bound every sensitive cell by linear programs.")
+    ] = False,
+    differences: Annotated[
+        int | None,
+        typer.Option("--differences", help="Look for published cells that differ by fewer units than this."),
+    ] = None,
+    measure: Measures = None,
+    count: Count = None,
+    hierarchy: Hierarchies = None,
+    cells: Cells = False,
+    largest: Largest = None,
+    zeros: ZerosToo = False,
+    total: Total = "Total",
+    json: options.AsJson = False,
+) -> None:
+    """Try to break a table with suppressed cells. Exit code 3 where a sensitive cell is given away."""
+    from discreet.tables import audit, primary
+
+    built = primary(
+        _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total), *_rules(rule)
+    )
+    left_out = _left_out(built, source, suppressed)
+    found = audit(built, left_out, intervals=intervals, differences=differences)
+    if json:
+        options.print_json(found.to_dict())
+    else:
+        typer.echo(str(found))
+    if not found.safe:
+        raise typer.Exit(DISCLOSES)
+
+
+@table.command("synthesize")
+@takes_source()
+def synthesize_table(
+    source: Source,
+    formula: Formula,
+    law: Annotated[str, typer.Option("--law", help=f"The law of the counts: {', '.join(LAWS)}.")] = "poisson",
+    alpha: Annotated[float | None, typer.Option("--alpha", help="The pseudocount of every cell.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="The wanted epsilon.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="The wanted delta.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Margins of a log-linear model: 'age*sex + region'.")
+    ] = None,
+    public: Annotated[
+        bool,
+        typer.Option("--public-domain", help="Codes and possible cells are public knowledge."),
+    ] = False,
+    count: Count = None,
+    hierarchy: Hierarchies = None,
+    cells: Cells = False,
+    zeros: ZerosToo = True,
+    total: Total = "Total",
+    setting: Settings = None,
+    out: Out = None,
+    html: Html = None,
+    seed: Seed = None,
+    show_values: ShowValues = False,
+    overwrite: Overwrite = False,
+    json: options.AsJson = False,
+) -> None:
+    """Draw a synthetic table of counts, and say what it guarantees."""
+    from discreet.tables import TableProtection
+
+    if law not in LAWS:
+        raise ParameterError(unknown_name(law, LAWS, what="law"))
+    _check_targets(out, html, overwrite=overwrite)
+    built = _built(source, formula, None, count, hierarchy, cells, None, zeros, total)
+    given = {"alpha": alpha, "epsilon": epsilon, "delta": delta, "model": model}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if public:
+        chosen["domain"] = "public"
+    synthesis = TableProtection.named(LAWS[law], {**chosen, **options.settings(setting)})
+    result = synthesis.apply(built, seed=seed)
+    _finish(result, out, html, overwrite=overwrite, json=json, show_values=show_values)
+
+
+def _built(
+    source: Source,
+    formula: str,
+    measure: list[str] | None,
+    count: str | None,
+    hierarchy: list[str] | None,
+    cells: bool,
+    largest: list[str] | None,
+    zeros: bool,
+    total: str,
+) -> Table:
+    from discreet.tables import Table
+
+    data = source.read()
+    shared: dict[str, Any] = {
+        "measure": options.columns(measure),
+        "count": count,
+        "hierarchies": _hierarchies(hierarchy),
+        "zeros": "all" if zeros else "observed",
+        "total": total,
+    }
+    if cells:
+        return Table.from_cells(data.frame, formula, largest=options.columns(largest), **shared)
+    if largest:
+        raise ParameterError("--largest goes with --cells: from records the largest shares are found.")
+    return Table.from_microdata(data, formula, **shared)
+
+
+def _hierarchies(given: list[str] | None) -> dict[str, Any]:
+    """Read ``column=file`` and ``column=coarser,coarsest``; several of one column are overlapping hierarchies."""
+    import polars as pl
+
+    found: dict[str, list[Any]] = {}
+    for item in given or ():
+        column, equals, rest = item.partition("=")
+        if not (equals and column.strip() and rest.strip()):
+            raise ParameterError(f"--hierarchy is written COLUMN=FILE or COLUMN=columns; '{item}' is not.")
+        place = Path(rest.strip())
+        if place.suffix.lower() == ".hrc":
+            source: Any = place
+        elif place.suffix.lower() in (".csv", ".txt"):
+            if not place.exists():
+                raise ParameterError(f"The hierarchy file '{place.name}' is not there.")
+            listed = pl.read_csv(place, infer_schema=False)
+            source = listed if {"child", "parent"} <= set(listed.columns) else place
+        else:
+            source = tuple(options.columns([rest]) or ())
+        found.setdefault(column.strip(), []).append(source)
+    return {column: sources if len(sources) > 1 else sources[0] for column, sources in found.items()}
+
+
+def _rules(given: list[str] | None) -> list[Any]:
+    """Read rules such as ``dominance=1,85``."""
+    from discreet import tables
+
+    makers: dict[str, Callable[..., Any]] = {
+        "threshold": tables.Threshold,
+        "up-to": tables.Threshold.up_to,
+        "zeros": tables.Zeros,
+        "ones": tables.Ones,
+        "minimum-contributors": tables.MinimumContributors,
+        "group-disclosure": tables.GroupDisclosure,
+        "k-disclosure": tables.KDisclosure,
+        "p-percent": tables.PPercent,
+        "pq": lambda p, q: tables.PQ(p=p, q=q),
+        "dominance": lambda n, k: tables.Dominance(n=n, k=k),
+    }
+    if not given:
+        raise ParameterError("Say which cells are sensitive with --rule, for example --rule threshold=3.")
+    found = []
+    for item in given:
+        name, _, rest = item.partition("=")
+        if name not in makers:
+            raise ParameterError(unknown_name(name, makers, what="rule"))
+        try:
+            numbers = [float(part) if "." in part else int(part) for part in rest.split(",") if part.strip()]
+            found.append(makers[name](p=numbers[0]) if name == "p-percent" else makers[name](*numbers))
+        except (TypeError, ValueError, IndexError) as error:
+            raise ParameterError(
+                f"--rule {name} needs its numbers, such as threshold=3, p-percent=10, dominance=1,85 or pq=10,50."
+            ) from error
+    return found
+
+
+def _protected(
+    built: Table, method: str, rule: list[str] | None, settings: dict[str, Any], seed: int | None
+) -> ProtectedTable | SuppressionResult:
+    from discreet.described import made_from
+    from discreet.tables import Suppression, TableProtection, primary
+
+    if method == "suppression":
+        return made_from(Suppression, method, settings).apply(primary(built, *_rules(rule)))
+    if method not in TableProtection.known:
+        raise ParameterError(
+            unknown_name(method, ["suppression", *TableProtection.known], what="protection of tables")
+        )
+    if rule:
+        raise ParameterError(f"{method} protects every cell alike; leave out --rule.")
+    return TableProtection.named(method, settings).apply(built, seed=seed)
+
+
+def _left_out(built: Table, source: Source, suppressed: str | None) -> Any:
+    if suppressed is None:
+        return None
+    import polars as pl
+
+    from discreet import engine
+    from discreet.tables.rules.judging import flags_of
+
+    frame = engine.collect(source.read_other(suppressed))
+    if "status" in frame.columns:
+        frame = frame.filter(pl.col("status") == "suppressed")
+    return flags_of(
+        built, frame.select(name for name in built.dimensions if name in frame.columns), "suppressed"
+    )
+
+
+def _finish(
+    result: ProtectedTable | SuppressionResult,
+    out: str | None,
+    html: Path | None,
+    *,
+    overwrite: bool,
+    json: bool,
+    show_values: bool,
+) -> None:
+    """Write the table and the report, say what was done, and end with 3 where the audit found something."""
+    if out is not None:
+        _write(result.published, out, overwrite=overwrite)
+    if html is not None:
+        from discreet.report.table_report import write_table_report
+
+        write_table_report(result, html, show_values=show_values)
+    if json:
+        options.print_json({"file": None if out is None else Path(out).name, **result.to_dict()})
+    else:
+        typer.echo(str(result))
+        typer.echo(f"Wrote {out}" if out else "The table was not written; use --out FILE.")
+        if html:
+            typer.echo(f"Report: {html}")
+    audit = getattr(result, "audit", None)
+    if audit is not None and not audit.safe:
+        raise typer.Exit(DISCLOSES)
+
+
+def _check_targets(out: str | None, html: Path | None, *, overwrite: bool) -> None:
+    from discreet.io.atomic import check_target
+    from discreet.io.naming import is_address
+
+    options.check_report(html)
+    if out is not None and html is not None and Path(out).resolve() == html.resolve():
+        raise ParameterError("--out and --html name the same file.")
+    if out is not None and not is_address(out):
+        check_target(Path(out), overwrite=overwrite)
+    if html is not None:
+        check_target(html, overwrite=True)
+
+
+def _write(published: pl.DataFrame, out: str, *, overwrite: bool) -> None:
+    from discreet.io import write
+    from discreet.microdata import Microdata
+
+    write(Microdata(published), out, overwrite=overwrite)
