@@ -129,7 +129,7 @@ def measured(python: str, code: str, *arguments: str, limit: float) -> str:
         return f"| stopped after {limit:.0f} s | | | | |"
     if done.returncode:
         return f"| failed: {done.stderr.strip().splitlines()[-1][:60]} | | | | |"
-    fit, draw, cpu, memory, size = (float(figure) for figure in done.stdout.split())
+    fit, draw, cpu, memory, size = (float(figure) for figure in done.stdout.strip().splitlines()[-1].split())
     return f"| {fit:.2f} | {draw:.2f} | {fit + draw:.2f} | {cpu:.2f} | {memory:.0f} ({memory / size:.1f} x) |"
 
 
