@@ -2,7 +2,7 @@
 
 Sequential synthesis draws each column given those before it, so columns that follow from others belong last. None
 of the ways here finds causes: they are heuristics; what an order costs is measured with
-`discreet.utility.order_cost`.
+`discreet.utility.cost_of_order`.
 """
 
 from __future__ import annotations

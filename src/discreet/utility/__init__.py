@@ -28,6 +28,7 @@ from discreet.utility.information import information_loss
 from discreet.utility.margin_change import margins
 from discreet.utility.measure_agreement import stands_in
 from discreet.utility.model_shift import gini_change, importance_shift
+from discreet.utility.order_cost import cost_of_order
 from discreet.utility.propensity import (
     permutation_test,
     pmse,
@@ -48,6 +49,7 @@ __all__ = [
     "combine",
     "compare_fits",
     "compare_model",
+    "cost_of_order",
     "critical_ks",
     "densities",
     "dependence",
