@@ -91,16 +91,16 @@ def evolved(
     *,
     random: np.random.Generator,
     ticks: Iterable[int],
-) -> tuple[Floats, list[tuple[int, float, int]]]:
+) -> tuple[Floats, list[tuple[int, float, int, str]]]:
     """Breed files and return the best one with the trace: generation, best loss, children that survived."""
     judge = _Judge(bounds, breeding, _drawn(codebook, n, "marginal", random))
     nothing: tuple[Floats | None, ...] = (None,) * len(bounds)
-    trace: list[tuple[int, float, int]] = []
+    trace: list[tuple[int, float, int, str]] = []
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as workers:
         first = [_drawn(codebook, n, breeding.init, random) for _ in range(breeding.population)]
         parents = list(workers.map(judge, [(file, nothing) for file in first]))
         parents.sort(key=lambda individual: individual.loss)
-        trace.append((0, parents[0].loss, 0))
+        trace.append((0, parents[0].loss, 0, "evolution"))
         for generation in ticks:
             if breeding.stop and any(individual.met for individual in parents):
                 break
@@ -116,7 +116,7 @@ def evolved(
             order = np.lexsort((random.random(len(everyone)), losses))[: breeding.population]
             survived = int((order >= len(parents)).sum())
             parents = [everyone[place] for place in order]
-            trace.append((generation + 1, parents[0].loss, trace[-1][2] + survived))
+            trace.append((generation + 1, parents[0].loss, trace[-1][2] + survived, "evolution"))
     best = next((individual for individual in parents if individual.met), parents[0])
     return best.file, trace
 

@@ -42,7 +42,8 @@ class Run:
     targets
         ``target``, ``figure``, ``published``, ``achieved``, ``difference``, ``unit``, ``met``.
     trace
-        ``step`` (batch or generation), ``loss``, ``changes``.
+        ``step`` (batch or generation), ``loss`` (of the best file so far), ``changes`` and ``phase``: losses of
+        different phases of the swap engine are on different scales.
     notes
         What could not be reached, and why.
     """
@@ -59,7 +60,7 @@ class Run:
         plan: FromOutputs,
         preparation: Preparation,
         file: Floats,
-        trace: Sequence[tuple[int, float, int]],
+        trace: Sequence[tuple[int, float, int, str]],
         short: Sequence[str],
     ) -> Run:
         """Compute every published figure from the file, models by a true refit."""
@@ -89,7 +90,9 @@ class Run:
                 f"Tables and margins leave too few records of one outcome behind {', '.join(short)}."
             )
         steps = pl.DataFrame(
-            list(trace), schema={"step": pl.Int64, "loss": pl.Float64, "changes": pl.Int64}, orient="row"
+            list(trace),
+            schema={"step": pl.Int64, "loss": pl.Float64, "changes": pl.Int64, "phase": pl.String},
+            orient="row",
         )
         return cls(file, loss, pl.concat(tables).fill_nan(None), steps, tuple(notes))
 
@@ -270,15 +273,14 @@ class FittedOutputs(Fitted):
         plan = FromOutputs.from_dict(json.loads(state["plan"]))
         preparation = Preparation.of(plan)
         start = SwapStart.of(preparation) if plan.engine == "swap" else None
+        steps = ("step", "loss", "changes", "phase")
         columns = ("target", "figure", "published", "achieved", "difference", "unit", "met")
         runs = [
             Run(
                 entry["file"],
                 entry["loss"],
                 pl.DataFrame([s.rename(name) for s, name in zip(entry["targets"], columns, strict=True)]),
-                pl.DataFrame(
-                    [s.rename(n) for s, n in zip(entry["trace"], ("step", "loss", "changes"), strict=True)]
-                ),
+                pl.DataFrame([s.rename(name) for s, name in zip(entry["trace"], steps, strict=True)]),
                 tuple(entry["notes"]),
             )
             for entry in state["runs"]

@@ -185,6 +185,9 @@ class _Gauge:
             weight[self.plan.first_condition[block] : self.plan.last_condition[block]] = bound.weight
         self.importance[others] = weight[others] / self.tolerance[others] ** 2
         self.slack[others] = _INSIDE * self.tolerance[others]
+        # A median is off by whole records.
+        medians = self.tolerance < 0
+        self.importance[medians] = weight[medians]
 
 
 def standing(layout: Layout, file: Floats, phase: Phase = "rough") -> Standing:

@@ -22,6 +22,7 @@ from discreet.synth.from_outputs.metric import Phase, Standing, standing
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Step = tuple[int, float, int, str]
 
 _REFRESH = 50
 _PATIENCE = 2_000
@@ -78,12 +79,12 @@ class SwapSearch:
         proposals: int,
         stop: bool,
         ticks: Iterable[int],
-    ) -> tuple[Floats, list[tuple[int, float, int]]]:
-        """Improve a file and return it with the trace of the search: batches done, misfit, changes made."""
+    ) -> tuple[Floats, list[Step]]:
+        """Improve a file and return it with the trace of the search: batches done, misfit, changes made, phase."""
         from discreet.synth.from_outputs import search_kernels as kernels
 
         file = np.ascontiguousarray(file)
-        trace: list[tuple[int, float, int]] = []
+        trace: list[Step] = []
         if not self.layout.bounds:
             return file, trace
         made, stuck, gained = 0, False, 0
@@ -95,7 +96,7 @@ class SwapSearch:
             if now.misfit < least:
                 gained = done if now.misfit < 0.99 * least else gained
                 best, least = file.copy(), now.misfit
-            trace.append((done, least, made))
+            trace.append((done, least, made, phase))
             if stop and now.near and all_met(self.layout.bounds, file):
                 return file, trace
             size = min(_REFRESH, batches - done)
