@@ -73,10 +73,8 @@ def take_in(
     (('age',), {'id': 'an identifier'})
     """
     require_microdata(data)
-    if weights not in ("use", "ignore"):
-        raise ParameterError(unknown_name(str(weights), ("use", "ignore"), what="use of weights"))
-    left_out = _left_out(data, leave_out)
-    columns = [name for name in data.columns if name not in left_out and name not in apart]
+    columns, left_out = columns_of(data, leave_out, weights)
+    columns = [name for name in columns if name not in apart]
     for name in special_codes or {}:
         if name not in columns:
             raise ColumnError(f"{unknown_name(name, columns)} It was named under special_codes.")
@@ -93,6 +91,16 @@ def take_in(
         for name in columns
     }
     return Intake(frame, forms, weights_of(data, frame) if weights == "use" else None, left_out)
+
+
+def columns_of(
+    data: Microdata, leave_out: Columns, weights: Weights = "use"
+) -> tuple[list[str], dict[str, str]]:
+    """Return the columns to synthesize, and those that are left out with the reason."""
+    if weights not in ("use", "ignore"):
+        raise ParameterError(unknown_name(str(weights), ("use", "ignore"), what="use of weights"))
+    left_out = _left_out(data, leave_out)
+    return [name for name in data.columns if name not in left_out], left_out
 
 
 def weights_of(data: Microdata, frame: pl.DataFrame) -> Floats | None:

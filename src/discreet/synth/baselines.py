@@ -1,0 +1,136 @@
+"""Two syntheses that anybody can see through, to hold the others against: no relations, and nothing but copies.
+
+`Independent` keeps every column and no relation, `Bootstrap` keeps everything, being copies of real records. A
+synthesizer is worth its trouble where it is far more useful than the first and far safer than the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ParameterError
+from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.randomness import Seed
+from discreet.synth.intake import Weights, columns_of, weights_of
+from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Independent(Synthesizer):
+    """What is left if only the columns themselves are kept, each drawn by itself?
+
+    Values are drawn with replacement, by survey weight where the file has one. No relation between columns survives.
+
+    Parameters
+    ----------
+    weights
+        ``"use"`` draws by the survey weights, ``"ignore"`` does not. The synthetic file has no weights.
+    leave_out
+        Columns that the synthetic file shall not have.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"sex": ["f", "m", "m"], "age": [30, 40, 50]}))
+    >>> Independent().fit(people).sample(5, seed=1).frame.shape
+    (5, 2)
+    """
+
+    weights: Weights = "use"
+    leave_out: Columns = None
+
+    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedDraws:
+        """Take the columns."""
+        return _taken(data, self.leave_out, self.weights, together=False)
+
+
+@dataclass(frozen=True)
+class Bootstrap(Synthesizer):
+    """What if records were simply drawn with replacement?
+
+    Every synthetic record is a copy of a real one: a yardstick of usefulness, never a protection.
+
+    Parameters
+    ----------
+    weights
+        ``"use"`` draws by the survey weights, ``"ignore"`` does not. The synthetic file has no weights.
+    leave_out
+        Columns that the synthetic file shall not have.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"sex": ["f", "m", "m"], "age": [30, 40, 50]}))
+    >>> Bootstrap().fit(people).sample(5, seed=1).frame.shape
+    (5, 2)
+    """
+
+    weights: Weights = "use"
+    leave_out: Columns = None
+
+    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedDraws:
+        """Take the records."""
+        return _taken(data, self.leave_out, self.weights, together=True)
+
+
+class FittedDraws(Fitted):
+    """Records to draw from, whole or column by column."""
+
+    def __init__(
+        self, like: Microdata, rows: int, *, frame: pl.DataFrame, weights: Floats | None, together: bool
+    ) -> None:
+        super().__init__(like, rows)
+        self.frame = frame
+        self.weights = weights
+        self.together = together
+        self.combining_rule = "simple" if weights is None else "pseudo-likelihood"
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw records, or values, with replacement."""
+        if self.together:
+            return self.frame[self._places(n, stream("records"))]
+        return pl.DataFrame([self.frame[name][self._places(n, stream(name))] for name in self.frame.columns])
+
+    def _places(self, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        if self.weights is None:
+            return rng.integers(self.frame.height, size=n)
+        upto = np.cumsum(self.weights)
+        at = np.searchsorted(upto, rng.random(n) * upto[-1], side="right")
+        return np.asarray(np.minimum(at, len(upto) - 1), dtype=np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Return the records."""
+        return {
+            "names": self.frame.columns,
+            "columns": self.frame.get_columns(),
+            "weights": self.weights,
+            "together": self.together,
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again."""
+        frame = pl.DataFrame(
+            [series.rename(name) for name, series in zip(state["names"], state["columns"], strict=True)]
+        )
+        return cls(like, rows, frame=frame, weights=state["weights"], together=state["together"])
+
+
+def _taken(data: Microdata, leave_out: Columns, weights: Weights, *, together: bool) -> FittedDraws:
+    require_microdata(data)
+    columns, _ = columns_of(data, leave_out, weights)
+    if not columns:
+        raise ParameterError("There is no column to draw. Name fewer columns in leave_out.")
+    whole = engine.collect(data)
+    if not whole.height:
+        raise ParameterError("There are no records to draw from.")
+    frame = whole.select(columns)
+    shares = weights_of(data, whole) if weights == "use" else None
+    return FittedDraws(empty_like(data, frame), frame.height, frame=frame, weights=shares, together=together)

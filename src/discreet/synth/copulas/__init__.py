@@ -1,0 +1,1 @@
+"""Margins and dependence apart: Gaussian and vine copulas as synthesizers."""

@@ -1,0 +1,142 @@
+"""The latent correlations of a Gaussian copula, from normal scores or from shared information."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.copula import fit_gaussian, nearest_correlation
+from discreet.copula.fitting import Matching
+from discreet.copula.matching import BOUND
+from discreet.progress import track
+from discreet.synth.copulas.dimensions import Dimension, mean_scores
+from discreet.synth.from_aggregates.latent import LatentPairs
+from discreet.synth.synthesizer import Stream
+
+Floats = npt.NDArray[np.float64]
+Dependence = Literal["latent", "mutual-information"]
+
+_LEAST_RECORDS = 10
+_LARGE_REPAIR = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Latent:
+    """A correlation matrix of latent normal variables and what had to be done to get it."""
+
+    correlation: Floats
+    notes: tuple[str, ...] = ()
+
+
+def latent_correlations(dimensions: Sequence[Dimension], weights: Floats | None) -> Latent:
+    """Match correlations of normal scores.
+
+    The scores of a column are the means of a normal variable between the quantiles of its values. Grouping weakens
+    their correlation; the latent one is that which gives grouped scores the correlation they have (for two categories
+    this is close to the polychoric correlation). Pairs with gaps use the records in which both are there.
+    """
+    observed, counts = _score_correlations(dimensions, weights)
+    pairs = LatentPairs(cast(Any, [_ScoreMargin(dimension) for dimension in dimensions]))
+    wanted = np.eye(len(dimensions))
+    for i, j in combinations(range(len(dimensions)), 2):
+        if counts[i, j] >= _LEAST_RECORDS and observed[i, j]:
+            found = pairs.of(i, j, float(observed[i, j])).correlation
+            wanted[i, j] = wanted[j, i] = np.clip(found, -BOUND, BOUND)
+    return _mended(wanted)
+
+
+def shared_information(
+    dimensions: Sequence[Dimension],
+    weights: Floats | None,
+    *,
+    groups: int,
+    matching: Matching,
+    stream: Stream,
+    progress: bool,
+) -> Latent:
+    """Match mutual information pair by pair (`discreet.copula.fit_gaussian`), long columns in quantile groups."""
+    coarse = [dimension.grouped(groups) for dimension in dimensions]
+    wanted = np.eye(len(coarse))
+    beyond = 0
+    pairs = list(combinations(range(len(coarse)), 2))
+    for i, j in track(pairs, description="Matching pairs", progress=progress):
+        one, other = coarse[i], coarse[j]
+        both = _both(one, other)
+        ranks = [d.ranks if both is None else d.ranks[both] for d in (one, other)]
+        if len(ranks[0]) < _LEAST_RECORDS or any((r == r[0]).all() for r in ranks):
+            continue
+        share = weights if weights is None or both is None else weights[both]
+        found = fit_gaussian(
+            ranks,
+            ordered=[one.ordered, other.ordered],
+            weights=share,
+            matching=matching,
+            seed=stream("pair", one.label, other.label),
+        )
+        wanted[i, j] = wanted[j, i] = found.correlation[0, 1]
+        beyond += len(found.unreached)
+    mended = _mended(wanted)
+    if not beyond:
+        return mended
+    note = f"{beyond} pairs of columns share more information than a Gaussian copula can give them."
+    return Latent(mended.correlation, (*mended.notes, note))
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoreMargin:
+    """A dimension as a quantile function of scores, in the shape that `LatentPairs` asks for."""
+
+    dimension: Dimension
+    family: str = "observed"
+    zero: float = 0.0
+
+    def quantile(self, uniform: Floats) -> Floats:
+        upto = np.minimum(np.cumsum(self.dimension.shares), 1.0)
+        return np.asarray(mean_scores(upto)[np.searchsorted(upto[:-1], uniform, side="right")])
+
+
+def _score_correlations(dimensions: Sequence[Dimension], weights: Floats | None) -> tuple[Floats, Floats]:
+    """Return the correlation of every pair over the records in which both are there, and how many these are."""
+    size = len(dimensions[0].ranks)
+    share = np.ones(size) if weights is None else weights
+    there = np.column_stack(
+        [np.ones(size) if d.there is None else d.there.astype(np.float64) for d in dimensions]
+    )
+    scores = np.column_stack([d.scores() for d in dimensions])
+    weighted = there * share[:, None]
+    mass = there.T @ weighted
+    first = scores.T @ weighted
+    second = (scores**2).T @ weighted
+    cross = scores.T @ (scores * share[:, None])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = first / mass
+        variance = np.maximum(second / mass - mean**2, 0.0)
+        covariance = cross / mass - mean * mean.T
+        found = covariance / np.sqrt(variance * variance.T)
+    flat = (variance < 1e-12) | (variance.T < 1e-12) | ~np.isfinite(found)
+    return np.where(flat, 0.0, np.clip(found, -1.0, 1.0)), there.T @ there
+
+
+def _both(one: Dimension, other: Dimension) -> npt.NDArray[np.bool_] | None:
+    if one.there is None:
+        return other.there
+    return one.there if other.there is None else one.there & other.there
+
+
+def _mended(wanted: Floats) -> Latent:
+    mended = nearest_correlation(wanted)
+    moved = float(np.abs(mended - wanted).max())
+    if moved <= _LARGE_REPAIR:
+        return Latent(mended)
+    return Latent(
+        mended,
+        (
+            "The correlations of pairs contradict each other; the nearest matrix differs from them by up to "
+            f"{moved:.2f}.",
+        ),
+    )

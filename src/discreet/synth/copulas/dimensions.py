@@ -1,0 +1,194 @@
+"""The columns of a file as the dimensions of a copula: ranks, their shares, and where there is a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.copula.information import dense
+from discreet.copula.margins import EmpiricalMargin
+from discreet.synth.copulas.margins import ColumnMargin, Margin, MarginKind, of_levels, of_values
+from discreet.synth.forms import CategoryForm, Form, NumberForm
+from discreet.synth.variables import Variable
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Dimension:
+    """One dimension of a copula.
+
+    Attributes
+    ----------
+    label
+        The column, or the part of it.
+    ranks
+        The position of every record's value among the values in order; 0 where there is none.
+    shares
+        Of the values in order, among the records that have one.
+    there
+        Where there is a value; None where it is everywhere.
+    ordered
+        Whether the order means something.
+    """
+
+    label: str
+    ranks: Codes
+    shares: Floats
+    there: Bools | None
+    ordered: bool
+
+    def grouped(self, groups: int) -> Dimension:
+        """Return ordered ranks in so many groups of about the same size; others, and shorter ones, as they are."""
+        if not self.ordered or len(self.shares) <= groups:
+            return self
+        middle = np.cumsum(self.shares) - self.shares / 2
+        group = dense(np.minimum((middle * groups).astype(np.int64), groups - 1))
+        return replace(
+            self, ranks=group[self.ranks], shares=np.bincount(group, self.shares).astype(np.float64)
+        )
+
+    def scores(self) -> Floats:
+        """Return the mean of a normal variable in the interval of each value, 0 where there is none."""
+        upto = np.minimum(np.cumsum(self.shares), 1.0)
+        return np.asarray(mean_scores(upto)[self.ranks] * (1.0 if self.there is None else self.there))
+
+
+def mean_scores(upto: Floats) -> Floats:
+    """Return the mean of a standard normal variable between the quantiles at these running shares."""
+    from scipy.special import ndtri
+
+    z = ndtri(np.concatenate([[0.0], upto[:-1], [1.0]]))
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    mass = np.diff(np.concatenate([[0.0], upto[:-1], [1.0]]))
+    return np.asarray((density[:-1] - density[1:]) / np.maximum(mass, 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The dimensions of a file and the margins of its columns, in the order of the columns."""
+
+    dimensions: tuple[Dimension, ...]
+    margins: Mapping[str, ColumnMargin]
+
+
+def laid_out(
+    frame: pl.DataFrame,
+    forms: Mapping[str, Form],
+    *,
+    weights: Floats | None,
+    kinds: Mapping[str, MarginKind],
+    families: Sequence[str],
+    mixed: bool,
+    orders: bool,
+) -> Layout:
+    """Turn the columns of a file into dimensions.
+
+    A number with missing values or special codes becomes two dimensions, its state and its value; with ``mixed`` one,
+    in which the states that are no value lie below all values. With ``orders`` the levels of categories without an
+    order are put into the one in which they go best with the other columns.
+    """
+    parts = {name: form.split(frame[name]) for name, form in forms.items()}
+    dimensions: dict[str, list[Dimension]] = {}
+    for name, form in forms.items():
+        variables = parts[name]
+        own: list[Dimension] = []
+        if isinstance(form, CategoryForm):
+            own.append(_levels(name, variables[0].values, weights, form.ordered))
+        elif len(variables) == 1:
+            own.append(_values(name, variables[0].values, weights, None))
+        else:
+            states = variables[0].values
+            there = states < form.n_ordinary
+            if mixed:
+                own.append(_mixed(name, states, variables[1].values, weights, form.n_ordinary))
+            else:
+                own.append(_levels(f"{name}: state", states, weights, ordered=False))
+                own.append(_values(name, variables[1].values, weights, there))
+        dimensions[name] = own
+    if orders:
+        from discreet.synth.copulas.level_order import associated
+
+        flat = associated([d for own in dimensions.values() for d in own], weights)
+        again = iter(flat)
+        dimensions = {name: [next(again) for _ in own] for name, own in dimensions.items()}
+    margins = {}
+    for name, form in forms.items():
+        first = parts[name][0].values
+        if isinstance(form, CategoryForm):
+            margins[name] = ColumnMargin((_in_order(first, dimensions[name][0], weights),))
+            continue
+        value = _value_margin(form, parts[name], weights, kinds[name], families)
+        if len(parts[name]) == 1:
+            margins[name] = ColumnMargin((value,))
+        elif mixed:
+            # States that are no value come first, as they do among the ranks.
+            below = of_levels(first.astype(np.int64), weights, np.unique(first)[::-1])
+            margins[name] = ColumnMargin((below, value), mixed=True)
+        else:
+            margins[name] = ColumnMargin((_in_order(first, dimensions[name][0], weights), value))
+    return Layout(tuple(d for own in dimensions.values() for d in own), margins)
+
+
+def _levels(label: str, codes: npt.NDArray[np.int32], weights: Floats | None, ordered: bool) -> Dimension:
+    ranks = dense(codes.astype(np.int64))
+    mass = np.bincount(ranks, weights).astype(np.float64)
+    return Dimension(label, ranks, mass / mass.sum(), None, ordered)
+
+
+def _values(label: str, values: Floats, weights: Floats | None, there: Bools | None) -> Dimension:
+    known = values if there is None else values[there]
+    share = weights if there is None or weights is None else weights[there]
+    ranks = np.zeros(len(values), dtype=np.int64)
+    if not len(known):
+        return Dimension(label, ranks, np.ones(1), there, True)
+    found = _ranked(known)
+    ranks[slice(None) if there is None else there] = found
+    mass = np.bincount(found, share).astype(np.float64)
+    return Dimension(label, ranks, mass / mass.sum(), there, True)
+
+
+def _ranked(values: Floats) -> Codes:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _mixed(
+    label: str, states: npt.NDArray[np.int32], values: Floats, weights: Floats | None, ordinary: int
+) -> Dimension:
+    """Rank states that are no value, the last one first, below all values."""
+    is_value = states < ordinary
+    keys = np.empty(len(states), dtype=np.int64)
+    special = -states.astype(np.int64)
+    keys[~is_value] = dense(special[~is_value]) if (~is_value).any() else 0
+    above = int(keys[~is_value].max()) + 1 if (~is_value).any() else 0
+    keys[is_value] = above + (_ranked(values[is_value]) if is_value.any() else 0)
+    ranks = dense(keys)
+    mass = np.bincount(ranks, weights).astype(np.float64)
+    return Dimension(label, ranks, mass / mass.sum(), None, True)
+
+
+def _value_margin(
+    form: NumberForm,
+    variables: Sequence[Variable],
+    weights: Floats | None,
+    kind: MarginKind,
+    families: Sequence[str],
+) -> Margin | None:
+    values = variables[-1].values
+    if len(variables) == 2:
+        there = variables[0].values < form.n_ordinary
+        values, weights = values[there], None if weights is None else weights[there]
+    return of_values(values, weights, kind, families, form.name) if len(values) else None
+
+
+def _in_order(codes: npt.NDArray[np.int32], dimension: Dimension, weights: Floats | None) -> EmpiricalMargin:
+    """Return the margin of codes in the order of the ranks of their dimension."""
+    order = np.empty(len(dimension.shares), dtype=np.int64)
+    order[dimension.ranks] = codes
+    return of_levels(codes.astype(np.int64), weights, order)

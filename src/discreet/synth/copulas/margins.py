@@ -1,0 +1,148 @@
+"""The columns of a file on their own: from uniform numbers to values, states and levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.copula.margins import EmpiricalMargin
+from discreet.errors import ColumnError, ParameterError
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+MarginKind = Literal["empirical", "smoothed", "parametric"]
+
+MARGINS = ("empirical", "smoothed", "parametric")
+FAMILIES = ("norm", "lognorm", "gamma", "expon", "uniform")
+_MOST_VALUES = 20_000
+_EDGE = 1e-12
+
+
+@dataclass(frozen=True)
+class FamilyMargin:
+    """A column of numbers as a member of a parametric family.
+
+    Examples
+    --------
+    >>> margin = FamilyMargin("norm", {"loc": 10.0, "scale": 2.0})
+    >>> margin.quantile(np.array([0.5])).tolist()
+    [10.0]
+    """
+
+    family: str
+    parameters: Mapping[str, float]
+
+    def quantile(self, uniform: Floats) -> npt.NDArray[Any]:
+        """Return the values below which these shares lie."""
+        from scipy import stats
+
+        law = getattr(stats, self.family)(**self.parameters)
+        return np.asarray(law.ppf(np.clip(uniform, _EDGE, 1 - _EDGE)), dtype=np.float64)
+
+
+Margin = EmpiricalMargin | FamilyMargin
+
+
+@dataclass(frozen=True)
+class ColumnMargin:
+    """A column of the file: its levels, its values, or its states and its values.
+
+    Attributes
+    ----------
+    margins
+        Of its variables (see `discreet.synth.forms`); None for values that never occur.
+    mixed
+        Whether states and values are read off one uniform number: the states that are no value from its lowest
+        part, values from the rest.
+    """
+
+    margins: tuple[Margin | None, ...]
+    mixed: bool = False
+
+    @property
+    def width(self) -> int:
+        """How many uniform numbers a record takes."""
+        return 1 if self.mixed else len(self.margins)
+
+    def parts(self, uniform: Floats, ordinary: int) -> list[npt.NDArray[Any]]:
+        """Turn uniform numbers, one column each, into what the form of the column is joined from.
+
+        ``ordinary`` is the number of states in which a column of numbers has a value.
+        """
+        if not self.mixed:
+            return [_read(margin, uniform[:, at]) for at, margin in enumerate(self.margins)]
+        states, values = self.margins
+        u = uniform[:, 0]
+        assert isinstance(states, EmpiricalMargin)
+        drawn = states.quantile(u)
+        is_value = drawn < ordinary
+        below = float(states.shares[states.levels >= ordinary].sum())
+        numbers = np.zeros(len(u))
+        if is_value.any():
+            rest = (u[is_value] - below) / (1 - below)
+            numbers[is_value] = _read(values, np.clip(rest, 0.0, 1.0))
+        return [drawn, numbers]
+
+    def state(self) -> dict[str, Any]:
+        """Return the margin for a model file."""
+        return {"margins": [_state(margin) for margin in self.margins], "mixed": self.mixed}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> ColumnMargin:
+        """Make the margin again."""
+        return cls(tuple(_restored(margin) for margin in state["margins"]), state["mixed"])
+
+
+def of_levels(codes: Codes, weights: Floats | None, order: Sequence[int] | Codes) -> EmpiricalMargin:
+    """Return the margin of a category, its levels in this order."""
+    placed = np.asarray(order, dtype=np.int64)
+    mass = np.bincount(codes, weights, minlength=int(placed.max()) + 1).astype(np.float64)[placed]
+    return EmpiricalMargin(placed, mass / mass.sum())
+
+
+def of_values(
+    values: Floats, weights: Floats | None, kind: MarginKind, families: Sequence[str], name: str
+) -> Margin:
+    """Return the margin of a column of numbers."""
+    if kind != "parametric":
+        return EmpiricalMargin.of(values, weights, smooth=kind == "smoothed")[0]
+    from discreet.synth.distributions.families import fit_family
+
+    if (values == values[0]).all():
+        return EmpiricalMargin.of(values, weights)[0]
+    if weights is not None or len(values) > _MOST_VALUES:
+        # Evenly spaced quantiles of the (weighted) distribution stand for it.
+        count = min(len(values), _MOST_VALUES)
+        values = EmpiricalMargin.of(values, weights)[0].quantile((np.arange(count) + 0.5) / count)
+    try:
+        found = fit_family(values, tuple(families))
+    except ParameterError as error:
+        raise ColumnError(
+            f"None of the families {', '.join(families)} fits column '{name}'. Name others under families, or take its "
+            "empirical margin."
+        ) from error
+    return FamilyMargin(found.family, dict(found.parameters))
+
+
+def _read(margin: Margin | None, uniform: Floats) -> npt.NDArray[Any]:
+    return np.zeros(len(uniform)) if margin is None else margin.quantile(uniform)
+
+
+def _state(margin: Margin | None) -> dict[str, Any] | None:
+    if margin is None:
+        return None
+    if isinstance(margin, FamilyMargin):
+        return {"family": margin.family, "parameters": dict(margin.parameters)}
+    return {"levels": margin.levels, "shares": margin.shares, "smooth": margin.smooth}
+
+
+def _restored(state: Mapping[str, Any] | None) -> Margin | None:
+    if state is None:
+        return None
+    if "family" in state:
+        return FamilyMargin(state["family"], state["parameters"])
+    return EmpiricalMargin(state["levels"], state["shares"], state["smooth"])
