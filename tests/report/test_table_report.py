@@ -1,0 +1,76 @@
+"""The report of a protected table."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from discreet import datasets
+from discreet.errors import InputError
+from discreet.report.table_report import render_table_report, write_table_report
+from discreet.tables import ControlledRounding, NoisyCounts, Suppression, Table, Threshold, primary
+
+
+@pytest.fixture(scope="module")
+def table():
+    hierarchies = {"region": ["county", "k_group"]}
+    return Table.from_microdata(
+        datasets.social_assistance(), "region*main_income", count="freq", hierarchies=hierarchies
+    )
+
+
+@pytest.fixture(scope="module")
+def suppressed(table):
+    return Suppression().apply(primary(table, Threshold.up_to(3)))
+
+
+def test_the_pattern_and_the_audit_are_shown(suppressed):
+    page = render_table_report(suppressed)
+    secret = int(suppressed.table.cells["primary"].sum())
+    assert page.count('<td class="primary">') == secret
+    assert page.count('<td class="secondary">') == len(suppressed.secondary)
+    assert "The audit found nothing" in page
+    assert "How closely the published cells bound" in page
+
+
+def test_true_values_are_shown_only_when_asked_for(table):
+    made = ControlledRounding(base=5).apply(table)
+    assert 'class="was"' not in render_table_report(made)
+    open_page = render_table_report(made, show_values=True)
+    assert open_page.count('class="was"') == made.information.figures["changed"]
+    assert "handle it like the data" in open_page
+
+
+def test_suppressed_values_do_not_stand_in_the_report():
+    frame = pl.DataFrame({"a": ["x"] * 7777 + ["y"] * 3331 + ["z"] * 2, "b": (["u", "v"] * 6000)[:11110]})
+    flagged = primary(Table.from_microdata(frame, "a*b"), Threshold(2000))
+    page = render_table_report(Suppression().apply(flagged))
+    hidden = flagged.cells.filter(pl.col("primary") & (pl.col("count") > 1000))["count"].to_list()
+    assert len(hidden) > 1
+    assert not any(f">{count:,}<" in page for count in hidden)
+
+
+def test_guarantees_and_their_lack_are_said(table):
+    sure = NoisyCounts(epsilon=1, domain="public").apply(table, seed=1)
+    assert "1-differential privacy" in render_table_report(sure)
+    assert "no formal guarantee" in render_table_report(NoisyCounts(epsilon=1).apply(table, seed=1))
+
+
+def test_codes_that_look_like_markup_are_escaped(tmp_path):
+    frame = pl.DataFrame({"a": ["<script>alert(1)</script>", "b"] * 5})
+    made = ControlledRounding(base=3).apply(Table.from_microdata(frame, "a"))
+    path = made.to_html(tmp_path / "t.html")
+    assert "<script>alert" not in path.read_text(encoding="utf-8")
+
+
+def test_several_linked_tables_and_long_ones_are_laid_out():
+    frame = pl.DataFrame({"a": list(range(100)) * 3, "b": ["x", "y", "z"] * 100, "c": list(range(20)) * 15})
+    page = render_table_report(ControlledRounding(base=3).apply(Table.from_microdata(frame, "a*b + b*c")))
+    assert page.count('<table class="pattern">') == 2
+    assert "more rows" in page
+    assert "more columns" in page
+
+
+def test_a_folder_that_is_not_there_is_refused(table, tmp_path):
+    with pytest.raises(InputError):
+        write_table_report(ControlledRounding(base=5).apply(table), tmp_path / "no" / "t.html")
