@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,8 +103,9 @@ class SuppressionResult:
 
     def to_html(self, path: str | Path) -> Path:
         """Write a report with the suppression pattern and the audit, and return its path."""
-        written: Path = importlib.import_module("discreet.report.tables").write_suppression(self, Path(path))
-        return written
+        from discreet.report.table_report import write_table_report
+
+        return write_table_report(self, path)
 
     def __str__(self) -> str:
         return f"{self.summary()}\n" + "\n".join(f"  - {sentence}" for sentence in self.audit.sentences)
