@@ -1,0 +1,180 @@
+"""Columns as codes for a network: categories as they are, numbers in bins, missing as one more code.
+
+Under differential privacy nothing may be read off the data, not even which values occur: levels and ranges then come
+from the type of the column or from the user, and every column may be missing unless declared otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ColumnError
+from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """One column of the network.
+
+    Attributes
+    ----------
+    name, dtype
+        Of the column.
+    levels
+        The categories; None where the column is a number.
+    edges
+        Borders of the bins of a number.
+    has_missing
+        Whether missing is a code (the last one).
+    decimals
+        Decimal places that drawn numbers are rounded to.
+    """
+
+    name: str
+    dtype: pl.DataType
+    levels: pl.Series | None
+    edges: Floats | None
+    has_missing: bool
+    decimals: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of codes."""
+        return self.bins + self.has_missing
+
+    @property
+    def bins(self) -> int:
+        """Number of codes that are no missing."""
+        if self.levels is not None:
+            return len(self.levels)
+        assert self.edges is not None
+        return len(self.edges) - 1
+
+    def encode(self, series: pl.Series) -> Codes:
+        """Return the code of every value; a category that was not declared counts as missing."""
+        if self.levels is not None:
+            plain = _plain(series)
+            keyed = pl.DataFrame({"level": self.levels, "code": np.arange(len(self.levels))})
+            found = plain.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")["code"]
+            return _filled(self, found)
+        assert self.edges is not None
+        numbers = as_numbers(series)
+        inner = np.searchsorted(self.edges, numbers.fill_null(0.0).to_numpy(), side="right") - 1
+        # Values beyond a declared range belong to its first or last bin.
+        codes = pl.Series(np.clip(inner, 0, self.bins - 1)).set(numbers.is_null(), None)
+        return _filled(self, codes)
+
+    def decode(self, codes: Codes, numbers: Floats | None) -> pl.Series:
+        """Turn codes, and for a number the values that were drawn within the bins, into the column."""
+        missing = codes >= self.bins
+        if self.levels is not None:
+            at = pl.Series(np.where(missing, 0, codes)).set(pl.Series(missing), None)
+            return self.levels.gather(at).cast(self.dtype).rename(self.name)
+        assert numbers is not None
+        values = numbers if self.decimals is None else np.round(numbers, self.decimals)
+        return from_numbers(np.where(missing, 0.0, values), missing, self.dtype, self.name)
+
+    def state(self) -> dict[str, Any]:
+        """Return the attribute for a model file."""
+        return {
+            "name": self.name,
+            "empty": pl.Series(self.name, [], dtype=self.dtype),
+            "levels": self.levels,
+            "edges": self.edges,
+            "has_missing": self.has_missing,
+            "decimals": self.decimals,
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Attribute:
+        """Make the attribute again."""
+        return cls(
+            state["name"],
+            state["empty"].dtype,
+            state["levels"],
+            state["edges"],
+            state["has_missing"],
+            state["decimals"],
+        )
+
+
+def observed_attribute(series: pl.Series, *, threshold: int, bins: int, by: str) -> Attribute:
+    """Read an attribute off the data: few values are categories, more numbers come in bins."""
+    has_missing = as_numbers(series).null_count() > 0 if series.dtype.is_float() else series.null_count() > 0
+    there = series.drop_nulls()
+    distinct = there.n_unique()
+    if not is_numeric(series.dtype) or distinct <= threshold:
+        plain = _plain(there)
+        plain = plain.drop_nans() if plain.dtype.is_float() else plain
+        levels = plain.unique().sort().rename("level")
+        if isinstance(series.dtype, pl.Enum):
+            seen = set(levels.to_list())
+            levels = pl.Series("level", [v for v in series.dtype.categories.to_list() if v in seen])
+        return Attribute(series.name, series.dtype, levels, None, has_missing)
+    values = as_numbers(there).drop_nulls().to_numpy()
+    if by == "quantile":
+        edges = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)))
+    else:
+        edges = np.linspace(values.min(), values.max(), bins + 1)
+    if len(edges) < 2:
+        edges = np.array([values.min(), np.nextafter(values.max(), np.inf)])
+    whole = series.dtype.is_integer() or series.dtype.is_temporal()
+    return Attribute(series.name, series.dtype, None, edges, has_missing, 0 if whole else decimals_of(values))
+
+
+def declared_attribute(series: pl.Series, domain: Any, *, bins: int, never_missing: bool) -> Attribute:
+    """Make an attribute from its declared levels or range alone."""
+    name, dtype = series.name, series.dtype
+    if domain is None and isinstance(dtype, pl.Enum):
+        domain = dtype.categories.to_list()
+    elif domain is None and dtype == pl.Boolean:
+        domain = [False, True]
+    if domain is None:
+        raise ColumnError(
+            f"epsilon cannot be honored: the values of column '{name}' would be read off the data. Declare them with "
+            f"domain={{'{name}': [levels]}} or (low, high) for a number, or cast the column to an Enum."
+        )
+    if is_numeric(dtype) and isinstance(domain, tuple):
+        ends = as_numbers(pl.Series(list(domain), dtype=dtype, strict=False)).drop_nulls().to_list()
+        if len(ends) != 2 or not ends[0] < ends[1]:
+            raise ColumnError(f"The domain of column '{name}' must be (low, high) with low below high.")
+        edges = np.linspace(ends[0], ends[1], bins + 1)
+        return Attribute(
+            name,
+            dtype,
+            None,
+            edges,
+            not never_missing,
+            0 if dtype.is_integer() or dtype.is_temporal() else None,
+        )
+    if isinstance(domain, str) or not isinstance(domain, Sequence) or not domain:
+        raise ColumnError(
+            f"The domain of column '{name}' must be a list of levels, or (low, high) for a number."
+        )
+    levels = pl.Series("level", list(dict.fromkeys(domain)), strict=False)
+    levels = levels.cast(pl.String if isinstance(dtype, pl.Categorical | pl.Enum) else dtype)
+    return Attribute(name, dtype, levels, None, not never_missing)
+
+
+def _filled(attribute: Attribute, codes: pl.Series) -> Codes:
+    if attribute.has_missing:
+        codes = codes.fill_null(attribute.bins)
+    elif codes.null_count():
+        raise ColumnError(
+            f"Column '{attribute.name}' has missing or undeclared values, but was declared without. Take it out of "
+            "never_missing, or widen its domain."
+        )
+    return codes.to_numpy().astype(np.int64)
+
+
+def _plain(series: pl.Series) -> pl.Series:
+    return series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series

@@ -1,0 +1,349 @@
+"""A Bayesian network synthesizer: columns in bins, each drawn given a few others, privately if asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.randomness import Seed
+from discreet.synth.bayesian_network.coding import Attribute, declared_attribute, observed_attribute
+from discreet.synth.bayesian_network.fitted_network import FittedBayesianNetwork
+from discreet.synth.bayesian_network.laws import CellLaw
+from discreet.synth.bayesian_network.structure import (
+    Codes,
+    Floats,
+    Informations,
+    Node,
+    automatic_parents,
+    greedy_network,
+    packed,
+)
+from discreet.synth.bayesian_network.within_bins import WAYS, BinLaw, WithinBin
+from discreet.synth.forms import as_numbers, is_numeric
+from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
+
+_LONG_TEXT = 0.5
+_LEAST_ROWS = 50
+
+
+@dataclass(frozen=True)
+class BayesianNetwork(Synthesizer):
+    """Which records would a small network of dependences between columns bring forth?
+
+    Columns are cut into bins. One after the other they are placed into a network, each with the few columns that say
+    most about it (mutual information) as parents, and drawn from its counts given them (PrivBayes: Zhang et al. 2017;
+    DataSynthesizer: Ping et al. 2017). With ``epsilon`` the choice and the counts carry noise, and the synthetic file
+    is differentially private.
+
+    Parameters
+    ----------
+    parents
+        Most columns that one is drawn from. None: 2 without noise; with noise 3, 2 or 1, as many as keep the counts
+        useful.
+    epsilon
+        Privacy budget; 0 adds no noise and gives no guarantee. Half of it pays for the structure, half for the counts
+        (a quarter each, and half for the counts, with ``within_bin="histogram2"``).
+    domain
+        ``{column: [levels]}``, or ``(low, high)`` for a number. With ``epsilon`` every column needs one unless its type
+        has it (Enum, Boolean): what is read off the data is not protected. Numbers beyond the range count as its end,
+        undeclared levels as missing.
+    never_missing
+        With ``epsilon``: columns that cannot be missing. All others may be, whatever the data say.
+    category_threshold
+        Numbers with at most this many distinct values are categories.
+    bins, bins_by
+        Number of bins of other numbers, of equal ``"width"`` or by ``"quantile"``.
+    within_bin
+        Which number of its bin a record gets: ``"uniform"``, any; ``"empirical"``, an observed one; ``"histogram2"``,
+        by a histogram ten times finer; ``"spikes+uniform"``, observed ones at which records pile up, any otherwise.
+        With ``epsilon`` only the first and the third.
+    weights
+        ``"use"`` counts every record with its survey weight; ``"ignore"`` counts records. Not with ``epsilon``.
+    max_cells
+        Largest table of a column and its parents.
+    structure_rows
+        Without noise the structure is learned on at most this many records.
+    leave_out
+        Columns that the synthetic file shall not have.
+
+    When not to use it
+    ------------------
+    Do not use it for numbers that matter to a digit: uniform draws within bins invent values. Look at the file with
+    `discreet.synth.preflight` first: codes of missing values and outliers make bins that hold nearly everybody. Without
+    ``epsilon`` there is no guarantee. `Sequential` keeps more, at a similar cost.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "works": [True, False] * 100})
+    >>> fitted = BayesianNetwork(parents=1).fit(Microdata(people), seed=1)
+    >>> fitted.guarantee is None, fitted.sample(3, seed=1).frame.shape
+    (True, (3, 2))
+    """
+
+    parents: int | None = None
+    epsilon: float = 0.0
+    domain: Mapping[str, Any] | None = None
+    never_missing: Columns = None
+    category_threshold: int = 20
+    bins: int = 20
+    bins_by: Literal["width", "quantile"] = "width"
+    within_bin: WithinBin = "uniform"
+    weights: Literal["use", "ignore"] = "use"
+    max_cells: int = 10_000_000
+    structure_rows: int = 100_000
+    leave_out: Columns = None
+
+    def __post_init__(self) -> None:
+        if self.parents is not None and (isinstance(self.parents, bool) or self.parents < 1):
+            raise ParameterError("parents must be at least 1, or None to choose it.")
+        if not self.epsilon >= 0 or math.isinf(self.epsilon):
+            raise ParameterError("epsilon must be a number that is not negative; 0 adds no noise.")
+        if self.within_bin not in WAYS:
+            raise ParameterError(unknown_name(str(self.within_bin), WAYS, what="within_bin"))
+        if self.bins_by not in ("width", "quantile"):
+            raise ParameterError('bins_by must be "width" or "quantile".')
+        if self.weights not in ("use", "ignore"):
+            raise ParameterError('weights must be "use" or "ignore".')
+        if self.bins < 2 or self.category_threshold < 1 or self.max_cells < 4 or self.structure_rows < 2:
+            raise ParameterError(
+                "bins, category_threshold, max_cells and structure_rows must be at least 2, 1, 4 and 2."
+            )
+        if self.epsilon and self.within_bin in ("empirical", "spikes+uniform"):
+            raise ParameterError(
+                f"epsilon cannot be honored with within_bin='{self.within_bin}', which draws observed values. Use "
+                "'uniform' or 'histogram2'."
+            )
+        if self.epsilon and self.bins_by == "quantile":
+            raise ParameterError(
+                "epsilon cannot be honored with bins by quantile: they are read off the data."
+            )
+
+    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedBayesianNetwork:
+        """Learn the network and its counts."""
+        require_microdata(data)
+        frame = engine.collect(data)
+        stream = Stream(seed_of(seed), "bayesian-network")
+        names, keys, left_out = self._columns(data, frame)
+        if len(names) < 2:
+            raise ParameterError("A network needs at least two columns. Name fewer columns in leave_out.")
+        if frame.height < 2:
+            raise ParameterError(f"A network needs at least two records; the file has {frame.height}.")
+        attributes = [self._attribute(frame[name]) for name in names]
+        too_large = [a.name for a in attributes if a.size > self.max_cells]
+        if too_large:
+            raise ColumnError(
+                f"Column '{too_large[0]}' alone has more than max_cells={self.max_cells:,} cells. Leave it out."
+            )
+        coded = _Coded(
+            attributes,
+            [attribute.encode(frame[attribute.name]) for attribute in attributes],
+            [attribute.size for attribute in attributes],
+            self._weights(data, frame),
+        )
+        budgets = _Budgets.of(self, any(a.edges is not None for a in attributes))
+        network = self._structure(coded, budgets.structure, stream("structure"))
+        joint = _shared(network) if self.epsilon else 0
+        laws = self._laws(network, coded, budgets.counts, joint, stream)
+        within = self._within(coded, frame, budgets.bins, stream)
+        kept = [name for name in data.columns if name not in left_out]
+        fitted = FittedBayesianNetwork(
+            empty_like(data, frame.select(kept)),
+            frame.height,
+            attributes=attributes,
+            network=network,
+            laws=laws,
+            within=within,
+            keys={name: frame.schema[name] for name in keys},
+            joint=joint,
+            left_out=left_out,
+        )
+        fitted.guarantee = _guarantee(self.epsilon)
+        if coded.weights is not None:
+            fitted.combining_rule = "pseudo-likelihood"
+        return fitted
+
+    def _columns(self, data: Microdata, frame: pl.DataFrame) -> tuple[list[str], list[str], dict[str, str]]:
+        """Say which columns are in the network, which are regenerated as keys, and which are left out, and why."""
+        given = (self.leave_out,) if isinstance(self.leave_out, str) else tuple(self.leave_out or ())
+        never = (
+            (self.never_missing,) if isinstance(self.never_missing, str) else tuple(self.never_missing or ())
+        )
+        for setting, named in (("leave_out", given), ("domain", self.domain or {}), ("never_missing", never)):
+            for name in named:
+                if name not in data.schema:
+                    raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+        left_out = dict.fromkeys(given, "as asked for")
+        left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
+        if data.roles.weight and data.roles.weight not in left_out:
+            left_out[data.roles.weight] = "the weight, which synthetic records of a population do not need"
+        names, keys = [], []
+        for name in frame.columns:
+            if name in left_out:
+                continue
+            # With noise nothing may depend on how many values there are; the domain decides instead.
+            distinct = 0 if self.epsilon else frame[name].n_unique()
+            text = frame.schema[name] == pl.String
+            if (
+                frame.height >= _LEAST_ROWS
+                and distinct == frame.height
+                and (text or frame.schema[name].is_integer())
+            ):
+                keys.append(name)
+            elif text and frame.height >= _LEAST_ROWS and distinct > _LONG_TEXT * frame.height:
+                left_out[name] = "a text that is different in nearly every record"
+            else:
+                names.append(name)
+        return names, keys, left_out
+
+    def _weights(self, data: Microdata, frame: pl.DataFrame) -> Floats | None:
+        column = data.roles.weight
+        if column is None or self.weights == "ignore":
+            return None
+        if self.epsilon:
+            raise ParameterError(
+                "epsilon cannot be honored with survey weights: one record may then count many times. Set "
+                "weights='ignore'."
+            )
+        weights = frame[column].cast(pl.Float64)
+        bad = int((weights.is_null() | ~weights.is_finite() | (weights <= 0)).fill_null(True).sum())
+        if bad:
+            raise ColumnError(
+                f"The weight '{column}' is missing, zero, negative or not finite in {bad:,} records. Correct or remove "
+                "them, or set weights='ignore'."
+            )
+        values = weights.to_numpy()
+        return np.asarray(values * (len(values) / values.sum()))
+
+    def _attribute(self, series: pl.Series) -> Attribute:
+        domain = (self.domain or {}).get(series.name)
+        domain = tuple(domain or ()) if _is_range(domain, series.dtype) else domain
+        never = (
+            (self.never_missing,) if isinstance(self.never_missing, str) else tuple(self.never_missing or ())
+        )
+        if self.epsilon or domain is not None:
+            missing = series.name in never if self.epsilon else series.null_count() == 0
+            return declared_attribute(series, domain, bins=self.bins, never_missing=missing)
+        if series.null_count() == len(series):
+            raise ColumnError(f"Column '{series.name}' is missing in every record. Name it under leave_out.")
+        return observed_attribute(series, threshold=self.category_threshold, bins=self.bins, by=self.bins_by)
+
+    def _structure(self, coded: _Coded, epsilon: float, rng: np.random.Generator) -> list[Node]:
+        codes, weights, records = coded.codes, coded.weights, len(coded.codes[0])
+        if not self.epsilon and records > self.structure_rows:
+            rows = np.sort(rng.choice(records, size=self.structure_rows, replace=False))
+            codes = [own[rows] for own in codes]
+            weights = None if weights is None else weights[rows]
+        return greedy_network(
+            Informations(codes, coded.sizes, weights),
+            parents=self.parents or automatic_parents(records, len(codes), self.epsilon),
+            records=records,
+            epsilon=epsilon,
+            most_cells=self.max_cells,
+            rng=rng,
+        )
+
+    def _laws(
+        self, network: Sequence[Node], coded: _Coded, epsilon: float, joint: int, stream: Stream
+    ) -> list[CellLaw]:
+        """Count every column given its parents; the first ones share a noisy table, which saves budget."""
+        tables = len(network) - joint
+        # Replacing a record moves one count down and another up: each table changes by 2.
+        scale = 2 * tables / epsilon if epsilon else 0.0
+        laws = []
+        for place in range(joint, len(network)):
+            node = network[place]
+            rng = stream("counts", str(place))
+            if epsilon and place == joint:
+                together = [own.child for own in network[: joint + 1]]
+                child, size = packed(coded.codes, coded.sizes, together)
+                laws.append(CellLaw.noisy(np.zeros_like(child), child, (1, size), scale, rng))
+                continue
+            above, cells = packed(coded.codes, coded.sizes, node.parents)
+            child, size = coded.codes[node.child], coded.sizes[node.child]
+            if epsilon:
+                laws.append(CellLaw.noisy(above, child, (cells, size), scale, rng))
+            else:
+                laws.append(CellLaw.counted(above, child, size, coded.weights))
+        return laws
+
+    def _within(
+        self, coded: _Coded, frame: pl.DataFrame, epsilon: float, stream: Stream
+    ) -> dict[str, BinLaw]:
+        pairs = zip(coded.attributes, coded.codes, strict=True)
+        numbers = [(attribute, own) for attribute, own in pairs if attribute.edges is not None]
+        laws = {}
+        for attribute, own in numbers:
+            assert attribute.edges is not None
+            there = own < attribute.bins
+            values = as_numbers(frame[attribute.name]).fill_null(0.0).to_numpy()[there]
+            laws[attribute.name] = BinLaw.fit(
+                np.clip(values, attribute.edges[0], attribute.edges[-1]),
+                own[there],
+                attribute.edges,
+                way=self.within_bin,
+                scale=2 * len(numbers) / epsilon if epsilon else 0.0,
+                weights=None if coded.weights is None else coded.weights[there],
+                rng=stream("within", attribute.name),
+            )
+        return laws
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    """The file as codes."""
+
+    attributes: Sequence[Attribute]
+    codes: Sequence[Codes]
+    sizes: Sequence[int]
+    weights: Floats | None
+
+
+@dataclass(frozen=True)
+class _Budgets:
+    """How the privacy budget is divided."""
+
+    structure: float = 0.0
+    counts: float = 0.0
+    bins: float = 0.0
+
+    @classmethod
+    def of(cls, options: BayesianNetwork, has_numbers: bool) -> _Budgets:
+        if options.within_bin == "histogram2" and has_numbers:
+            return cls(options.epsilon / 4, options.epsilon / 2, options.epsilon / 4)
+        return cls(options.epsilon / 2, options.epsilon / 2)
+
+
+def _shared(network: Sequence[Node]) -> int:
+    """Return the last place whose column and parents are all columns placed so far: one table serves them all."""
+    last = 0
+    for place, node in enumerate(network):
+        if {node.child, *node.parents} == {own.child for own in network[: place + 1]}:
+            last = place
+        else:
+            break
+    return last
+
+
+def _is_range(domain: Any, dtype: pl.DataType) -> bool:
+    """A plan file has no tuples: two numbers for a column of numbers are its range."""
+    if not (is_numeric(dtype) and isinstance(domain, Sequence) and len(domain) == 2):
+        return False
+    return isinstance(domain, tuple) or not dtype.is_integer()
+
+
+def _guarantee(epsilon: float) -> str | None:
+    if not epsilon:
+        return None
+    return (
+        f"{epsilon:g}-differential privacy of the network and its counts, and so of any number of files drawn from it, "
+        "against the replacement of one record; the number of records and the declared domain count as public. Proved "
+        "for exact arithmetic, not for the last bits of floating-point noise."
+    )
