@@ -12,9 +12,16 @@ A policy is a list of rules, each on one figure of one measure, read from TOML::
     [parameters.reidentification]
     threshold = 0.2
 
+    [comparison]
+    "replicated_uniques.repU" = { at_most = 1, why = "few are alone in both files (in percent)" }
+    "attribution.cap_released" = { at_most = 0.9 }
+    "tabular.mean_S_pMSE" = { at_most = 10, why = "tables of the release say what those of the original say" }
+
 A rule named ``measure`` holds for the headline value, ``measure.figure`` for another figure. ``at_least`` and
-``at_most`` may stand together. ``[parameters.measure]`` says how a measure is to be computed. A file *meets* the
-policy when every rule could be checked and holds; a rule that could not be checked counts as not met.
+``at_most`` may stand together. ``[parameters.measure]`` says how a measure is to be computed. The rules under
+``[rules]`` are about a file by itself, and `assess` checks them; those under ``[comparison]`` are about a release held
+against its original, and `compare` checks them. A file *meets* the policy when every rule could be checked and holds; a
+rule that could not be checked counts as not met.
 """
 
 from __future__ import annotations
@@ -31,7 +38,7 @@ from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.results import Check, Scenario, Verdict
 from discreet.wording import title_of, worded
 
-_FIELDS = ("name", "description", "rules", "parameters")
+_FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs")
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,11 @@ class Rule:
     at_least: float | None = None
     at_most: float | None = None
     why: str = ""
+
+    @property
+    def name(self) -> str:
+        """The rule as it is named in TOML: its measure, and the figure unless it is the headline value."""
+        return self.measure if self.figure == "value" else f"{self.measure}.{self.figure}"
 
     @property
     def limit(self) -> str:
@@ -114,10 +126,12 @@ class Policy:
     description: str = ""
     rules: tuple[Rule, ...] = ()
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    comparison: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
-        if not self.rules:
+        object.__setattr__(self, "comparison", tuple(self.comparison))
+        if not self.rules and not self.comparison:
             raise ParameterError(
                 f"The policy '{self.name}' has no rules, so every file would meet it. Add one."
             )
@@ -165,18 +179,6 @@ class Policy:
         for name in document:
             if name not in _FIELDS:
                 raise ParameterError(f"In {origin}: {unknown_name(name, _FIELDS, what='entry')}")
-        rules = []
-        stated = document.get("rules", {})
-        if not isinstance(stated, Mapping):
-            raise ParameterError(f"In {origin}: rules are a table, [rules], with one line a rule.")
-        for name, limits in stated.items():
-            if not isinstance(limits, Mapping):
-                raise ParameterError(
-                    f"In {origin}: the rule '{name}' must be written as {name} = {{ at_least = … }} "
-                    "or { at_most = … }."
-                )
-            measure, _, figure = name.partition(".")
-            rules.append(_rule(measure, figure or "value", limits, origin))
         parameters = document.get("parameters", {})
         if not isinstance(parameters, Mapping) or not all(
             isinstance(v, Mapping) for v in parameters.values()
@@ -185,30 +187,62 @@ class Policy:
         return cls(
             name=str(document.get("name", origin)),
             description=str(document.get("description", "")),
-            rules=tuple(rules),
+            rules=_stated_rules(document, "rules", origin),
             parameters={name: dict(values) for name, values in parameters.items()},
+            comparison=_stated_rules(document, "comparison", origin),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as it stands in TOML."""
-        names = {
-            rule: rule.measure if rule.figure == "value" else f"{rule.measure}.{rule.figure}"
-            for rule in self.rules
-        }
         return {
             "name": self.name,
             "description": self.description,
-            "rules": {names[rule]: rule.to_dict() for rule in self.rules},
+            "rules": {rule.name: rule.to_dict() for rule in self.rules},
+            **(
+                {"comparison": {rule.name: rule.to_dict() for rule in self.comparison}}
+                if self.comparison
+                else {}
+            ),
             "parameters": {name: dict(values) for name, values in self.parameters.items()},
         }
 
     def judge(self, scenarios: Mapping[str, Scenario]) -> Verdict:
         """Hold every rule against every scenario."""
+        if not self.rules:
+            raise ParameterError(
+                f"The policy '{self.name}' has rules for comparisons only. Add [rules] for a file by itself, or hold "
+                "the release against its original with compare."
+            )
         checks = [rule.check(scenario) for scenario in scenarios.values() for rule in self.rules]
         return Verdict(self.name, tuple(checks))
 
+    def judge_comparison(self, found: Scenario) -> Verdict:
+        """Hold every rule for comparisons against what was found out about one release."""
+        if not self.comparison:
+            raise ParameterError(
+                f"The policy '{self.name}' says nothing about a release and its original. Add a table [comparison] "
+                "with rules such as attribution = { at_most = 0.9 }, or leave the policy out."
+            )
+        return Verdict(self.name, tuple(rule.check(found) for rule in self.comparison))
+
 
 MAIN = "all keys"
+
+
+def _stated_rules(document: Mapping[str, Any], table: str, origin: str) -> tuple[Rule, ...]:
+    stated = document.get(table, {})
+    if not isinstance(stated, Mapping):
+        raise ParameterError(f"In {origin}: {table} are a table, [{table}], with one line a rule.")
+    rules = []
+    for name, limits in stated.items():
+        if not isinstance(limits, Mapping):
+            raise ParameterError(
+                f"In {origin}: the rule '{name}' must be written as {name} = {{ at_least = … }} "
+                "or { at_most = … }."
+            )
+        measure, _, figure = name.partition(".")
+        rules.append(_rule(measure, figure or "value", limits, origin))
+    return tuple(rules)
 
 
 def _rule(measure: str, figure: str, limits: Mapping[str, Any], origin: str) -> Rule:

@@ -41,6 +41,11 @@ _SHARES = frozenset(
         "journalist_mean",
         "marketer",
         "max_dis",
+        "max_distance",
+        "max_missing_change",
+        "max_SPECKS",
+        "mean_distance",
+        "mean_SPECKS",
         "missing",
         "p",
         "P_A",
@@ -62,6 +67,7 @@ _SHARES = frozenset(
         "sampling_fraction",
         "separation",
         "sni",
+        "SPECKS",
         "target_threshold",
         "tcap",
         "tcap_conditional",
@@ -107,6 +113,8 @@ _SHARE_OF_MEASURE = frozenset(
         "key_contributions",
         "known_population",
         "linkage",
+        "margins",
+        "new_rows",
         "overlapping_tables",
         "population",
         "reidentification",
@@ -135,11 +143,22 @@ def title_of(name: str) -> str:
 
 
 _TITLES = {
+    "compare_model": "Answers of models",
+    "dependence": "Relations between columns",
+    "importance_shift": "Importance of features",
     "individual": "Individual risk",
+    "gini_change": "Trees of a target",
+    "margins": "Columns by themselves",
     "neighbours": "Nearest neighbors",
     "population": "Population risk",
     "reidentification": "Re-identification",
     "log_linear": "Log-linear risk",
+    "new_rows": "New records",
+    "pmse": "Propensity (pMSE)",
+    "pmse_logit": "Propensity by columns alone (pMSE)",
+    "tabular": "Tables",
+    "train_on_synthetic": "Training on the release",
+    "transport": "Distance of whole records",
 }
 _SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
 

@@ -35,6 +35,7 @@ from discreet.utility.propensity import (
     pmse_null,
     tree_impurity,
 )
+from discreet.utility.row_novelty import new_rows
 from discreet.utility.spatial import clark_evans, zone_shares
 from discreet.utility.table_distance import table_distances
 from discreet.utility.table_sensitivity import grouping_sensitivity
@@ -66,6 +67,7 @@ __all__ = [
     "ks_one_sample",
     "ks_two_sample",
     "margins",
+    "new_rows",
     "paired_t",
     "permutation_test",
     "pmse",

@@ -1,0 +1,335 @@
+"""Two files that differ in columns, order or types, brought together; and what had to be done for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.comparison_results import Alignment
+from discreet.engine.comparable import as_text, plain_text
+from discreet.engine.frames import has_row_order
+from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+from discreet.utility.linked_files import same_cells
+
+_SURE = 6.0  # standard errors by which rows must agree more often than shuffled ones would
+
+
+@dataclass(frozen=True)
+class AlignedFiles:
+    """An original and the copies of one release, with the columns that can be compared in one type each.
+
+    ``wanted`` are the columns of the original that should have been released, ``columns`` those that were, and
+    ``mixed`` those of them that hold numbers in one file and labels in the other.
+    """
+
+    original: Microdata
+    copies: tuple[Microdata, ...]
+    holdout: Microdata | None
+    wanted: tuple[str, ...]
+    alignment: Alignment
+    mixed: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The compared columns."""
+        return self.alignment.columns
+
+
+def align(
+    original: Microdata,
+    copies: Sequence[Microdata],
+    holdout: Microdata | None,
+    *,
+    columns: Sequence[str] | None,
+    ids: str | None,
+    aligned: bool | None,
+) -> AlignedFiles:
+    """Find the columns that both files have, give them one type, and see whether the records are linked."""
+    _same_shape(copies)
+    released = copies[0]
+    wanted = _wanted(original, released, columns, ids)
+    held, left_out = _comparable_columns(original, copies, wanted)
+    converted: dict[str, str] = {}
+    mixed: set[str] = set()
+    copies = tuple(_converted(original, copy, held, converted, mixed) for copy in copies)
+    notes = _constants(original, copies[0], held)
+    if holdout is not None:
+        lacking = [name for name in held if name not in holdout.schema]
+        if lacking:
+            raise ColumnError(
+                f"The hold-out lacks {', '.join(map(repr, lacking[:5]))}, which the other two files have. It must "
+                "hold the same columns, about people who were not used."
+            )
+        holdout = _converted(original, holdout, held, {}, mixed)
+    linked, said = _linked(original, copies, held, ids=ids, aligned=aligned)
+    technical = {original.roles.weight, *original.roles.identifiers, ids}
+    shared = [name for name in original.columns if name in released.schema]
+    return AlignedFiles(
+        original,
+        copies,
+        holdout,
+        wanted,
+        Alignment(
+            columns=held,
+            only_original=tuple(name for name in wanted if name not in released.schema),
+            only_released=tuple(
+                name for name in released.columns if name not in original.schema and name not in technical
+            ),
+            left_out=left_out,
+            converted=converted,
+            reordered=shared != [name for name in released.columns if name in original.schema],
+            linked=linked,
+            notes=(*notes, *said),
+        ),
+        tuple(name for name in held if name in mixed),
+    )
+
+
+def in_memory(data: Microdata) -> Microdata:
+    """Collect what a query engine or a lazy frame holds, once, because many measures are going to look at it."""
+    if isinstance(data.wrapped, nw.DataFrame):
+        return data
+    held = data.with_frame(engine.collect(data, data.columns))
+    # A database hands its records over in any order, so that the order must not be taken for a link.
+    held.memory["unordered"] = not has_row_order(data)
+    return held
+
+
+def _wanted(
+    original: Microdata, released: Microdata, columns: Sequence[str] | None, ids: str | None
+) -> tuple[str, ...]:
+    if columns is not None:
+        names = (columns,) if isinstance(columns, str) else tuple(dict.fromkeys(columns))
+        if not names:
+            raise ParameterError("columns is empty: name what to compare, or leave it out for all columns.")
+        for name in names:
+            if name not in original.schema:
+                raise ColumnError(f"{unknown_name(name, original.columns)} It was named in columns.")
+        return names
+    roles = original.roles
+    technical = {roles.weight, roles.household, roles.person, roles.psu, *roles.identifiers, ids}
+    names = tuple(name for name in original.columns if name not in technical)
+    if not any(name in released.schema for name in names):
+        raise InputError(
+            "The two files have no column in common that could be compared. Rename those of the release as the "
+            "original has them."
+        )
+    return names
+
+
+def _same_shape(copies: Sequence[Microdata]) -> None:
+    """Refuse copies that cannot be of one synthesis."""
+    first = copies[0]
+    rows = [engine.overview(copy, ()).rows for copy in copies]
+    for place, copy in enumerate(copies[1:], 2):
+        if set(copy.columns) != set(first.columns):
+            odd = sorted(set(copy.columns) ^ set(first.columns))
+            raise ColumnError(
+                f"Copy {place} does not have the columns of the first: they differ in {', '.join(map(repr, odd[:5]))}. "
+                "A list holds copies of one synthesis; give different releases as {'name': release}."
+            )
+        if rows[place - 1] != rows[0]:
+            raise InputError(
+                f"Copy {place} has {rows[place - 1]:,} records and the first {rows[0]:,}. A list holds copies of one "
+                "synthesis; give different releases as {'name': release}."
+            )
+
+
+def _comparable_columns(
+    original: Microdata, copies: Sequence[Microdata], wanted: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Keep what both files have; a column without any value in either says nothing."""
+    released = copies[0]
+    both = [name for name in wanted if name in released.schema]
+    if not both:
+        raise InputError(
+            "The two files have no column in common that could be compared. Rename those of the release as the "
+            "original has them."
+        )
+    ours, theirs = (engine.overview(data, both) for data in (original, released))
+    for counted, what in ((ours, "original"), (theirs, "release")):
+        if counted.rows < 2:
+            raise InputError(
+                f"The {what} has {counted.rows} record; a comparison needs two or more in each file."
+            )
+    left_out = {
+        name: "it has no value in either file"
+        for name in both
+        if ours.missing[name] == ours.rows and theirs.missing[name] == theirs.rows
+    }
+    held = tuple(name for name in both if name not in left_out)
+    if not held:
+        raise InputError("None of the shared columns has a value in either file, so nothing can be compared.")
+    return held, left_out
+
+
+def _constants(original: Microdata, released: Microdata, columns: Sequence[str]) -> list[str]:
+    """Say which columns do not vary, because most measures pass over them."""
+    ours, theirs = (engine.collect(data, columns) for data in (original, released))
+    same = [
+        name for name in columns if ours[name].drop_nulls().n_unique() == 1 == ours[name].n_unique()
+        and theirs[name].n_unique() == 1
+    ]  # fmt: skip
+    gone = [name for name in columns if theirs[name].null_count() == theirs.height]
+    told = []
+    if same:
+        told.append(f"Constant in both files, so that measures of distance pass over them: {_quoted(same)}.")
+    if gone:
+        told.append(f"Without any value in the release: {_quoted(gone)}.")
+    return told
+
+
+def _converted(
+    original: Microdata, released: Microdata, columns: Sequence[str], said: dict[str, str], mixed: set[str]
+) -> Microdata:
+    """Bring released columns to the type of the original, where that loses nothing; say which are left mixed."""
+    new: dict[str, pl.Series] = {}
+    for name in columns:
+        if original.schema[name] == released.schema[name] or _both_numbers(original, released, name):
+            continue
+        ours, theirs = (engine.collect(data, [name])[name] for data in (original, released))
+        if ours.dtype == theirs.dtype:
+            continue
+        brought = _brought(theirs, ours)
+        how = f"is {_kind(ours)} in the original and {_kind(theirs)} in the release"
+        if brought is None:
+            mixed.add(name)
+            said.setdefault(name, f"{how}; the two were compared as labels where a measure can do that")
+        else:
+            new[name] = brought
+            if _kind(ours) != _kind(theirs):
+                said.setdefault(name, f"{how}; the release was read as {_kind(ours)}")
+    return released.with_frame(engine.rebuilt(released, new)) if new else released
+
+
+def _brought(theirs: pl.Series, like: pl.Series) -> pl.Series | None:
+    """Read one column as the type of another; None where a value would be lost on the way."""
+    if theirs.null_count() == len(theirs):
+        return pl.Series(theirs.name, [None] * len(theirs), dtype=plain_text(like).dtype)
+    ours = plain_text(like)
+    text = as_text(plain_text(theirs))
+    try:
+        if ours.dtype == pl.String:
+            found = text
+        elif ours.dtype == pl.Boolean:
+            found = text.str.to_lowercase().replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
+        elif ours.dtype.is_numeric():
+            found = text.cast(pl.Float64, strict=False)
+        elif ours.dtype == pl.Date:
+            found = text.str.to_date(strict=False)
+        elif isinstance(ours.dtype, pl.Datetime):
+            found = text.str.to_datetime(strict=False, time_unit="us").cast(ours.dtype)
+        else:
+            return None
+    except pl.exceptions.PolarsError:
+        return None
+    return found.rename(theirs.name) if found.null_count() == theirs.null_count() else None
+
+
+def _linked(
+    original: Microdata,
+    copies: Sequence[Microdata],
+    columns: Sequence[str],
+    *,
+    ids: str | None,
+    aligned: bool | None,
+) -> tuple[bool, list[str]]:
+    """Find out whether record i of one file is record i of the other."""
+    if ids is not None:
+        return True, [f"Records were linked by '{ids}' where a measure can do that."]
+    rows = [engine.overview(data, ()).rows for data in (original, *copies)]
+    ordered = not any(data.memory.get("unordered") for data in (original, *copies))
+    if aligned is not None:
+        if aligned and (len(set(rows)) > 1 or not ordered):
+            raise ParameterError(
+                "aligned=True needs files with the same number of records in the same order. Name a column that links "
+                "them (ids='column'), or leave it out."
+            )
+        return aligned, []
+    if len(copies) > 1 or len(set(rows)) > 1 or not ordered:
+        return False, []
+    ours, theirs = (engine.collect(data, columns) for data in (original, copies[0]))
+    if agrees_by_row(ours, theirs, columns):
+        return True, [
+            "The records of the two files belong together row by row, as their values show, so they were also "
+            "compared one by one (aligned=False denies it)."
+        ]
+    return False, []
+
+
+def agrees_by_row(ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str]) -> bool:
+    """Say whether rows agree far more often than shuffled ones would.
+
+    Where both files are sorted by one column, rows agree somewhat by the sorting alone; then most cells must be equal.
+    """
+    n = ours.height
+    same = {name: same_cells(ours[name], theirs[name]) for name in columns}
+    by_sorting = any(
+        ours[name].n_unique() > 1 and _in_order(ours[name]) and _in_order(theirs[name]) for name in columns
+    )
+    if by_sorting or n < _FEW:
+        return float(np.mean([cells.mean() for cells in same.values()])) > 0.5
+    return any(_beyond_chance(ours[name], theirs[name], float(same[name].mean()), n) for name in columns)
+
+
+def _beyond_chance(ours: pl.Series, theirs: pl.Series, same: float, n: int) -> bool:
+    shares = [
+        series.to_frame("v").group_by("v").agg(p=pl.len() / n).with_columns(pl.col("v").cast(pl.String))
+        for series in (plain_text(ours), plain_text(theirs))
+    ]
+    joined = shares[0].join(shares[1], on="v", nulls_equal=True)
+    chance = float((joined["p"] * joined["p_right"]).sum())
+    if same > chance + _SURE * np.sqrt(max(chance * (1 - chance), 1 / n) / n):
+        return True
+    if not (ours.dtype.is_numeric() and theirs.dtype.is_numeric()):
+        return False
+    # Noise leaves no value as it was, but the order of the values by and large.
+    pair = (
+        pl.DataFrame({"a": ours.cast(pl.Float64), "b": theirs.cast(pl.Float64)}).fill_nan(None).drop_nulls()
+    )
+    related = pair.select(pl.corr("a", "b", method="spearman")).item() if pair.height >= _FEW else None
+    return related is not None and related > _SURE / np.sqrt(pair.height)
+
+
+def _in_order(series: pl.Series) -> bool:
+    plain = plain_text(series)
+    return bool(plain.is_sorted() or plain.is_sorted(descending=True))
+
+
+def _both_numbers(original: Microdata, released: Microdata, name: str) -> bool:
+    return bool(original.schema[name].is_numeric() and released.schema[name].is_numeric())
+
+
+def _kind(series: pl.Series) -> str:
+    dtype = plain_text(series).dtype
+    if series.null_count() == len(series):
+        return "empty"
+    if dtype.is_numeric():
+        return "a number"
+    if dtype == pl.Boolean:
+        return "yes or no"
+    return "a date or time" if dtype.is_temporal() else "text"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(map(repr, names[:10])) + more
+
+
+_FEW = 30
+_TRUTH = {
+    "true": True,
+    "false": False,
+    "1": True,
+    "0": False,
+    "yes": True,
+    "no": False,
+    "1.0": True,
+    "0.0": False,
+}

@@ -1,0 +1,270 @@
+"""What did the protection cost, and what is left of the risk? An original and what was made of it, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from discreet import engine
+from discreet.comparison_results import ComparedRelease, Comparison
+from discreet.engine import Missing
+from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
+from discreet.microdata import Microdata, require_microdata
+from discreet.policy import MAIN, Policy
+from discreet.progress import track
+from discreet.randomness import Seed
+from discreet.results import Measure, Release, Scenario
+from discreet.workflow.aligning import AlignedFiles, align, in_memory
+from discreet.workflow.assessment import about_file
+from discreet.workflow.pair_questions import PairCase, PairQuestion, chosen
+from discreet.workflow.shortcomings import worst_of
+
+OneRelease = Microdata | Release | Sequence[Microdata]
+_MISSING = ("category", "drop")
+
+
+def compare(
+    original: Microdata,
+    released: OneRelease | Mapping[str, OneRelease],
+    *,
+    keys: str | Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
+    holdout: Microdata | None = None,
+    policy: Policy | str | Path | None = None,
+    columns: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] = (),
+    models: Any = None,
+    measures: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None = None,
+    ids: str | None = None,
+    aligned: bool | None = None,
+    missing: Missing = "category",
+    seed: Seed = None,
+    progress: bool = False,
+    show_values: bool = False,
+) -> Comparison:
+    """What did the protection cost, what is left of the risk, and what went wrong first?
+
+    Every measure that fits is computed on the original and the release together: columns, tables and relations one by
+    one, the files as a whole by a model that tries to tell them apart, and what an intruder learns about the people of
+    the original. The files may differ in columns, their order and their types: what was done about it is said.
+
+    Parameters
+    ----------
+    original
+        The file before.
+    released
+        The file after: a release, a list of synthetic copies of one synthesis, or several releases by name,
+        ``{"cart": s1, "copula": [s2, s3]}``, which are put side by side.
+    keys, sensitive
+        What an intruder knows and wants to learn; those of the original unless named. Without keys only the distances
+        between records speak of risk.
+    holdout
+        People of the same population who were not used to make the release: what is found out about them, too, is not
+        the release's fault.
+    policy
+        A `Policy` with rules under ``[comparison]``, the path of a policy file or the name of a template.
+    columns
+        What to compare; every column but identifiers, weights and the like unless named.
+    categorical
+        Columns of numbers that are codes.
+    models
+        What users of the data would fit, for the chapter on specific utility: a formula (``"income ~ age + sex"``) or
+        several by name; see `discreet.utility.compare_model`.
+    measures
+        Names of measures, to have only these; or ``{name: settings}`` to have the usual ones and change or add some,
+        such as ``{"train_on_synthetic": {"target": "income"}}``.
+    ids
+        A column that links the records of both files.
+    aligned
+        Whether record i of the release is record i of the original. Found out from the values unless said.
+    missing
+        How missing keys count for guessing: ``category`` or ``drop``.
+    seed
+        For samples and permutations; 0 unless given, so that the same files give the same report.
+    progress
+        Show a progress bar on a terminal.
+    show_values
+        Show the levels of the cells that are worst in the result and the report.
+
+    Returns
+    -------
+    Comparison
+        With ``utility`` and ``risk`` (measures by name), ``verdict``, ``worst`` (what went wrong first), ``alignment``,
+        ``releases``, ``side_by_side``, ``plot()`` (the risk-utility map), ``to_html(path)``, ``to_dict()``.
+
+    How to read it
+    --------------
+    Begin with ``worst.sentences``, then look at columns (`margins`), pairs (`tabular`, `dependence`) and the file as a
+    whole (`pmse`), in this order: a column that is wrong spoils every table it stands in. Hold releases against each
+    other, not against 0. There is no total score on purpose: a release is good or bad *for something*.
+
+    When not to trust it
+    --------------------
+    An original and its release are dependent, so that tests of equality do not hold: no p-value is given where it would
+    be wrong. Standardized figures suppose a synthetic file; for a masked one, whose records are the original ones, the
+    plain distances and `information_loss` tell. Large files are sampled for the slowest measures, which then say so.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"] * 20, "ill": ["yes", "no", "no", "no"] * 20})
+    >>> found = compare(Microdata(people, keys="sex", sensitive="ill"), Microdata(people.reverse()))
+    >>> found.worst.sentences[0]
+    'No column, no table and no relation differs: the release says what the original says.'
+    >>> round(found.risk["attribution"].figures["cap_released"], 3)
+    0.75
+    """
+    require_microdata(original, "original")
+    if missing not in _MISSING:
+        raise ParameterError("missing must be 'category' or 'drop': classes of wildcards cannot be matched.")
+    rules = None if policy is None else Policy.load(policy)
+    releases = _releases(released)
+    original = _with_roles(in_memory(original), keys, sensitive)
+    held = None
+    if holdout is not None:
+        require_microdata(holdout, "holdout")
+        held = in_memory(holdout)
+    needed = list(dict.fromkeys(rule.measure for rule in rules.comparison)) if rules else []
+    questions = chosen(measures, needed, rules.parameters if rules else {})
+    if models is not None and not any(question.name == "compare_model" for question, *_ in questions):
+        questions += chosen("compare_model", (), {})
+    coded = _names(categorical, original, "categorical")
+    files = {
+        name: align(
+            original,
+            [in_memory(copy) for copy in copies],
+            held,
+            columns=None if columns is None else _names(columns, original, "columns"),
+            ids=ids,
+            aligned=aligned,
+        )
+        for name, copies in releases.items()
+    }
+    cases = {
+        name: PairCase(
+            pair,
+            tuple(key for key in original.roles.keys if key in pair.copies[0].schema),
+            tuple(column for column in original.roles.sensitive if column in pair.copies[0].schema),
+            coded,
+            ids,
+            missing,
+            0 if seed is None else seed,
+            models,
+        )
+        for name, pair in files.items()
+    }
+    work = [(name, item) for name in cases for item in questions]
+    found: dict[str, dict[str, Measure]] = {name: {} for name in cases}
+    skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
+    for name, (question, settings, asked_for) in track(work, description="Comparing", progress=progress):
+        answer = _answer(question, cases[name], settings, must=asked_for and bool(settings))
+        (skipped if isinstance(answer, str) else found)[name][question.name] = answer  # type: ignore[assignment]
+    return Comparison(
+        about=about_file(original, original.roles.keys),
+        releases={
+            name: _release(
+                name,
+                cases[name],
+                found=found[name],
+                skipped=skipped[name],
+                questions=questions,
+                policy=rules,
+                show_values=show_values,
+            )
+            for name in cases
+        },
+        policy=rules,
+        show_values=show_values,
+    )
+
+
+def _answer(
+    question: PairQuestion, case: PairCase, settings: Mapping[str, Any], *, must: bool
+) -> Measure | str:
+    """Ask a question; what cannot be answered for these files is said, unless the user set it up by hand."""
+    gap = question.gap(case, settings)
+    if gap is not None:
+        return gap
+    try:
+        return question.answer(case, settings)
+    except DiscreetError as error:
+        if must:
+            raise
+        return str(error)
+
+
+def _release(
+    name: str,
+    case: PairCase,
+    *,
+    found: Mapping[str, Measure],
+    skipped: Mapping[str, str],
+    questions: Sequence[tuple[PairQuestion, dict[str, Any], bool]],
+    policy: Policy | None,
+    show_values: bool,
+) -> ComparedRelease:
+    alignment = case.files.alignment
+    sides = {question.name: question.side for question, *_ in questions}
+    scenario = Scenario(MAIN, case.keys, found, skipped)
+    return ComparedRelease(
+        name,
+        utility={measure: held for measure, held in found.items() if sides[measure] == "utility"},
+        risk={measure: held for measure, held in found.items() if sides[measure] == "risk"},
+        alignment=alignment,
+        worst=worst_of(found, alignment, show_values=show_values),
+        verdict=policy.judge_comparison(scenario) if policy else None,
+        skipped=skipped,
+        about=_about(case.files),
+    )
+
+
+def _about(files: AlignedFiles) -> dict[str, Any]:
+    first = files.copies[0]
+    return {
+        "source": first.metadata.source,
+        "checksum": first.metadata.checksum,
+        "rows": engine.overview(first, ()).rows,
+        "columns": len(first.columns),
+        "copies": len(files.copies),
+        "holdout": None if files.holdout is None else engine.overview(files.holdout, ()).rows,
+    }
+
+
+def _releases(released: Any) -> dict[str, list[Microdata]]:
+    if not isinstance(released, Mapping):
+        copies = _copies(released, "released")
+        return {str(copies[0].metadata.source or "release"): copies}
+    if not released:
+        raise ParameterError("released is empty: give a release, a list of copies, or releases by name.")
+    return {str(name): _copies(held, f"released['{name}']") for name, held in released.items()}
+
+
+def _copies(released: Any, what: str) -> list[Microdata]:
+    held = list(released) if isinstance(released, list | tuple) else [released]
+    if not held:
+        raise ParameterError(f"{what} is an empty list: give one release, or a list of copies.")
+    copies = [one.data if isinstance(one, Release) else one for one in held]
+    for copy in copies:
+        require_microdata(copy, what)
+    return copies
+
+
+def _with_roles(original: Microdata, keys: Any, sensitive: Any) -> Microdata:
+    if keys is None and sensitive is None:
+        return original
+    roles: dict[str, Any] = {}
+    known = original.roles.keys if keys is None else _names(keys, original, "keys")
+    roles["keys"] = known
+    wanted = original.roles.sensitive if sensitive is None else _names(sensitive, original, "sensitive")
+    # Who is named as known is no longer to be learned, unless both were said in this very call.
+    roles["sensitive"] = tuple(name for name in wanted if name not in known) if sensitive is None else wanted
+    return original.with_roles(**roles)
+
+
+def _names(given: str | Sequence[str], original: Microdata, what: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
+    for name in names:
+        if name not in original.schema:
+            raise ColumnError(f"{unknown_name(name, original.columns)} It was named in {what}.")
+    return names

@@ -1,0 +1,248 @@
+"""What went wrong first: the findings of a comparison in plain sentences, the gravest on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+
+from discreet.comparison_results import Alignment, Worst
+from discreet.results import Measure
+from discreet.wording import percent, shown
+
+_GOOD = 3.0
+_MOST_SENTENCES = 8
+_MOST_ROWS = 10
+_FAR_BELOW = 0.2
+_NOTABLE = {"distance": 0.05, "relation": 0.1, "lost": 0.01, "missing": 0.02, "closer": 0.55, "above": 0.05}
+"""From where on a finding is worth a sentence: shares of records, changes on a scale from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """A sentence and how many times it exceeds what would have been worth none."""
+
+    gravity: float
+    sentence: str
+
+
+def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_values: bool) -> Worst:
+    """Collect what stands out, and the tables behind it."""
+    lost = [
+        *_columns(measures.get("margins")),
+        *_tables(measures.get("tabular")),
+        *_relations(measures.get("dependence")),
+        *_joint(measures.get("pmse")),
+        *_models(measures.get("compare_model")),
+    ]
+    findings = [*lost, *_copied(measures, alignment)]
+    ranked = [found.sentence for found in sorted(findings, key=lambda found: -found.gravity)]
+    if not lost:
+        ranked.insert(0, _nothing(measures))
+    if alignment.only_original:
+        count = len(alignment.only_original)
+        columns = f"column '{alignment.only_original[0]}'" if count == 1 else f"{count} columns"
+        ranked.insert(
+            0, f"The release lacks {columns} of the original: nothing can be said from it about them."
+        )
+    return Worst(
+        sentences=tuple(ranked[:_MOST_SENTENCES]),
+        variables=tuple(_variables(measures)),
+        pairs=tuple(_pairs(measures)),
+        cells=tuple(_cells(measures.get("tabular"), show_values)),
+    )
+
+
+def _columns(margins: Measure | None) -> Iterator[_Finding]:
+    rows = _rows(margins, "variables")
+    moved = [row for row in rows if (row["distance"] or 0) >= _NOTABLE["distance"]]
+    for row in moved[:3]:
+        how = (
+            "the share of people below some value differs by"
+            if row["kind"] == "number"
+            else "the records in other levels are"
+        )
+        yield _Finding(
+            row["distance"] / _NOTABLE["distance"],
+            f"Column '{row['column']}' is not what it was: {how} {percent(row['distance'])}.",
+        )
+    for row in rows:
+        lost = row.get("lost_share") or 0
+        if lost >= _NOTABLE["lost"]:
+            count = int(row.get("lost_levels") or 0)
+            levels = "1 level is" if count == 1 else f"{count:,} levels are"
+            yield _Finding(
+                2 * lost / _NOTABLE["lost"],
+                f"{levels} gone from '{row['column']}', which {percent(lost)} of the original records have.",
+            )
+        gap = abs((row.get("missing_after") or 0) - (row.get("missing_before") or 0))
+        if gap >= _NOTABLE["missing"]:
+            yield _Finding(
+                gap / _NOTABLE["missing"],
+                f"Missing values of '{row['column']}' went from {percent(row['missing_before'])} to "
+                f"{percent(row['missing_after'])}.",
+            )
+
+
+def _tables(tabular: Measure | None) -> Iterator[_Finding]:
+    pairs = [row for row in _rows(tabular, "tables") if row["ways"] > 1 and (row["S_pMSE"] or 0) >= _GOOD]
+    by_column = _rows(tabular, "variables")
+    for row in pairs[:3]:
+        yield _Finding(
+            min(row["S_pMSE"] / _GOOD, 1 + 20 * row["SPECKS"]),
+            f"The table {row['variables']} differs more than a good synthesis would: {shown(row['S_pMSE'])} times what "
+            f"chance gives (below 3 is good), {percent(row['SPECKS'])} of its records would have to change cells.",
+        )
+    if len(pairs) >= _GOOD and by_column:
+        first = by_column[0]["column"]
+        held = sum(first in str(row["variables"]).split(" × ") for row in pairs)
+        if held > len(pairs) / 2:
+            yield _Finding(
+                1.5,
+                f"'{first}' stands in {held:,} of the {len(pairs):,} tables that came out badly: mend that column "
+                "first.",
+            )
+
+
+def _relations(dependence: Measure | None) -> Iterator[_Finding]:
+    for row in _rows(dependence, "pairs")[:3]:
+        change = abs(row["difference"] or 0)
+        if change >= _NOTABLE["relation"]:
+            verb = "weakened" if abs(row["after"]) < abs(row["before"]) else "strengthened"
+            turned = row["before"] * row["after"] < 0
+            yield _Finding(
+                change / _NOTABLE["relation"],
+                f"The relation of '{row['column']}' and '{row['other']}' {'turned round' if turned else verb}: from "
+                f"{shown(round(row['before'], 3))} to {shown(round(row['after'], 3))} ({_KINDS[row['measure']]}).",
+            )
+
+
+def _joint(pmse: Measure | None) -> Iterator[_Finding]:
+    ratio = pmse.figures.get("ratio") if pmse else None
+    if pmse is None or not isinstance(ratio, int | float) or ratio < _GOOD:
+        return
+    first = next(iter(_rows(pmse, "variables")), None)
+    by = f", first by '{first['variable']}'" if first else ""
+    auc = pmse.figures.get("auc")
+    told = f"; it orders {percent(auc)} of pairs rightly (50 % is guessing)" if isinstance(auc, float) else ""
+    yield _Finding(
+        min(ratio / _GOOD, 5),
+        f"A tree tells released records from real ones{by}: {shown(ratio)} times what a correct synthesis gives{told}.",
+    )
+
+
+def _models(fits: Measure | None) -> Iterator[_Finding]:
+    if fits is None:
+        return
+    same = fits.figures.get("share_same_conclusion")
+    if isinstance(same, int | float) and same < 1:
+        yield _Finding(
+            1 + 5 * (1 - same),
+            f"An analyst of the release would come to another conclusion for {percent(1 - same)} of the coefficients.",
+        )
+
+
+def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_Finding]:
+    """Find what speaks of copying, and what is given away about people."""
+    tables = measures.get("tabular")
+    typical = tables.figures.get("median_S_pMSE") if tables else None
+    if isinstance(typical, int | float) and 0 < typical < _FAR_BELOW and not alignment.linked:
+        yield _Finding(
+            2,
+            f"Tables agree far better than a new sample would (median {shown(typical)}, where 1 is chance): the "
+            "release may repeat the original. That is a question of risk, not of quality.",
+        )
+    new = measures.get("new_rows")
+    if new is not None:
+        exact, holdout = new.figures.get("new_share_exact"), new.figures.get("new_share_holdout")
+        repeated = None if not isinstance(exact, int | float) else 1 - exact
+        chance = 1 - holdout if isinstance(holdout, int | float) else 0.0
+        if repeated is not None and repeated - chance >= _NOTABLE["above"]:
+            against = f", against {percent(chance)} of people who were not used" if chance else ""
+            yield _Finding(
+                1 + 10 * (repeated - chance),
+                f"{percent(repeated)} of the released records equal a real one in every column{against}.",
+            )
+    near = measures.get("neighbours")
+    closer = near.figures.get("dcr_share_closer_than_holdout") if near else None
+    if isinstance(closer, int | float) and closer >= _NOTABLE["closer"]:
+        yield _Finding(
+            10 * (closer - 0.5),
+            f"{percent(closer)} of the released records lie closer to the people they were made from than to others "
+            "like them (50 % is chance).",
+        )
+    guess = measures.get("attribution")
+    if guess is not None:
+        right, blind = guess.figures.get("cap_released"), guess.figures.get("baseline")
+        if isinstance(right, float) and isinstance(blind, float) and right - blind >= 4 * _NOTABLE["above"]:
+            yield _Finding(
+                1 + 2 * (right - blind),
+                f"Who looks a person up by the keys guesses the sensitive value right for {percent(right)}, against "
+                f"{percent(blind)} without the release.",
+            )
+    led = measures.get("linkage")
+    share, by_chance = (
+        (led.figures.get("linked_share"), led.figures.get("guess_share")) if led else (None, None)
+    )
+    if isinstance(share, float) and share >= _NOTABLE["above"] and share > 10 * float(by_chance or 0):
+        yield _Finding(
+            1 + 2 * share,
+            f"{percent(share)} of the released records can be led back to their person by who knows the original "
+            "values.",
+        )
+
+
+def _nothing(measures: Mapping[str, Measure]) -> str:
+    if not measures:
+        return "Nothing could be measured; see what was left out."
+    tabular = measures.get("tabular")
+    value = tabular.figures.get("max_S_pMSE") if tabular else None
+    if isinstance(value, int | float) and value == 0:
+        return "No column, no table and no relation differs: the release says what the original says."
+    return "Nothing stands out: no column, table or relation of those compared is far from the original."
+
+
+def _variables(measures: Mapping[str, Measure]) -> Iterator[dict[str, Any]]:
+    """List the columns that came off worst, by themselves and in their tables."""
+    tables = {row["column"]: row for row in _rows(measures.get("tabular"), "variables")}
+    for row in _rows(measures.get("margins"), "variables")[:_MOST_ROWS]:
+        if row["distance"]:
+            yield {
+                "column": row["column"],
+                "kind": row["kind"],
+                "distance": row["distance"],
+                "mean_S_pMSE": tables.get(row["column"], {}).get("mean_S_pMSE"),
+                "lost_share": row.get("lost_share"),
+            }
+
+
+def _pairs(measures: Mapping[str, Measure]) -> Iterator[dict[str, Any]]:
+    tables = [row for row in _rows(measures.get("tabular"), "tables") if row["ways"] == 2]
+    for row in tables[:_MOST_ROWS]:
+        if row["S_pMSE"]:
+            yield {name: row[name] for name in ("variables", "S_pMSE", "SPECKS", "V_before", "V_after")}
+
+
+def _cells(tabular: Measure | None, show_values: bool) -> Iterator[dict[str, Any]]:
+    rows = sorted(_rows(tabular, "cells"), key=lambda row: -abs(row["z"] or 0))
+    for row in rows[:_MOST_ROWS]:
+        if row["z"]:
+            names = ("variables", *(("cell",) if show_values else ()), "original", "released", "z")
+            yield {name: row[name] for name in names}
+
+
+def _rows(measure: Measure | None, table: str) -> list[dict[str, Any]]:
+    if measure is None or table not in measure.detail:
+        return []
+    frame: Any = nw.from_native(measure.detail[table])
+    return list(frame.iter_rows(named=True))
+
+
+_KINDS = {
+    "pearson": "correlation",
+    "spearman": "rank correlation",
+    "cramers_v": "Cramér's V",
+    "correlation_ratio": "correlation ratio",
+}
