@@ -77,7 +77,9 @@ def render_table_report(result: ProtectedTable | SuppressionResult, *, show_valu
             for name, figure in case.lost.figures.items()
             if figure is not None
         ],
-        settings=[(name, flat(value)) for name, value in jsonable(case.settings).items()],
+        settings=[
+            (name, flat(value)) for name, value in jsonable(case.settings).items() if value is not None
+        ],
         sheets=table_view.sheets_of(case.before, case.after, case.states, show_values=show_values),
         show_values=show_values,
         title=" + ".join(case.before.tables),
