@@ -20,9 +20,11 @@ from discreet.tables import (
     PoissonInverseGaussianSynthesis,
     PoissonSynthesis,
     RandomRounding,
+    ReleaseLevel,
     SmallCountRounding,
     Table,
     TableProtection,
+    check_release,
     equations,
     expanded,
     fit_log_linear,
@@ -412,6 +414,24 @@ def test_a_unit_that_always_makes_the_transition_is_counted():
     ]
     found = unit_concentration(runs, unit="id", event="dies", classes=["age"])
     assert (found.value, found.figures["always"]) == (1.0, 1)
+
+
+# Release levels.
+
+
+def test_levels_say_who_may_see_what_and_why_not():
+    table = counted(0, 60)
+    assert check_release(table, "inner").passed
+    raw = check_release(table, "middle")
+    assert not raw.passed
+    assert "has not been protected" in raw.line
+    assert check_release(SmallCountRounding(k=3).apply(table), "middle").passed
+    assert not check_release(NoisyCounts(epsilon=1).apply(table, seed=1), "outer").passed
+    assert not check_release(population(), "middle").passed
+    assert check_release(population(), "outer", synthetic=True).passed
+    coarse = {"outer": ReleaseLevel(deepest=1)}
+    deep = check_release(SmallCountRounding(k=3).apply(table), "outer", geography="town", levels=coarse)
+    assert deep.reasons == ("'town' goes 2 levels deep; 1 are allowed.",)
 
 
 # Refusals.

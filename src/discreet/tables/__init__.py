@@ -23,6 +23,7 @@ from discreet.tables.perturbation import PerturbationTable, perturbation_table
 from discreet.tables.protecting import ProtectedTable, TableProtection
 from discreet.tables.reconstruction import Reconstruction, reconstruct
 from discreet.tables.relations import equations
+from discreet.tables.release_levels import ReleaseCheck, ReleaseLevel, check_release
 from discreet.tables.replication import replication_audit, trajectories, unit_concentration
 from discreet.tables.rounding import RandomRounding, SmallCountRounding
 from discreet.tables.rules import (
@@ -83,9 +84,12 @@ __all__ = [
     "PoissonSynthesis",
     "ProtectedTable",
     "RandomRounding",
+    "ReleaseCheck",
+    "ReleaseLevel",
     "RunningSummary",
     "SmallCountRounding",
     "TableProtection",
+    "check_release",
     "expanded",
     "fit_log_linear",
     "monte_carlo_summary",
