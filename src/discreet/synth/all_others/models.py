@@ -15,7 +15,7 @@ from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import multinomial_fit, newton_logit, softmax
 from discreet.synth.methods.linear import NormalLaw, least_squares
 from discreet.synth.methods.logistic import ClassShares
-from discreet.synth.methods.method import Conditional
+from discreet.synth.methods.method import Conditional, Task
 from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.methods.registry import all_methods
 from discreet.synth.methods.resampling import ObservedShares, Sample
@@ -174,7 +174,7 @@ def fit_column(
 ) -> ColumnModel:
     """Fit a column on its predictors; without any it is drawn from its observed values."""
     if not given:
-        law = Sample().fit(target, (), weights=weights, rng=rng)
+        law = Sample().fit(Task(target, (), rng, weights))
         model = ColumnModel(target.name, (), law, 0.0, alpha=alpha)
         return replace(model, sigma=model.spread) if target.is_number else model
     fitted = _number if target.is_number else _category

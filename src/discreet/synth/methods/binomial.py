@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet.errors import ColumnError
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import newton_logit
-from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.methods.method import Conditional, Floats, Method, Task
 from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.variables import Variable
 
@@ -32,34 +32,26 @@ class Binomial(Method):
     proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "posterior"
     of: str = ""
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
+    def fit(self, task: Task) -> Conditional:
         """Fit the share: every record counts its successes and its failures."""
-        trials, *others = predictors
-        too_many = int(((target.values > trials.values) | (target.values < 0)).sum())
+        trials, *others = task.predictors
+        too_many = int(((task.target.values > trials.values) | (task.target.values < 0)).sum())
         if too_many or not trials.is_number:
             raise ColumnError(
-                f"Column '{target.name}' counts out of '{self.of}', but is larger than it (or negative) in "
+                f"Column '{task.target.name}' counts out of '{self.of}', but is larger than it (or negative) in "
                 f"{too_many:,} records. Correct them, or name another denominator."
             )
-        constant = Variable("constant", np.ones(len(target)))
+        constant = Variable("constant", np.ones(len(task.target)))
         given = others or [constant]
-        weight = np.ones(len(target)) if weights is None else weights
-        twice = np.tile(np.arange(len(target)), 2)
+        weight = np.ones(len(task.target)) if task.weights is None else task.weights
+        twice = np.tile(np.arange(len(task.target)), 2)
         doubled = [variable.take(twice) for variable in given]
-        outcome = np.repeat([1, 0], len(target))
-        counts = np.concatenate([weight * target.values, weight * (trials.values - target.values)])
-        design = Design.of(given, weights=weights)
+        outcome = np.repeat([1, 0], len(task.target))
+        counts = np.concatenate([weight * task.target.values, weight * (trials.values - task.target.values)])
+        design = Design.of(given, weights=task.weights)
         beta, root = newton_logit(design, doubled, outcome, weights=counts, extra=augmented(design, given, 2))
-        if proper:
-            beta = beta + root @ rng.standard_normal(len(beta))
+        if task.proper:
+            beta = beta + root @ task.rng.standard_normal(len(beta))
         return BinomialLaw(design, beta)
 
 

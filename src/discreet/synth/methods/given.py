@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.synth.methods.cells import cell_frame
-from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.variables import Variable
 
 
@@ -22,17 +22,9 @@ class Constant(Method):
     name = "constant"
     needs_predictors = False
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> OneValue:
+    def fit(self, task: Task) -> OneValue:
         """Note the value."""
-        return OneValue(target.values[:1].copy())
+        return OneValue(task.target.values[:1].copy())
 
 
 class OneValue(Conditional):
@@ -68,20 +60,12 @@ class Collinear(Method):
     name = "collinear"
     of: str = ""
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> LookUp:
+    def fit(self, task: Task) -> LookUp:
         """Note which value goes with which."""
-        keys = cell_frame(predictors)
+        keys = cell_frame(task.predictors)
         table = keys.with_columns(
-            pl.Series("target", target.values),
-            pl.Series("weight", np.ones(len(target)) if weights is None else weights),
+            pl.Series("target", task.target.values),
+            pl.Series("weight", np.ones(len(task.target)) if task.weights is None else task.weights),
         )
         # Where a few records break the relation, the value that most have is the one that goes with it.
         sums = table.group_by(*keys.columns, "target").agg(pl.col("weight").sum())
@@ -124,17 +108,9 @@ class _NotDrawn(Method):
 
     needs_predictors = False
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> OneValue:
+    def fit(self, task: Task) -> OneValue:
         """Return a law that is never drawn from."""
-        return OneValue(target.values[:1].copy())
+        return OneValue(task.target.values[:1].copy())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.synth.methods.method import Floats, JointConditional, JointMethod
+from discreet.synth.methods.method import Floats, JointConditional, JointMethod, JointTask
 from discreet.synth.variables import Variable
 
 _CATEGORIES = frozenset({"number", "binary", "category", "ordered"})
@@ -48,21 +48,13 @@ class Catall(JointMethod):
         if self.epsilon is not None and self.epsilon <= 0:
             raise ParameterError("epsilon must be positive.")
 
-    def fit_joint(
-        self,
-        targets: Sequence[Variable],
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> TableLaw:
+    def fit_joint(self, task: JointTask) -> TableLaw:
         """Count the cells."""
-        shape = _shape(targets, self.max_cells)
-        counts = _counts(targets, shape, weights)
+        shape = _shape(task.targets, self.max_cells)
+        counts = _counts(task.targets, shape, task.weights)
         total = counts.sum()
         if self.epsilon is not None:
-            counts = counts + rng.laplace(scale=1 / self.epsilon, size=len(counts))
+            counts = counts + task.rng.laplace(scale=1 / self.epsilon, size=len(counts))
             # The number of records is itself told by the table; it is read off the noisy one.
             total = max(counts.sum(), 1.0)
             counts = np.maximum(counts, 0.0)
@@ -96,23 +88,15 @@ class Ipf(JointMethod):
     max_rounds: int = 1000
     max_cells: float = 1e8
 
-    def fit_joint(
-        self,
-        targets: Sequence[Variable],
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> TableLaw:
+    def fit_joint(self, task: JointTask) -> TableLaw:
         """Fit the margins in turn, from a table of ones."""
-        shape = _shape(targets, self.max_cells)
-        names = [target.name.removesuffix(": state") for target in targets]
+        shape = _shape(task.targets, self.max_cells)
+        names = [target.name.removesuffix(": state") for target in task.targets]
         sets = self._margins(names)
         wanted = []
         for axes in sets:
             own = tuple(shape[axis] for axis in axes)
-            counts = _counts([targets[axis] for axis in axes], own, weights)
+            counts = _counts([task.targets[axis] for axis in axes], own, task.weights)
             wanted.append((counts + self.prior / len(counts)).reshape(own))
         table = np.ones(shape)
         largest = np.inf
@@ -126,7 +110,9 @@ class Ipf(JointMethod):
                 table *= np.expand_dims(ratio, others) if others else ratio
             if largest < self.tolerance:
                 break
-        return TableLaw(shape, table.ravel(), total=len(targets[0]), left=largest, tolerance=self.tolerance)
+        return TableLaw(
+            shape, table.ravel(), total=len(task.targets[0]), left=largest, tolerance=self.tolerance
+        )
 
     def _margins(self, names: Sequence[str]) -> list[tuple[int, ...]]:
         if self.margins is None:

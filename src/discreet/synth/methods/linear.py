@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError
 from discreet.synth.methods.design import Design
-from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.methods.method import Conditional, Floats, Method, Task
 from discreet.synth.variables import Variable
 
 
@@ -113,41 +113,26 @@ class Norm(Method):
         if self.covariance not in ("model", "sandwich"):
             raise ParameterError('covariance must be "model" or "sandwich".')
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
+    def fit(self, task: Task) -> Conditional:
         """Regress the (transformed) target on the predictors."""
-        shift = _shift(self._transform, target)
-        y = _TRANSFORMS[self._transform][0](target.values + shift)
-        return NormalLaw(*self.fitted(y, predictors, weights, proper, rng), self._transform, shift)
+        shift = _shift(self._transform, task.target)
+        y = _TRANSFORMS[self._transform][0](task.target.values + shift)
+        return NormalLaw(*self.fitted(y, task.predictors, task), self._transform, shift)
 
-    def fitted(
-        self,
-        y: Floats,
-        predictors: Sequence[Variable],
-        weights: Floats | None,
-        proper: bool,
-        rng: np.random.Generator,
-    ) -> tuple[Design, Floats, float]:
+    def fitted(self, y: Floats, predictors: Sequence[Variable], task: Task) -> tuple[Design, Floats, float]:
         """Return the design, its coefficients (drawn in a proper synthesis) and the residual standard deviation."""
-        design = Design.of(predictors, weights=weights)
+        design = Design.of(predictors, weights=task.weights)
         fitted = least_squares(
             design,
             predictors,
             y,
-            weights=weights,
+            weights=task.weights,
             ridge=self.ridge,
             df_adjust=self.df_adjust,
             covariance=self.covariance,
-            posterior=rng if proper else None,
+            posterior=task.rng if task.proper else None,
         )
-        return design, fitted.drawn(rng) if proper else fitted.beta, fitted.sigma
+        return design, fitted.drawn(task.rng) if task.proper else fitted.beta, fitted.sigma
 
 
 @dataclass(frozen=True)

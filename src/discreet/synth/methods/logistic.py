@@ -22,7 +22,7 @@ from discreet.synth.methods.likelihood import (
     ordered_shares,
     softmax,
 )
-from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.methods.method import Conditional, Floats, Method, Task
 from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.variables import Variable
 
@@ -46,21 +46,15 @@ class Logreg(Method):
     proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "posterior"
     augment: bool = True
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
+    def fit(self, task: Task) -> Conditional:
         """Fit by Newton's method, with weights by pseudo-likelihood."""
-        design = Design.of(predictors, weights=weights)
-        extra = augmented(design, predictors, 2) if self.augment else None
-        beta, root = newton_logit(design, predictors, target.values, weights=weights, extra=extra)
-        if proper:
-            beta = beta + root @ rng.standard_normal(len(beta))
+        design = Design.of(task.predictors, weights=task.weights)
+        extra = augmented(design, task.predictors, 2) if self.augment else None
+        beta, root = newton_logit(
+            design, task.predictors, task.target.values, weights=task.weights, extra=extra
+        )
+        if task.proper:
+            beta = beta + root @ task.rng.standard_normal(len(beta))
         return ClassShares(design, np.column_stack([np.zeros(len(beta)), beta]))
 
 
@@ -82,26 +76,18 @@ class Polyreg(Method):
     augment: bool = True
     max_iterations: int = 200
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
+    def fit(self, task: Task) -> Conditional:
         """Fit the levels that occur; the others are never drawn."""
-        design = Design.of(predictors, weights=weights)
-        there, codes = np.unique(target.values, return_inverse=True)
-        _check_size(design, len(there), target.name, self.name)
-        extra = augmented(design, predictors, len(there)) if self.augment else None
+        design = Design.of(task.predictors, weights=task.weights)
+        there, codes = np.unique(task.target.values, return_inverse=True)
+        _check_size(design, len(there), task.target.name, self.name)
+        extra = augmented(design, task.predictors, len(there)) if self.augment else None
         beta, converged = multinomial_fit(
             design,
-            predictors,
+            task.predictors,
             codes,
             len(there),
-            weights=weights,
+            weights=task.weights,
             extra=extra,
             iterations=self.max_iterations,
         )
@@ -122,23 +108,15 @@ class Polr(Method):
     targets: ClassVar[frozenset[str]] = _CATEGORIES
     max_iterations: int = 200
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
+    def fit(self, task: Task) -> Conditional:
         """Fit thresholds and one slope a predictor."""
-        design = Design.of(predictors, weights=weights)
-        there, codes = np.unique(target.values, return_inverse=True)
+        design = Design.of(task.predictors, weights=task.weights)
+        there, codes = np.unique(task.target.values, return_inverse=True)
         fitted = ordered_fit(
-            design, predictors, codes, len(there), weights=weights, iterations=self.max_iterations
+            design, task.predictors, codes, len(there), weights=task.weights, iterations=self.max_iterations
         )
         if fitted is None:
-            return Polyreg().fit(target, predictors, weights=weights, proper=proper, rng=rng)
+            return Polyreg().fit(task)
         return OrderedShares(design, *fitted, there)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,6 +21,43 @@ from discreet.synth.variables import Variable
 
 Floats = npt.NDArray[np.float64]
 Target = Literal["number", "binary", "category", "ordered"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method is fitted to.
+
+    Attributes
+    ----------
+    target
+        The column to be modelled.
+    predictors
+        The columns it is modelled from.
+    rng
+        Random numbers of this fit.
+    weights
+        Positive, adding up to the number of records; None where all count alike.
+    proper
+        Whether a method that draws its parameters from their posterior does so now; the others are handed a
+        resample and need do nothing.
+    """
+
+    target: Variable
+    predictors: Sequence[Variable]
+    rng: np.random.Generator
+    weights: Floats | None = None
+    proper: bool = False
+
+
+@dataclass(frozen=True)
+class JointTask:
+    """What a joint method is fitted to: as `Task`, with several targets."""
+
+    targets: Sequence[Variable]
+    predictors: Sequence[Variable]
+    rng: np.random.Generator
+    weights: Floats | None = None
+    proper: bool = False
 
 
 class Conditional(ABC):
@@ -82,20 +120,8 @@ class Method(ABC):
                 Method.known[name] = cls
 
     @abstractmethod
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
-        """Fit the law of the target given the predictors.
-
-        ``weights`` are positive and sum to the number of records. With ``proper`` a method that draws its
-        parameters from their posterior does so now; the others are handed a resample and need do nothing.
-        """
+    def fit(self, task: Task) -> Conditional:
+        """Fit the law of the target given the predictors."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the method and its options, as a plan file has them."""
@@ -143,26 +169,10 @@ class JointMethod(Method):
     """How several columns are modelled together: a joint table of categories, a survival time with its event."""
 
     @abstractmethod
-    def fit_joint(
-        self,
-        targets: Sequence[Variable],
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> JointConditional:
+    def fit_joint(self, task: JointTask) -> JointConditional:
         """Fit the law of the targets together."""
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
+    def fit(self, task: Task) -> Conditional:
         """Refuse: a joint method models several columns at once."""
         raise ParameterError(f"The method '{self.name}' models several columns together.")
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.synth.methods.linear import Norm, NormalLaw
-from discreet.synth.methods.method import Conditional, Floats
+from discreet.synth.methods.method import Conditional, Floats, Task
 from discreet.synth.variables import Variable
 
 _DONORS = 3
@@ -30,25 +30,17 @@ class Normrank(Norm):
     gives_observed_values: ClassVar[bool] = True
     rank_predictors: bool = False
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
+    def fit(self, task: Task) -> Conditional:
         """Regress the normal scores of the target."""
         from scipy.special import ndtri
 
-        values, score, mass = normal_scores(target.values, weights)
+        values, score, mass = normal_scores(task.target.values, task.weights)
         scores = [
             _knots(variable) if self.rank_predictors and variable.is_number else None
-            for variable in predictors
+            for variable in task.predictors
         ]
-        turned = _turned(predictors, scores)
-        design, beta, sigma = self.fitted(ndtri(score), turned, weights, proper, rng)
+        turned = _turned(task.predictors, scores)
+        design, beta, sigma = self.fitted(ndtri(score), turned, task)
         return RankLaw(NormalLaw(design, beta, sigma, "identity", 0.0), values, mass, scores)
 
 
@@ -93,19 +85,11 @@ class Pmm(Norm):
     name = "pmm"
     gives_observed_values: ClassVar[bool] = True
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> Conditional:
+    def fit(self, task: Task) -> Conditional:
         """Regress the target and keep the predictions of the observed records."""
-        design, beta, sigma = self.fitted(target.values, predictors, weights, proper, rng)
+        design, beta, sigma = self.fitted(task.target.values, task.predictors, task)
         law = NormalLaw(design, beta, sigma, "identity", 0.0)
-        return MatchedDonors.of(law, predictors, target.values)
+        return MatchedDonors.of(law, task.predictors, task.target.values)
 
 
 class MatchedDonors(Conditional):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.errors import ColumnError
 from discreet.synth.methods.cells import Cells
-from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.methods.method import Conditional, Floats, Method, Task
 from discreet.synth.variables import Variable
 
 
@@ -27,18 +27,12 @@ class Sample(Method):
     needs_predictors = False
     gives_observed_values = True
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> ObservedShares:
+    def fit(self, task: Task) -> ObservedShares:
         """Count the values."""
-        values, place = np.unique(target.values, return_inverse=True)
-        return ObservedShares(values, np.cumsum(np.bincount(place, weights=weights, minlength=len(values))))
+        values, place = np.unique(task.target.values, return_inverse=True)
+        return ObservedShares(
+            values, np.cumsum(np.bincount(place, weights=task.weights, minlength=len(values)))
+        )
 
 
 class ObservedShares(Conditional):
@@ -78,17 +72,9 @@ class Nested(Method):
     gives_observed_values = True
     within: str = ""
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> CellDonors:
+    def fit(self, task: Task) -> CellDonors:
         """Group the records by the coarser column."""
-        return CellDonors(Cells.of(predictors, target.values, weights), target.name)
+        return CellDonors(Cells.of(task.predictors, task.target.values, task.weights), task.target.name)
 
 
 @dataclass(frozen=True)
@@ -98,17 +84,9 @@ class Satcat(Method):
     name = "satcat"
     gives_observed_values = True
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> CellDonors:
+    def fit(self, task: Task) -> CellDonors:
         """Group the records by all predictors."""
-        return CellDonors(Cells.of(predictors, target.values, weights), target.name)
+        return CellDonors(Cells.of(task.predictors, task.target.values, task.weights), task.target.name)
 
 
 class CellDonors(Conditional):

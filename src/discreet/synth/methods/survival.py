@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ColumnError
-from discreet.synth.methods.method import Floats, JointConditional, JointMethod
+from discreet.synth.methods.method import JointConditional, JointMethod, JointTask
 from discreet.synth.methods.tree_donors import code_table
 from discreet.synth.variables import Variable
 from discreet.trees import Tree
@@ -35,17 +35,9 @@ class SurvivalTree(JointMethod):
     mincriterion: float = 0.9
     min_leaf: int = 5
 
-    def fit_joint(
-        self,
-        targets: Sequence[Variable],
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> PairDonors:
+    def fit_joint(self, task: JointTask) -> PairDonors:
         """Grow the tree."""
-        time, *events = targets
+        time, *events = task.targets
         if not time.is_number or time.values.min() < 0:
             name = time.name.removesuffix(": state")
             raise ColumnError(
@@ -55,16 +47,16 @@ class SurvivalTree(JointMethod):
         if event is not None:
             _check_event(event)
         tree = grow_survival(
-            code_table(predictors, len(time)),
-            [variable.feature for variable in predictors],
+            code_table(task.predictors, len(time)),
+            [variable.feature for variable in task.predictors],
             time.values,
             None if event is None else event.values.astype(np.float64),
-            rng=rng,
-            weights=weights,
+            rng=task.rng,
+            weights=task.weights,
             mincriterion=self.mincriterion,
             min_leaf=self.min_leaf,
         )
-        return PairDonors(tree, [target.values for target in targets])
+        return PairDonors(tree, [target.values for target in task.targets])
 
 
 class PairDonors(JointConditional):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.synth.methods.method import Conditional, Floats, Method
+from discreet.synth.methods.method import Conditional, Floats, Method, Task
 from discreet.synth.variables import Variable
 from discreet.trees import Tree, grow_classification, grow_regression
 from discreet.trees.conditional_inference import grow_conditional
@@ -67,18 +67,10 @@ class Cart(Method):
         if self.cp < 0 or self.level_penalty < 0 or self.groups < 0:
             raise ParameterError("cp, level_penalty and groups must not be negative.")
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> TreeDonors:
+    def fit(self, task: Task) -> TreeDonors:
         """Grow the tree."""
-        codes = code_table(predictors, len(target))
-        features = [variable.feature for variable in predictors]
+        codes = code_table(task.predictors, len(task.target))
+        features = [variable.feature for variable in task.predictors]
         limits: dict[str, Any] = {
             "min_leaf": self.min_leaf,
             "min_split": self.min_split,
@@ -86,15 +78,19 @@ class Cart(Method):
             "max_depth": self.max_depth,
             "level_penalty": self.level_penalty,
         }
-        if target.is_number and self.groups == 0:
-            tree = grow_regression(codes, features, target.values, weights=weights, rng=rng, **limits)
-        else:
-            classes = _grouped(target.values, self.groups) if target.is_number else target.values
-            n_classes = int(classes.max()) + 1 if target.is_number else target.levels
-            tree = grow_classification(
-                codes, features, classes, n_classes, weights=weights, rng=rng, **limits
+        if task.target.is_number and self.groups == 0:
+            tree = grow_regression(
+                codes, features, task.target.values, weights=task.weights, rng=task.rng, **limits
             )
-        return TreeDonors(tree, target.values)
+        else:
+            classes = (
+                _grouped(task.target.values, self.groups) if task.target.is_number else task.target.values
+            )
+            n_classes = int(classes.max()) + 1 if task.target.is_number else task.target.levels
+            tree = grow_classification(
+                codes, features, classes, n_classes, weights=task.weights, rng=task.rng, **limits
+            )
+        return TreeDonors(tree, task.target.values)
 
 
 @dataclass(frozen=True)
@@ -121,28 +117,20 @@ class Ctree(Method):
         if not 0 <= self.mincriterion < 1:
             raise ParameterError("mincriterion must be at least 0 and below 1.")
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> TreeDonors:
+    def fit(self, task: Task) -> TreeDonors:
         """Grow the tree."""
         tree = grow_conditional(
-            code_table(predictors, len(target)),
-            [variable.feature for variable in predictors],
-            target.values,
-            rng=rng,
-            n_classes=target.levels,
-            weights=weights,
+            code_table(task.predictors, len(task.target)),
+            [variable.feature for variable in task.predictors],
+            task.target.values,
+            rng=task.rng,
+            n_classes=task.target.levels,
+            weights=task.weights,
             mincriterion=self.mincriterion,
             min_leaf=self.min_leaf,
             max_depth=self.max_depth,
         )
-        return TreeDonors(tree, target.values)
+        return TreeDonors(tree, task.target.values)
 
 
 @dataclass(frozen=True)
@@ -170,39 +158,24 @@ class Rf(Method):
         if self.n_trees < 1:
             raise ParameterError("n_trees must be at least 1.")
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> ForestDonors:
+    def fit(self, task: Task) -> ForestDonors:
         """Grow the forest."""
         per_split = "auto" if self.features_per_split is None else self.features_per_split
-        return self._grown(target, predictors, weights, rng, per_split)
+        return self._grown(task, per_split)
 
-    def _grown(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        weights: Floats | None,
-        rng: np.random.Generator,
-        per_split: Any,
-    ) -> ForestDonors:
+    def _grown(self, task: Task, per_split: Any) -> ForestDonors:
         forest = grow_forest(
-            code_table(predictors, len(target)),
-            [variable.feature for variable in predictors],
-            target.values,
-            rng=rng,
-            n_classes=target.levels,
+            code_table(task.predictors, len(task.target)),
+            [variable.feature for variable in task.predictors],
+            task.target.values,
+            rng=task.rng,
+            n_classes=task.target.levels,
             n_trees=self.n_trees,
             features_per_split=per_split,
-            weights=weights,
+            weights=task.weights,
             min_leaf=self.min_leaf,
         )
-        return ForestDonors(forest, target.values)
+        return ForestDonors(forest, task.target.values)
 
 
 @dataclass(frozen=True)
@@ -212,17 +185,9 @@ class Bag(Rf):
     name = "bag"
     also: ClassVar[tuple[str, ...]] = ()
 
-    def fit(
-        self,
-        target: Variable,
-        predictors: Sequence[Variable],
-        *,
-        weights: Floats | None = None,
-        proper: bool = False,
-        rng: np.random.Generator,
-    ) -> ForestDonors:
+    def fit(self, task: Task) -> ForestDonors:
         """Grow the trees."""
-        return self._grown(target, predictors, weights, rng, None)
+        return self._grown(task, None)
 
 
 class ForestDonors(Conditional):

@@ -14,7 +14,15 @@ import polars as pl
 from discreet.errors import ParameterError
 from discreet.expressions import parse
 from discreet.synth.forms import Form, NumberForm
-from discreet.synth.methods.method import Conditional, Floats, JointConditional, JointMethod, Method
+from discreet.synth.methods.method import (
+    Conditional,
+    Floats,
+    JointConditional,
+    JointMethod,
+    JointTask,
+    Method,
+    Task,
+)
 from discreet.synth.methods.resampling import Nested, Sample
 from discreet.synth.sequential.choosing import state_method
 from discreet.synth.sequential.plan import ColumnPlan
@@ -85,7 +93,7 @@ class Fitting:
         )
         chosen = Sample() if alone else method
         posterior = self.proper is True and chosen.proper_by == "posterior"
-        return chosen.fit(target, predictors, weights=weights, proper=posterior, rng=rng)
+        return chosen.fit(Task(target, predictors, rng, weights, posterior))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,9 +263,7 @@ class JointStep(Step):
             targets = [target.take(again) for target in targets]
             predictors = [variable.take(again) for variable in predictors]
             weights = None if weights is None else weights[again]
-        law = entry.method.fit_joint(
-            targets, predictors, weights=weights, proper=bool(fitting.proper), rng=rng
-        )
+        law = entry.method.fit_joint(JointTask(targets, predictors, rng, weights, bool(fitting.proper)))
         within = {}
         for name in names:
             form, parts = fitting.forms[name], training.parts[name]
