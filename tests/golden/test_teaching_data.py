@@ -1,7 +1,7 @@
 """The worked examples of the spec ``bespoke-teaching-data-from-published-outputs``, section 5, recomputed there.
 
-Source: Little, Allmendinger and Elliot, Producing bespoke synthetic teaching datasets without access to the original
-data (PSD 2024).
+The study behind it and its code: github.com/clairelittle/psd2024-bespoke-synthetic-datasets. Of E2 only run 1 can be
+recomputed here, and of E3 not the errors of the hold-out: the spec does not print what they are computed from.
 """
 
 from dataclasses import replace
