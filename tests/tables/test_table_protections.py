@@ -335,6 +335,19 @@ def test_released_tables_hold_no_records_and_no_sensitive_flags():
     assert set(made.published.columns) == {"town", "sex", "job", "count"}
 
 
+def test_without_margins_only_inner_cells_are_listed_as_whole_numbers():
+    made = SmallCountRounding(k=3, margins="none").apply(counted())
+    assert made.published["count"].dtype == pl.Int64
+    assert made.published.height == made.table.inner.height
+
+
+def test_notes_that_count_records_do_not_go_out():
+    frame = population().with_columns(town=pl.when(pl.col("id") > 1).then("town"))
+    table = Table.from_microdata(frame, "town*sex")
+    assert any("2 records" in note for note in table.notes)
+    assert not any("2 records" in note for note in RandomRounding(draws="seed").apply(table).table.notes)
+
+
 def test_a_pseudocount_that_swamps_the_table_is_warned_of():
     with pytest.warns(DiscreetWarning, match="more than 5 %"):
         PoissonSynthesis(alpha=1, domain="public").apply(counted(0, 20))

@@ -101,8 +101,9 @@ class ProtectedTable:
 
     @property
     def published(self) -> pl.DataFrame:
-        """What may go out: the codes and the released values."""
-        return self.table.cells.drop(*_KEPT, strict=False)
+        """What may go out: the codes and the released values; cells that are not published are not listed."""
+        shown = self.table.cells.drop(*_KEPT, strict=False)
+        return shown.drop_nulls(self.table.value)
 
     @cached_property
     def information(self) -> Measure:
@@ -226,7 +227,7 @@ class TableProtection(ABC):
 
         Examples
         --------
-        >>> from discreet import tables
+        >>> from discreet.tables import TableProtection
         >>> TableProtection.named("controlled-rounding", {"base": 3}).base
         3
         """
@@ -238,26 +239,36 @@ class TableProtection(ABC):
 def released(table: Table, cells: Values, inner: Values, notes: tuple[str, ...] = ()) -> Table:
     """The table with released values in place of its own, without the records behind it.
 
-    Columns that were not protected (sensitive flags, numbers of contributors, other measures) do not come along.
+    Columns that were not protected (sensitive flags, numbers of contributors, other measures) do not come along, nor
+    do the notes of the table, which count records.
     """
     kept = [name for name in _KEPT if name in table.cells.columns]
     value = table.value if table.value in cells else next(iter(cells))
     made = replace(
         table,
-        inner=table.inner.select(table.dimensions).with_columns(pl.Series(n, v) for n, v in inner.items()),
+        inner=table.inner.select(table.dimensions).with_columns(_series(n, v) for n, v in inner.items()),
         cells=table.cells.select(
-            *table.dimensions, *(pl.Series(name, values) for name, values in cells.items()), *kept
+            *table.dimensions, *(_series(name, values) for name, values in cells.items()), *kept
         ),
         value=value,
         measures=tuple(name for name in table.measures if name in cells),
         weight=table.weight if "weighted" in cells else None,
-        notes=(*table.notes, *notes),
+        notes=notes,
         contributing=None,
     )
     for name in ("x", "codes", "leaves"):
         if name in table.__dict__:
             made.__dict__[name] = table.__dict__[name]
     return made
+
+
+def _series(name: str, values: npt.NDArray[Any]) -> pl.Series:
+    """What is left out is missing, not NaN; and counts stay whole."""
+    made = pl.Series(name, values)
+    if not made.dtype.is_float():
+        return made
+    made = made.fill_nan(None)
+    return made.cast(pl.Int64) if name == "count" else made
 
 
 def added_up(table: Table, inner: npt.NDArray[Any]) -> npt.NDArray[Any]:
