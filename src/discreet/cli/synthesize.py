@@ -76,11 +76,11 @@ def synthesize(
         fitted: Fitted = load(from_model)
     else:
         assert chosen is not None
-        data = source.read()
+        data = source.read() if chosen.needs_data else None
         if dry_run:
             _show_plan(chosen, data, json=json)
             return
-        fitted = chosen.fit(data, seed=seed, progress=not json)
+        fitted = chosen.fit(data, seed=seed, progress=not json)  # type: ignore[arg-type]
     seconds_fit = time.perf_counter() - began
     if model is not None:
         fitted.save(model)
@@ -155,7 +155,7 @@ def _write(data: Microdata, target: str, *, overwrite: bool) -> None:
     write(data, target, overwrite=overwrite)
 
 
-def _show_plan(chosen: Synthesizer, data: Microdata, *, json: bool) -> None:
+def _show_plan(chosen: Synthesizer, data: Microdata | None, *, json: bool) -> None:
     planned = chosen.plan(data) if hasattr(chosen, "plan") else None
     if planned is None:
         raise ParameterError(f"{chosen.name} has no plan to show: it models all columns at once.")

@@ -1,22 +1,31 @@
 """Make synthetic microdata: records of nobody that analyses can be tried on."""
 
-from discreet.synth import distributions
+from discreet.synth import distributions, from_outputs
+from discreet.synth.all_others.all_others import AllOthers
+from discreet.synth.copulas.gaussian import GaussianCopula
+from discreet.synth.copulas.vine import VineCopula
 from discreet.synth.from_aggregates import MacroToMicro
+from discreet.synth.from_outputs import FromOutputs
 from discreet.synth.ordering import OrderChoice, choose_order
 from discreet.synth.record_rules import check_rules, enforce_rules
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.synthesizer import Fitted, Synthesizer, load, load_plan, save_plan
 
 __all__ = [
+    "AllOthers",
     "Fitted",
+    "FromOutputs",
+    "GaussianCopula",
     "MacroToMicro",
     "OrderChoice",
     "Sequential",
     "Synthesizer",
+    "VineCopula",
     "check_rules",
     "choose_order",
     "distributions",
     "enforce_rules",
+    "from_outputs",
     "load",
     "load_plan",
     "save_plan",

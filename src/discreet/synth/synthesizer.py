@@ -29,6 +29,8 @@ class Synthesizer(ABC):
     """A way of making synthetic records, with its parameters; subclasses are frozen dataclasses."""
 
     known: ClassVar[dict[str, type[Synthesizer]]] = {}
+    needs_data: ClassVar[bool] = True
+    """Whether it learns from a file; one that works from published results alone does not."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

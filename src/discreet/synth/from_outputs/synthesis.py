@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.io.sidecar import save_text
@@ -83,6 +83,8 @@ class FromOutputs(Synthesizer):
     >>> made.targets["met"].all(), made.sample().frame.height
     (True, 100)
     """
+
+    needs_data: ClassVar[bool] = False
 
     codebook: Codebook
     targets: Sequence[Target]
