@@ -47,7 +47,8 @@ class ControlledRounding(TableProtection):
         The base.
     method
         ``nearest``: the smallest total deviation. ``unbiased``: drawn at random so that every cell is right on
-        average; exactly so for tables of two dimensions, and the result says where it is not.
+        average; exactly so for tables of two dimensions with subtotals in at most one of them, and the figure
+        ``unbiased`` says where it is not.
     restricted
         Refuse, rather than let a cell move beyond its adjacent multiples.
     time_limit
