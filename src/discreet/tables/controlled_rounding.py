@@ -228,8 +228,8 @@ def _drawn(sums: Any, below: Floats, rest: Floats, rng: np.random.Generator) -> 
     """Draw steps of 0 or 1 that keep all sums and are right on average; some stay fractions where it gets stuck.
 
     From the exact fractions it walks along a direction that keeps all sums, as far as one cell becomes whole, to one
-    side or the other with chances that leave the mean where it is; and so on until all cells are whole. In tables of
-    two dimensions it never gets stuck.
+    side or the other with chances that leave the mean where it is; and so on until all cells are whole. In plain
+    tables of two dimensions it never gets stuck.
     """
     from scipy.linalg import null_space
 
