@@ -22,6 +22,7 @@ from discreet.cli.protect import protect
 from discreet.cli.risk import risk
 from discreet.cli.search import search
 from discreet.cli.synthesize import synthesize
+from discreet.cli.table import table
 from discreet.errors import DiscreetError, DiscreetWarning
 
 BAD_INPUT = 2
@@ -41,6 +42,7 @@ app.command()(protect)
 app.command()(search)
 app.command()(synthesize)
 app.command()(methods)
+app.add_typer(table)
 app.add_typer(outputs)
 
 
