@@ -121,6 +121,13 @@ def test_chains_are_undone_step_by_step_and_of_two_that_tell_each_other_the_firs
     assert found.restore(found.apply(data)).frame.equals(frame)
 
 
+def test_a_question_that_was_skipped_does_not_tell_the_answer_before_it():
+    frame = people().with_columns(works=pl.col("job") != "none")
+    found = look(frame)
+    assert ("works", "hours") not in [f.columns for f in found.of("look-up")]
+    assert ("works", "job") in [f.columns for f in found.of("look-up")]
+
+
 def test_circles_of_derived_columns_are_refused_when_a_plan_is_edited_into_one():
     loop = [
         Finding("look-up", ("a", "b"), {}, "high", "", parameters={"of": "b"}),

@@ -40,7 +40,7 @@ def functional_dependencies(look: Look) -> list[Dependency]:
             # A column has no more values than the one that tells it, but for the records that break it.
             if source == target or distinct[target] > distinct[source] + limits.fd_tol * look.rows:
                 continue
-            if _passes(look, source, target):
+            if _passes(look, source, target) and _tells_more_than_by_its_gaps(look, source, target):
                 broken = violations(*look.levels(source), *look.levels(target))
                 if broken <= limits.fd_tol * look.rows:
                     found.append(Dependency(source, target, broken / look.rows, broken))
@@ -118,6 +118,18 @@ def _passes(look: Look, source: str, target: str) -> bool:
         if broken / len(rows) > limit + 3 * np.sqrt(limit / len(rows)):
             return False
     return True
+
+
+def _tells_more_than_by_its_gaps(look: Look, source: str, target: str) -> bool:
+    """A column that tells another only by being missing, or a code, was skipped because of it: that is a rule."""
+    rows = look.sample
+    if look.frame.schema[source].is_numeric():
+        there = ~np.isnan(look.clean(source)[rows])
+    else:
+        there = look.frame[source].is_not_null().to_numpy()[rows]
+    codes, levels = look.levels(target, rows)
+    known = codes[there]
+    return bool(len(known) and 1 - np.bincount(known, minlength=levels).max() / len(known) > _TRIVIAL)
 
 
 def _cut_points(pairs: pl.DataFrame) -> list[dict[str, Any]] | None:
