@@ -6,7 +6,7 @@ import importlib
 import inspect as python_inspect
 from dataclasses import asdict, dataclass
 
-_ROOMS = ("risk", "protect", "utility")
+_ROOMS = ("risk", "protect", "synth", "utility", "tables", "outputs")
 
 _MACHINERY = ("Change", "Draft", "Treatment")
 
