@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from discreet.utility.propensity.impurity import gini_impurity
 
 from discreet import Microdata
-from discreet.utility import pmse, pmse_null, tree_impurity
-from discreet.utility.propensity.impurity import gini_impurity
+from discreet.utility import pmse, pmse_null
 
 NAMES = [f"v{place}" for place in range(10)]
 AGES = [22, 25, 28, 30, 35, 40, 45, 50, 55, 60]
@@ -132,22 +132,6 @@ def test_gini_impurity_of_the_lecture_tree():
     assert gini_impurity([5, 5]) == 0.5
     assert gini_impurity(leaves).tolist() == [0.5, 0.0, 0.375]
     assert leaves.sum(axis=1) @ gini_impurity(leaves) / 10 == pytest.approx(0.35)
-
-
-def test_a_tree_grown_on_the_lecture_data_starts_at_one_half():
-    people = Microdata(
-        pl.DataFrame(
-            {
-                "age": [22, 25, 28, 30, 40, 40, 45, 50, 55, 60],
-                "income": [30, 35, 40, 40, 50, 60, 80, 80, 85, 90],
-                "sex": list("MFMFMMMFFF"),
-            }
-        )
-    )
-    found = tree_impurity(people, people, "sex", tree={"minsplit": 4, "minbucket": 2})
-    assert found.figures["root"] == 0.5
-    assert found.figures["original"] <= 0.35 + 1e-12
-    assert found.value == 0.0
 
 
 @pytest.mark.slow

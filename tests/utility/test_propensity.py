@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.utility import permutation_test, pmse, tabular, tree_impurity
+from discreet.utility import permutation_test, pmse, tabular
 
 RNG = np.random.default_rng(2)
 
@@ -222,12 +222,3 @@ def test_permutation_gives_a_p_value_only_where_it_is_one():
     assert paired.figures["p_value"] == pytest.approx(1 / 201)
     with pytest.raises(ParameterError, match="same length"):
         permutation_test(gap, x, y[:5], paired=True)
-
-
-def test_a_release_that_teaches_other_questions_leaves_the_original_mixed():
-    works = pl.lit("y"), pl.lit("n")
-    real = people(2000, 3).with_columns(works=pl.when(pl.col("age") > 40).then(works[0]).otherwise(works[1]))
-    other = real.with_columns(works=pl.when(pl.col("sex") == "f").then(works[0]).otherwise(works[1]))
-    found = tree_impurity(of(real), of(other), "works")
-    assert found.figures["original"] < 0.01
-    assert found.value > 0.4

@@ -33,7 +33,6 @@ from discreet.utility.propensity import (
     permutation_test,
     pmse,
     pmse_null,
-    tree_impurity,
 )
 from discreet.utility.row_novelty import new_rows
 from discreet.utility.spatial import clark_evans, zone_shares
@@ -78,6 +77,5 @@ __all__ = [
     "tabular",
     "train_on_synthetic",
     "transport",
-    "tree_impurity",
     "zone_shares",
 ]
