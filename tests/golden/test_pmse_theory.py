@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from discreet.utility.propensity.impurity import gini_impurity
 
 from discreet import Microdata
 from discreet.utility import pmse, pmse_null
@@ -125,13 +124,6 @@ def test_two_of_ten_columns_synthesized_count_nineteen_coefficients():
     assert found.figures["k"] == 56
     assert found.figures["k_star"] == 20
     assert found.figures["null_mean"] == pytest.approx(19 / (8 * 800))
-
-
-def test_gini_impurity_of_the_lecture_tree():
-    leaves = np.array([[2, 2], [2, 0], [1, 3]])
-    assert gini_impurity([5, 5]) == 0.5
-    assert gini_impurity(leaves).tolist() == [0.5, 0.0, 0.375]
-    assert leaves.sum(axis=1) @ gini_impurity(leaves) / 10 == pytest.approx(0.35)
 
 
 @pytest.mark.slow
