@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet import protect, risk, utility
+from discreet import protect, risk, synth, utility
 from discreet.protect import Plan, Treatment
 from discreet.report.chapters import CHAPTERS
 from discreet.report.references import REFERENCES
@@ -35,7 +35,7 @@ def test_every_risk_measure_is_listed_in_the_manual(name):
     assert listed.count(name) == 1
 
 
-@pytest.mark.parametrize(("room", "page"), [(protect, "protect"), (utility, "utility")])
+@pytest.mark.parametrize(("room", "page"), [(protect, "protect"), (synth, "synth"), (utility, "utility")])
 def test_every_treatment_and_every_comparison_is_listed_in_the_manual(room, page):
     text = (DOCS / "methods" / f"{page}.md").read_text(encoding="utf-8")
     listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
@@ -111,8 +111,17 @@ def test_every_page_of_the_manual_is_linked_from_its_front_page():
         "howto/synthetic-data",
         "howto/successive-releases",
         "howto/write-a-plan",
+        "howto/microdata-from-published-tables",
+        "howto/sample-from-first-principles",
+        "howto/synthesis-missing-codes",
+        "howto/synthesis-rules",
+        "howto/synthesize-weighted-surveys",
+        "howto/teaching-data-from-published-results",
         "tutorials/is-this-file-safe",
         "tutorials/public-use-file",
+        "tutorials/publish-a-hierarchical-table",
+        "tutorials/safe-output-session",
+        "tutorials/synthetic-survey-in-ten-minutes",
     ],
 )
 def test_what_a_page_shows_is_what_its_code_prints(page, tmp_path, monkeypatch):

@@ -2,22 +2,32 @@
 
 from discreet.synth import distributions, from_outputs
 from discreet.synth.all_others.all_others import AllOthers
+from discreet.synth.baselines import Bootstrap, Independent
+from discreet.synth.bayesian_network import BayesianNetwork
 from discreet.synth.copulas.gaussian import GaussianCopula
 from discreet.synth.copulas.vine import VineCopula
+from discreet.synth.finishing import finish, rules_against_chance
 from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.from_outputs import FromOutputs
 from discreet.synth.ordering import OrderChoice, choose_order
+from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.record_rules import check_rules, enforce_rules
 from discreet.synth.sequential.sequential import Sequential
+from discreet.synth.survey_checks import survey_check
 from discreet.synth.synthesizer import Fitted, Synthesizer, load, load_plan, save_plan
 
 __all__ = [
     "AllOthers",
+    "BayesianNetwork",
+    "Bootstrap",
+    "Finding",
     "Fitted",
     "FromOutputs",
     "GaussianCopula",
+    "Independent",
     "MacroToMicro",
     "OrderChoice",
+    "Preflight",
     "Sequential",
     "Synthesizer",
     "VineCopula",
@@ -25,8 +35,12 @@ __all__ = [
     "choose_order",
     "distributions",
     "enforce_rules",
+    "finish",
     "from_outputs",
     "load",
     "load_plan",
+    "preflight",
+    "rules_against_chance",
     "save_plan",
+    "survey_check",
 ]
