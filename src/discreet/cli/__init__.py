@@ -18,6 +18,7 @@ from discreet.cli.assess import assess
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.outputs import outputs
+from discreet.cli.preflight import preflight
 from discreet.cli.protect import protect
 from discreet.cli.risk import risk
 from discreet.cli.search import search
@@ -40,6 +41,7 @@ app.command()(inspect)
 app.command()(risk)
 app.command()(protect)
 app.command()(search)
+app.command()(preflight)
 app.command()(synthesize)
 app.command()(methods)
 app.add_typer(table)
