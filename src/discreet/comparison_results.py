@@ -45,6 +45,7 @@ _RISKS: tuple[Figures, ...] = (
     ("replicated_uniques", "repU", "People alone in both files, percent"),
     ("neighbours", "identical_share", "Records equal to an original"),
 )
+_BADLY = 3.0
 _COST = ("tabular", "mean_SPECKS", "Records that would have to change cells, mean of all tables")
 
 
@@ -135,10 +136,24 @@ class ComparedRelease:
         return {**self.utility, **self.risk}
 
     def figure(self, measure: str, figure: str) -> float | None:
-        """Look a figure up; None where it was not computed or is undefined."""
+        """Look a figure up; None where it was not computed, is undefined, or says nothing.
+
+        A tree that finds no first question gives a pMSE of 0 also where tables differ: that is no praise.
+        """
         held = self.measures.get(measure)
+        if held is not None and measure == "pmse" and self.tree_is_blind:
+            return None
         value = None if held is None else held.figures.get(figure)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    @property
+    def tree_is_blind(self) -> bool:
+        """Whether the tree of the propensity found nothing although tables of two columns differ."""
+        tree, tables = self.measures.get("pmse"), self.measures.get("tabular")
+        if tree is None or tables is None or tree.figures.get("leaves") not in (1, 1.0):
+            return False
+        worst = tables.figures.get("max_S_pMSE")
+        return isinstance(worst, int | float) and worst >= _BADLY
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release, ready for JSON."""

@@ -39,6 +39,7 @@ _SHARES = frozenset(
         "insider_success",
         "journalist_max",
         "journalist_mean",
+        "loss",
         "marketer",
         "max_dis",
         "max_distance",

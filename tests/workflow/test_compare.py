@@ -178,13 +178,37 @@ def test_what_was_aligned_and_left_out_is_said():
     assert found["information_loss"].figures["columns_dropped"] == 1
 
 
-def test_labels_for_numbers_are_compared_as_labels():
-    banded = people().with_columns(
-        age=pl.when(pl.col("age") < 50).then(pl.lit("young")).otherwise(pl.lit("old"))
-    )
-    found = compare(data(), Microdata(banded))
-    assert "labels" in found.alignment.converted["age"]
+def banded():
+    young = pl.when(pl.col("age") < 50).then(pl.lit("young")).otherwise(pl.lit("old"))
+    return people().with_columns(age=young.cast(pl.Enum(["young", "old"])))
+
+
+def test_the_original_is_recoded_where_linked_values_became_coarser_labels():
+    found = compare(data(), Microdata(banded()))
+    assert "72 values became 2" in found.alignment.converted["age"]
+    assert found["margins"].value == 0
+    assert found["attribution"].value == pytest.approx(found["attribution"].figures["cap_original"])
     assert 0 < found["information_loss"].value < 1
+
+
+def test_labels_for_numbers_of_files_that_are_not_linked_are_compared_as_labels():
+    found = compare(data(), Microdata(banded().sample(fraction=1, shuffle=True, seed=1)))
+    assert "labels" in found.alignment.converted["age"]
+    assert "no value in common" in found.skipped["attribution"]
+    assert any("'age'" in caveat for caveat in found["new_rows"].caveats)
+    assert found["information_loss"].value > 0
+
+
+def test_a_tree_that_finds_no_first_question_is_no_praise():
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 2, 2000)
+    frame = pl.DataFrame({"a": a, "b": a}).cast(pl.String)
+    broken = pl.DataFrame({"a": rng.permutation(a), "b": rng.permutation(a)}).cast(pl.String)
+    found = compare(Microdata(frame), {"broken": Microdata(broken)})
+    assert found["pmse"].figures["ratio"] in (0, None)
+    assert found.main.figure("pmse", "ratio") is None
+    assert any("no first question" in text for text in found.worst.sentences)
+    assert "'a' and 'b' weakened" in " ".join(found.worst.sentences)
 
 
 def test_copies_are_averaged_and_several_releases_stand_side_by_side():

@@ -79,7 +79,7 @@ def _reasons(checks: list[Check]) -> tuple[str, ...]:
 
 def _row(check: Check) -> Row:
     state, mark, result = _RESULTS[check.passed]
-    figure = SHORT_LABELS.get(check.figure, label_of(check.figure))
+    figure = SHORT_LABELS.get(check.figure, label_of(check.figure, measure=check.measure))
     found = worded(check.figure, check.actual, measure=check.measure) if check.actual is not None else "–"
     rule = title_of(check.measure)
     if check.figure != "value" and figure.lower() != rule.lower():

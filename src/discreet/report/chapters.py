@@ -19,6 +19,36 @@ class Chapter:
 
 CHAPTERS = (
     Chapter(
+        "margins",
+        "Is each column still what it was?",
+        "A column that is wrong by itself is wrong in every table and every model, so columns come first.",
+        ("margins", "information_loss"),
+        ("margins",),
+    ),
+    Chapter(
+        "pairs",
+        "Do columns still hang together?",
+        "Two columns can each be right and yet have lost each other. Look for a column that is bad with all others: it "
+        "went wrong by itself.",
+        ("tabular", "dependence"),
+        ("tabular", "dependence"),
+    ),
+    Chapter(
+        "joint",
+        "Can the files be told apart as a whole?",
+        "A model tries to tell released records from real ones. The harder that is, the more the release says what the "
+        "original says, also where no table of two columns looks.",
+        ("pmse", "pmse_logit", "transport"),
+        ("pmse",),
+    ),
+    Chapter(
+        "specific",
+        "Would analyses come to the same answers?",
+        "A release is good or bad for something. These are the analyses that were named.",
+        ("compare_model", "train_on_synthetic", "importance_shift", "gini_change"),
+        ("compare_model", "train_on_synthetic"),
+    ),
+    Chapter(
         "found",
         "Can someone be found?",
         "Someone who knows the keys of a person looks for the record that fits. The fewer records fit, the surer "
@@ -31,12 +61,13 @@ CHAPTERS = (
             "outliers",
             "spatial_k",
             "neighbours",
+            "new_rows",
             "replicated_uniques",
             "replicated_special_uniques",
             "differencing",
             "overlapping_tables",
         ),
-        ("k_anonymity", "reidentification"),
+        ("k_anonymity", "reidentification", "replicated_uniques", "neighbours", "linkage"),
     ),
     Chapter(
         "learned",

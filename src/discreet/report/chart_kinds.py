@@ -1,4 +1,4 @@
-"""The kinds of picture: bars, dots, lines, points, grids and contours.
+"""The kinds of picture: bars, dots, lines, points, grids, contours and maps.
 
 A chart is data, not ink: labels, lengths and the words that replace the picture for whoever cannot see it.
 """
@@ -238,7 +238,51 @@ class Contours:
         return sum(cell >= height for cell in cells) / len(cells)
 
 
-Chart = Bars | Dots | Lines | Points | Grid | Contours
+@dataclass(frozen=True)
+class Place:
+    """One named place on a map; ``kept`` says whether it keeps the rules, None where there are none."""
+
+    name: str
+    across: float
+    up: float
+    kept: bool | None = None
+    reference: bool = False
+
+
+@dataclass(frozen=True)
+class Map:
+    """What each of several things costs, to the right, and what it leaves of the risk, upwards.
+
+    Places that are a ``reference`` (the original itself) are hollow; ``mark`` is a height to hold all of them against.
+    """
+
+    title: str
+    places: tuple[Place, ...]
+    across: str
+    up: str
+    axis: str
+    mark: float | None = None
+    mark_name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The picture in words, for whoever cannot see it."""
+        told = [
+            f"{place.name}: cost {written(place.across, True)}, risk {written(place.up, True)}"
+            + (
+                ""
+                if place.kept is None
+                else ", meets the policy"
+                if place.kept
+                else ", does not meet the policy"
+            )
+            for place in self.places
+        ]
+        mark = [f"{self.mark_name}: {written(self.mark, True)}"] if self.mark is not None else []
+        return f"{self.title}. {self.axis}. {'; '.join([*told, *mark])}."
+
+
+Chart = Bars | Dots | Lines | Points | Grid | Contours | Map
 
 
 def written(value: float, as_share: bool) -> str:

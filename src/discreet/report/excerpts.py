@@ -49,10 +49,13 @@ _NAMING = frozenset(
         "key",
         "keys",
         "kind",
+        "measure",
         "method",
+        "other",
         "sensitive",
         "target",
         "variable",
+        "variables",
         "variant",
     }
 )
@@ -149,6 +152,23 @@ def variable_excerpt(table: Any, *, limit: int = 30) -> Excerpt:
         numeric=tuple(name not in _NAMING for name in names),
         rows=tuple(_top(frame.select(*names), [], limit)),
         total=_height(frame),
+    )
+
+
+def chosen_excerpt(table: Any, columns: Sequence[str], *, limit: int) -> Excerpt:
+    """Take the first rows of some columns of a wide table, those that it has.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> wide = pl.DataFrame({"column": ["age"], "distance": [0.5], "energy": [1.0]})
+    >>> chosen_excerpt(wide, ["column", "distance", "gone"], limit=5).rows
+    (('age', '0.5'),)
+    """
+    frame: Frame = nw.from_native(table)
+    held = set(frame.collect_schema())
+    return variable_excerpt(
+        frame.select(*(name for name in columns if name in held)).to_native(), limit=limit
     )
 
 

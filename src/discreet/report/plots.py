@@ -11,12 +11,13 @@ import warnings
 from typing import TYPE_CHECKING
 
 from discreet.report.bar_ink import bars_height, draw_bars
-from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Points
+from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Map, Points
 from discreet.report.charts import chart_of, charts_of
 from discreet.report.contour_ink import contours_height, draw_contours
 from discreet.report.dot_ink import dots_height, draw_dots, draw_points, points_height
 from discreet.report.ink import INK, MUTED, clean
 from discreet.report.line_ink import draw_grid, draw_lines, grid_height, lines_height
+from discreet.report.map_ink import draw_places, map_height
 from discreet.report.page_svg import for_page
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ def _height(chart: Chart) -> float:
         return lines_height(chart)
     if isinstance(chart, Contours):
         return contours_height(chart)
+    if isinstance(chart, Map):
+        return map_height(chart)
     return points_height(chart) if isinstance(chart, Points) else grid_height(chart)
 
 
@@ -143,5 +146,7 @@ def _draw(axes: Axes, chart: Chart) -> None:
         draw_points(axes, chart)
     elif isinstance(chart, Contours):
         draw_contours(axes, chart)
+    elif isinstance(chart, Map):
+        draw_places(axes, chart)
     else:
         draw_grid(axes, chart)

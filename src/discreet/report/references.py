@@ -40,6 +40,20 @@ _COHEN_NISSIM = (
     "National Academy of Sciences 117(15), 8344–8352. doi:10.1073/pnas.1914598117"
 )
 
+_SNOKE = (
+    "Snoke, J., Raab, G. M., Nowok, B., Dibben, C. and Slavkovic, A. (2018). General and specific utility measures for "
+    "synthetic data. Journal of the Royal Statistical Society A 181(3), 663–688. doi:10.1111/rssa.12358"
+)
+_RAAB_UTILITY = (
+    "Raab, G. M., Nowok, B. and Dibben, C. (2021). Assessing, visualizing and improving the utility of synthetic data. "
+    "arXiv:2109.12717"
+)
+_KARR = (
+    "Karr, A. F., Kohnen, C. N., Oganian, A., Reiter, J. P. and Sanil, A. P. (2006). A framework for evaluating the "
+    "utility of data altered to protect confidentiality. The American Statistician 60(3), 224–232. "
+    "doi:10.1198/000313006X124640"
+)
+
 REFERENCES: dict[str, tuple[str, ...]] = {
     "uniqueness": (_BETHLEHEM, _SKINNER_ELLIOT),
     "k_anonymity": (_SAMARATI_SWEENEY, _SWEENEY),
@@ -140,6 +154,19 @@ REFERENCES: dict[str, tuple[str, ...]] = {
         "Duke-Williams, O. and Rees, P. (1998). Can census offices publish statistics for more than one small area "
         "geography? International Journal of Geographical Information Science 12(6), 579–605.",
     ),
+    "margins": (_RAAB_UTILITY,),
+    "tabular": (
+        "Voas, D. and Williamson, P. (2001). Evaluating goodness-of-fit measures for synthetic microdata. Geographical "
+        "and Environmental Modelling 5(2), 177–200.",
+        _RAAB_UTILITY,
+    ),
+    "pmse": (
+        "Woo, M.-J., Reiter, J. P., Oganian, A. and Karr, A. F. (2009). Global measures of data utility for microdata "
+        "masked for disclosure limitation. Journal of Privacy and Confidentiality 1(1), 111–124.",
+        _SNOKE,
+    ),
+    "pmse_logit": (_SNOKE,),
+    "compare_model": (_KARR, _SNOKE),
 }
 """Citations by measure name."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.report.chapters import chapters_of
 from discreet.report.charts import Chart, charts_of
-from discreet.report.excerpts import Excerpt, class_excerpt, columns_of, variable_excerpt
+from discreet.report.excerpts import Excerpt, chosen_excerpt, class_excerpt, columns_of, variable_excerpt
 from discreet.report.settings import known_columns
 from discreet.report.words import HEADLINES, QUESTIONS, counted, flat, label_of
 from discreet.results import Assessment, Measure, Scenario
@@ -29,6 +29,27 @@ _FOLDED = (
     ("classes", "The riskiest groups"),
     ("cells", "The groups with the largest gain"),
 )
+_CHOSEN: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
+    "margins": (
+        (
+            "variables",
+            "By column, worst first",
+            ("column", "kind", "distance", "wasserstein_sd", "lost_levels", "lost_share", "missing_before",
+             "missing_after"),
+        ),
+    ),
+    "tabular": (
+        ("tables", "Tables, worst first", ("variables", "S_pMSE", "SPECKS", "JSD", "df", "V_before", "V_after")),
+        ("variables", "By column", ("column", "mean_S_pMSE", "max_S_pMSE", "mean_SPECKS", "tables")),
+    ),
+    "dependence": (
+        ("pairs", "Pairs, the largest change first", ("column", "other", "measure", "before", "after", "difference")),
+    ),
+    "information_loss": (
+        ("variables", "By column", ("column", "kind", "loss", "changed", "suppressed", "mean_before", "mean_after")),
+    ),
+}  # fmt: skip
+"""The few columns of the wide tables of a comparison that a reader is shown."""
 _MOST_ROWS = 15
 
 
@@ -266,7 +287,7 @@ def _finding(
         guarantee=measure.guarantee,
         caveats=tuple(measure.caveats),
         figures=tuple(
-            (label_of(n), n, worded(n, figure, measure=name))
+            (label_of(n, measure=name), n, worded(n, figure, measure=name))
             for n, figure in measure.figures.items()
             if figure is not None
         ),
@@ -281,8 +302,16 @@ def _finding(
 def _tables(
     measure: Measure, scenario: Scenario, private: frozenset[str], show_values: bool, seen: set[Excerpt]
 ) -> Iterator[tuple[str, Excerpt]]:
+    for name, caption, columns in _CHOSEN.get(measure.name, ()):
+        excerpt = (
+            chosen_excerpt(measure.detail[name], columns, limit=_MOST_ROWS)
+            if name in measure.detail
+            else None
+        )
+        if excerpt is not None and excerpt.rows:
+            yield caption, excerpt
     for name, caption in _FOLDED:
-        if name not in measure.detail:
+        if name not in measure.detail or measure.name in _CHOSEN:
             continue
         table = measure.detail[name]
         if name == "cells" and "gain" not in columns_of(table):

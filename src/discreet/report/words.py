@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.report.figure_words import LABELS
+from discreet.report.figure_words import LABELS, OWN_LABELS
 from discreet.wording import shown
 
 SHORT_LABELS: dict[str, str] = {
@@ -67,6 +67,18 @@ QUESTIONS: dict[str, str] = {
     "series": "What do averaged curves give away about one contributor?",
     "differencing": "Who becomes identifiable when two releases are compared?",
     "overlapping_tables": "Can records be rebuilt from tables that overlap?",
+    "information_loss": "How much less do the columns say than before?",
+    "margins": "Does each column, by itself, have the shares and quantiles it had?",
+    "tabular": "Do tables of one and two columns say what they said?",
+    "dependence": "Are relations between two columns as strong as they were?",
+    "pmse": "Can a tree tell released records from real ones?",
+    "pmse_logit": "Can a model that looks at each column by itself tell them apart?",
+    "transport": "How far would whole records have to be moved?",
+    "compare_model": "Would an analyst of the release come to the same conclusions?",
+    "train_on_synthetic": "Does a model trained on the release predict real people as well?",
+    "importance_shift": "Does a model rely on the same features?",
+    "gini_change": "Does a tree grown on the release separate real groups as well?",
+    "new_rows": "How many released records match no real one?",
 }
 
 HEADLINES: dict[str, str] = {
@@ -100,6 +112,18 @@ HEADLINES: dict[str, str] = {
     "series": "of the averages give the largest away",
     "differencing": "people become identifiable",
     "overlapping_tables": "of the records rebuilt",
+    "information_loss": "of the information is lost",
+    "margins": "largest distance of a column",
+    "tabular": "worst standardized difference (S_pMSE)",
+    "dependence": "mean change of a relation",
+    "pmse": "mean squared propensity difference (pMSE)",
+    "pmse_logit": "mean squared propensity difference (pMSE)",
+    "transport": "mean cost a record",
+    "compare_model": "mean overlap of intervals",
+    "train_on_synthetic": "loss of predictive power",
+    "importance_shift": "of the importance moved",
+    "gini_change": "more impurity",
+    "new_rows": "of the records are new",
 }
 """What the headline value of a measure counts."""
 
@@ -107,6 +131,8 @@ GLOSSARY: dict[str, str] = {
     "Direct identifier": "A column that names a person by itself, such as a name or a tax number.",
     "Group (equivalence class)": "All records with the same values in all keys. Its size is the number of "
     "records an intruder cannot tell apart.",
+    "Hold-out": "Real people of the same population who were not used to make the release. What is found out about "
+    "them too is not the fault of the release.",
     "Intruder": "Anyone who tries to find a person in the file or to learn something about them. No bad "
     "intent is needed: a neighbor who recognizes someone is an intruder too.",
     "Intruder scenario": "What one kind of intruder is assumed to know. Each scenario has its own keys.",
@@ -118,6 +144,10 @@ GLOSSARY: dict[str, str] = {
     "has the same value: whoever finds the group knows it.",
     "Marketer": "An intruder who wants to match as many records as possible and accepts errors.",
     "Policy": "The limits an organization has set for a release.",
+    "Propensity, pMSE": "The chance, estimated by a model, that a record is a released one. pMSE says how far these "
+    "chances are from saying nothing.",
+    "S_pMSE": "How many times as far a table is from the original's as a correct synthesis would be by chance: about 1 "
+    "is ideal, below 3 good, below 10 acceptable.",
     "Prosecutor": "An intruder who knows that a certain person is in the file.",
     "Sample": "A file about some of the people of a population. Who is alone in it need not be alone in the "
     "population.",
@@ -130,14 +160,16 @@ GLOSSARY: dict[str, str] = {
 }
 
 
-def label_of(name: str) -> str:
-    """Return the words for a figure or a column of a detail table.
+def label_of(name: str, *, measure: str = "") -> str:
+    """Return the words for a figure (of a measure, where that matters) or a column of a detail table.
 
     Examples
     --------
     >>> label_of("pue"), label_of("records_below_3"), label_of("some_figure")
     ('Share of groups with one record (PUE)', 'Records in groups smaller than 3', 'Some figure')
     """
+    if (measure, name) in OWN_LABELS:
+        return OWN_LABELS[measure, name]
     if name in LABELS:
         return LABELS[name]
     start, _, end = name.rpartition("_")

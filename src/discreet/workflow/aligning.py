@@ -25,7 +25,8 @@ class AlignedFiles:
     """An original and the copies of one release, with the columns that can be compared in one type each.
 
     ``wanted`` are the columns of the original that should have been released, ``columns`` those that were, and
-    ``mixed`` those of them that hold numbers in one file and labels in the other.
+    ``mixed`` those of them that hold numbers in one file and labels in the other. ``recoded`` is the original with the
+    coarser labels of the release where each value became one label, so that labels meet their like.
     """
 
     original: Microdata
@@ -34,6 +35,7 @@ class AlignedFiles:
     wanted: tuple[str, ...]
     alignment: Alignment
     mixed: tuple[str, ...] = ()
+    recoded: Microdata | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,6 +70,7 @@ def align(
             )
         holdout = _converted(original, holdout, held, {}, mixed)
     linked, said = _linked(original, copies, held, ids=ids, aligned=aligned)
+    recoded = _recoded(original, copies[0], held, converted) if linked and ids is None else {}
     technical = {original.roles.weight, *original.roles.identifiers, ids}
     shared = [name for name in original.columns if name in released.schema]
     return AlignedFiles(
@@ -87,7 +90,8 @@ def align(
             linked=linked,
             notes=(*notes, *said),
         ),
-        tuple(name for name in held if name in mixed),
+        tuple(name for name in held if name in mixed and name not in recoded),
+        original.with_frame(engine.rebuilt(original, recoded)) if recoded else None,
     )
 
 
@@ -200,6 +204,9 @@ def _converted(
         how = f"is {_kind(ours)} in the original and {_kind(theirs)} in the release"
         if brought is None:
             mixed.add(name)
+            if plain_text(theirs).dtype != theirs.dtype:
+                # Labels as text are compared as labels; a category against a number is not, everywhere.
+                new[name] = plain_text(theirs)
             said.setdefault(name, f"{how}; the two were compared as labels where a measure can do that")
         else:
             new[name] = brought
@@ -230,6 +237,31 @@ def _brought(theirs: pl.Series, like: pl.Series) -> pl.Series | None:
     except pl.exceptions.PolarsError:
         return None
     return found.rename(theirs.name) if found.null_count() == theirs.null_count() else None
+
+
+def _recoded(
+    original: Microdata, released: Microdata, columns: Sequence[str], said: dict[str, str]
+) -> dict[str, pl.Series]:
+    """Find the columns in which values became new, coarser labels, one for each value, and recode the original so."""
+    found = {}
+    ours, theirs = (engine.collect(data, columns) for data in (original, released))
+    for name in columns:
+        if plain_text(theirs[name]).dtype != pl.String:
+            continue
+        before, after = (as_text(plain_text(table[name])) for table in (ours, theirs))
+        known = pl.DataFrame({"value": before, "label": after}).drop_nulls().unique()
+        values, labels = known["value"].n_unique(), known["label"].n_unique()
+        changed = known.filter(pl.col("value") != pl.col("label"))
+        if values < known.height or labels >= values or not changed.height:
+            continue
+        if changed["label"].is_in(known["value"].unique().to_list()).any():
+            continue
+        found[name] = before.replace(known["value"], known["label"]).rename(name)
+        said[name] = (
+            f"is coarser in the release ({values:,} values became {labels:,}); the original was recoded in the same "
+            "way, except for information loss"
+        )
+    return found
 
 
 def _linked(

@@ -106,6 +106,7 @@ class PairQuestion:
     two_columns: bool = False
     takes_copies: bool = True
     one_type: bool = False
+    as_it_was: bool = False
     most: int | None = None
 
     @property
@@ -144,6 +145,8 @@ class PairQuestion:
 
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question, with the parameters of the user or the policy before the usual ones."""
+        if case.files.recoded is not None and not self.as_it_was:
+            case = replace(case, files=replace(case.files, original=case.files.recoded))
         case, mixed = case.of_one_type() if self.one_type else (case, None)
         case, note = (case, None) if self.most is None else case.at_most(self.most, together=case.linked)
         known = python_inspect.signature(self.ask).parameters
@@ -203,7 +206,7 @@ def _usual(name: str, case: PairCase) -> dict[str, Any]:
 _UNSET: Any = object()
 
 QUESTIONS = (
-    PairQuestion("information_loss", "utility", takes_copies=False),
+    PairQuestion("information_loss", "utility", takes_copies=False, as_it_was=True),
     PairQuestion("margins", "utility"),
     PairQuestion("tabular", "utility"),
     PairQuestion("dependence", "utility", two_columns=True),

@@ -1,0 +1,123 @@
+"""``discreet compare``: what did the protection cost, and what is left of the risk?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.source import Source, takes_source
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.microdata import Microdata
+
+NOT_MET = 3
+
+
+@takes_source()
+def compare(
+    source: Source,
+    released: Annotated[
+        list[str], typer.Argument(help="What was made of it; several files are put side by side.")
+    ],
+    policy: Annotated[
+        str | None, typer.Option("--policy", "-p", help="A policy file (TOML) or the name of a template.")
+    ] = None,
+    holdout: Annotated[
+        str | None, typer.Option("--holdout", help="A file of people who were not used to make the release.")
+    ] = None,
+    copies: Annotated[
+        bool, typer.Option("--copies", help="The released files are copies of one synthesis.")
+    ] = False,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--columns", help="Columns to compare, separated by commas; all unless named."),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option("--categorical", help="Columns of numbers that are codes.")
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", help="A model that users would fit, such as 'pay ~ age + sex'."),
+    ] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option("--measure", help="Only these measures, separated by commas.")
+    ] = None,
+    ids: Annotated[
+        str | None, typer.Option("--ids", help="A column that links the records of both files.")
+    ] = None,
+    missing: Annotated[
+        str, typer.Option("--missing", help="How missing key values count: category or drop.")
+    ] = "category",
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Print only the verdict line (policy 'public-use-file' unless named)."),
+    ] = False,
+    seed: Annotated[int | None, typer.Option("--seed", help="For samples and permutations.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the risk-utility map to this file (.svg, .png, .pdf).")
+    ] = None,
+    json: options.AsJson = False,
+    show_values: options.ShowValues = False,
+) -> None:
+    """Hold a release against its original: what it costs, what it gives away, what went wrong first."""
+    from discreet.workflow.comparison import compare as compare_files
+
+    if json and check:
+        raise ParameterError("--json and --check exclude each other: one document, or one line.")
+    options.check_report(html)
+    original = source.read()
+    found = compare_files(
+        original,
+        _releases(source, released, copies=copies),
+        holdout=source.read_other(holdout) if holdout else None,
+        policy=policy or ("public-use-file" if check else None),
+        columns=options.columns(columns),
+        categorical=options.columns(categorical) or (),
+        models=_models(model),
+        measures=options.columns(measure),
+        ids=ids,
+        missing=missing,  # type: ignore[arg-type]
+        seed=seed,
+        progress=not json,
+        show_values=show_values,
+    )
+    if plot:
+        options.write_picture(found.plot(), plot)
+    written = found.to_html(html) if html else None
+    if json:
+        options.print_json(found.to_dict())
+    elif check:
+        typer.echo(found.line)
+    else:
+        from discreet.cli.comparison_terminal import show_comparison
+
+        show_comparison(found)
+        for path in (written, plot):
+            if path:
+                typer.echo(f"Written: {path}")
+    if found.meets is False:
+        raise typer.Exit(NOT_MET)
+
+
+def _releases(source: Source, files: list[str], *, copies: bool) -> dict[str, Any]:
+    """Read the released files and name each by its file, or by what was typed where two names are the same."""
+    held: list[Microdata] = [source.read_other(file) for file in files]
+    if copies:
+        return {Path(files[0]).name: held}
+    names = [Path(file).name for file in files]
+    if len(set(files)) < len(files):
+        raise ParameterError("The same released file is named twice.")
+    if len(set(names)) < len(names):
+        names = files
+    return dict(zip(names, held, strict=True))
+
+
+def _models(given: list[str] | None) -> Any:
+    if not given:
+        return None
+    return given[0] if len(given) == 1 else {formula: formula for formula in given}

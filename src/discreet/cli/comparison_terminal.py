@@ -1,0 +1,79 @@
+"""How a comparison looks on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from discreet.comparison_results import ComparedRelease, Comparison
+from discreet.results import Measure
+from discreet.wording import title_of, worded
+
+
+def show_comparison(found: Comparison, console: Console | None = None) -> None:
+    """Print the verdict, what went wrong first, the findings, and releases side by side."""
+    console = console or Console(highlight=False)
+    is_unicode = console.encoding.lower().startswith("utf")
+    several = len(found.releases) > 1
+    for release in found.releases.values():
+        console.print(_verdict(found, release, several=several, is_unicode=is_unicode))
+        console.print(Text("What went wrong first", style="bold"))
+        for number, sentence in enumerate(release.worst.sentences, start=1):
+            console.print(Text(f"{number}. {sentence}"))
+        console.print(_findings("What it costs", release.utility))
+        console.print(_findings("What it gives away", release.risk))
+        for sentence in release.alignment.sentences:
+            console.print(Text(sentence, style="dim"))
+        if release.skipped:
+            left = "; ".join(f"{title_of(name)} ({reason})" for name, reason in release.skipped.items())
+            console.print(Text(f"Left out: {left}.", style="dim"))
+        console.print()
+    if several:
+        console.print(_side_by_side(found))
+
+
+def _verdict(
+    found: Comparison, release: ComparedRelease, *, several: bool, is_unicode: bool
+) -> RenderableType:
+    name = f"{release.name}: " if several else ""
+    if release.verdict is None:
+        text = "No policy was named, so there is no verdict; see what went wrong first."
+        return Panel(Text(text), title=Text(f"{name}No verdict"), border_style="blue")
+    kept, broken = "✓✗" if is_unicode else "+-"
+    lines = [
+        Text(f"{kept if check.passed else broken if check.passed is False else '?'} {check.reason}")
+        for check in release.verdict.checks
+    ]
+    meets = release.verdict.meets
+    title = Text(f"{name}{'Meets' if meets else 'Does not meet'} policy '{release.verdict.policy}'")
+    return Panel(Group(*lines), title=title, border_style="green" if meets else "red")
+
+
+def _findings(title: str, measures: Mapping[str, Measure]) -> RenderableType:
+    if not measures:
+        return Text(f"{title}: nothing could be measured.")
+    table = Table(title=Text(title, style="table.title"), title_justify="left")
+    table.add_column("Measure", no_wrap=True)
+    table.add_column("Value", justify="right", no_wrap=True)
+    table.add_column("What it means", ratio=1)
+    for name, measure in measures.items():
+        table.add_row(title_of(name), worded("value", measure.value, measure=name), Text(measure.meaning))
+    return table
+
+
+def _side_by_side(found: Comparison) -> Table:
+    table = Table(title=Text("Side by side", style="table.title"), title_justify="left")
+    table.add_column("Figure")
+    for release in found.releases.values():
+        # Names are the user's own and may look like markup: they go in as plain text.
+        table.add_column(Text(release.name), justify="right")
+    for measure, figure, label in found.shared_figures:
+        values = [release.figure(measure, figure) for release in found.releases.values()]
+        table.add_row(
+            label, *("–" if value is None else worded(figure, value, measure=measure) for value in values)
+        )
+    return table

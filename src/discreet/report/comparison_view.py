@@ -1,0 +1,265 @@
+"""The parts of the report of a comparison, worked out before any HTML is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet.comparison_results import ComparedRelease, Comparison
+from discreet.report.answer import Answer, answer_of
+from discreet.report.charts import Chart
+from discreet.report.excerpts import Excerpt
+from discreet.report.view import Card, Finding, Part, Section, parts_of
+from discreet.report.words import label_of
+from discreet.results import Assessment, Scenario
+from discreet.wording import shown, title_of, worded
+
+_PICTURES_A_KIND = 2
+_LEFT_OUT_PICTURES = (
+    "Quantiles of",
+    "How strongly columns hang together",
+)
+_CARDS = (
+    (
+        "margins",
+        "max_distance",
+        "farthest that a column moved",
+        "Share of records; 0 % is the column as it was.",
+    ),
+    (
+        "tabular",
+        "mean_SPECKS",
+        "of the records in other cells",
+        "Mean over all tables of one and two columns: so many would have to change cells to make a table right.",
+    ),
+    (
+        "dependence",
+        "largest_change",
+        "largest change of a relation",
+        "On a scale from 0 to 1 (correlations: 2).",
+    ),
+    (
+        "pmse",
+        "ratio",
+        "times a correct synthesis",
+        "How well a tree tells the files apart: about 1 is ideal, below 3 good, below 10 acceptable.",
+    ),
+    (
+        "attribution",
+        "cap_released",
+        "of the sensitive values guessed right",
+        "By an intruder who looks people up by their keys.",
+    ),
+    ("replicated_uniques", "repU", "alone in both files", "A released record seems to be them."),
+    (
+        "neighbours",
+        "dcr_share_closer_than_holdout",
+        "closer to the original than to the hold-out",
+        "50 % is chance; clearly more says that the release has learned its people.",
+    ),
+    ("linkage", "linked_share", "of the records led back", "By who knows the original values of the keys."),
+)
+
+
+@dataclass(frozen=True)
+class ReleaseView:
+    """One release, ready to be shown."""
+
+    anchor: str
+    name: str
+    answer: Answer
+    cards: tuple[Card, ...]
+    worst: tuple[str, ...]
+    tables: tuple[tuple[str, Excerpt], ...]
+    alignment: tuple[str, ...]
+    linked: bool
+    sections: tuple[Section, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+
+def releases_of(comparison: Comparison) -> list[ReleaseView]:
+    """Lay out every release in turn."""
+    shown_as = as_assessment(comparison)
+    return [
+        _release(comparison, release, part, place)
+        for place, (release, part) in enumerate(
+            zip(comparison.releases.values(), parts_of(shown_as), strict=True), start=1
+        )
+    ]
+
+
+def as_assessment(comparison: Comparison) -> Assessment:
+    """Give the comparison the form in which measures are laid out: a scenario a release."""
+    return Assessment(
+        comparison.about,
+        {
+            name: Scenario(
+                name,
+                tuple((comparison.about.get("roles") or {}).get("keys") or ()),
+                release.measures,
+                release.skipped,
+            )
+            for name, release in comparison.releases.items()
+        },
+        policy=comparison.policy,
+        show_values=comparison.show_values,
+    )
+
+
+def side_by_side(comparison: Comparison) -> Excerpt:
+    """Put the releases side by side, the figures one below the other so that it fits a telephone."""
+    releases = list(comparison.releases.values())
+    rows = [
+        (label, *(_figure(release, measure, figure) for release in releases))
+        for measure, figure, label in comparison.shared_figures
+    ]
+    if comparison.policy is not None:
+        met = ["yes" if release.verdict and release.verdict.meets else "no" for release in releases]
+        rows.insert(0, ("Meets the policy", *met))
+    names = tuple(release.name for release in releases)
+    return Excerpt(("Figure", *names), (False, *(True,) * len(names)), tuple(rows), len(rows))
+
+
+def best_of(comparison: Comparison) -> list[str]:
+    """Say which release does best in each respect; there is no total score on purpose."""
+    told = []
+    for measure, figure, words in (
+        ("margins", "mean_distance", "columns by themselves"),
+        ("tabular", "mean_SPECKS", "tables of one and two columns"),
+        ("pmse", "ratio", "the file as a whole"),
+        ("compare_model", "overlap_mean", "the models that were named"),
+        ("attribution", "cap_released", "hiding sensitive values"),
+        ("replicated_uniques", "repU", "hiding people who are alone"),
+    ):
+        held = {
+            name: value
+            for name, release in comparison.releases.items()
+            if (value := release.figure(measure, figure)) is not None
+        }
+        if len(held) > 1:
+            best = (max if measure == "compare_model" else min)(held, key=lambda name: held[name])
+            told.append(f"Best at {words}: {best} ({worded(figure, held[best], measure=measure)}).")
+    return told
+
+
+def file_facts(comparison: Comparison) -> list[tuple[str, str]]:
+    """Say which files were compared."""
+    about = comparison.about
+    facts = [("Original", f"{about.get('source') or 'not from a file'}, {_size(about)}")]
+    for release in comparison.releases.values():
+        copies = int(release.about.get("copies") or 1)
+        several = f", {copies} copies" if copies > 1 else ""
+        facts.append((f"Release “{release.name}”", f"{_size(release.about)}{several}"))
+    held = comparison.main.about.get("holdout")
+    if held:
+        facts.append(("Hold-out", f"{held:,} records"))
+    roles = about.get("roles") or {}
+    for label, role in (("Keys", "keys"), ("Sensitive columns", "sensitive"), ("Weight", "weight")):
+        if roles.get(role):
+            facts.append((label, roles[role] if isinstance(roles[role], str) else ", ".join(roles[role])))
+    return facts
+
+
+def _release(comparison: Comparison, release: ComparedRelease, part: Part, place: int) -> ReleaseView:
+    worst = release.worst
+    tables = (
+        ("Columns that moved most", _table(worst.variables)),
+        ("Pairs of columns that came out worst", _table(worst.pairs)),
+        ("Cells that are farthest off", _table(worst.cells)),
+    )
+    return ReleaseView(
+        anchor=f"release-{place}",
+        name=release.name,
+        answer=_answer(release),
+        cards=tuple(_cards(release)),
+        worst=worst.sentences,
+        tables=tuple((caption, table) for caption, table in tables if table.rows),
+        alignment=tuple(release.alignment.sentences),
+        linked=release.alignment.linked,
+        sections=tuple(
+            replace(section, findings=tuple(map(_fewer_pictures, section.findings)))
+            for section in part.sections
+        ),
+        skipped=tuple((title_of(name), reason) for name, reason in release.skipped.items()),
+    )
+
+
+def _answer(release: ComparedRelease) -> Answer:
+    if release.verdict is None:
+        return Answer(
+            "none",
+            "–",
+            "No verdict: no policy was named",
+            "The report shows cost and risk. To get a verdict, compare again and name a policy with rules for "
+            "comparisons.",
+            (),
+            (),
+        )
+    answer = answer_of(Assessment({}, {}, verdict=release.verdict))
+    return replace(answer, rows=tuple(replace(row, scenario="") for row in answer.rows))
+
+
+def _cards(release: ComparedRelease) -> list[Card]:
+    return [
+        Card(worded(figure, _short(value), measure=measure), label, sentence)
+        for measure, figure, label, sentence in _CARDS
+        if (value := release.figure(measure, figure)) is not None
+    ]
+
+
+def _fewer_pictures(finding: Finding) -> Finding:
+    """Keep the first pictures of each kind: a file of many columns has dozens."""
+    seen: dict[str, int] = {}
+    kept: list[Chart] = []
+    for chart in finding.charts:
+        kind = re.sub(r"“.*?”", "", chart.title)
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] <= _PICTURES_A_KIND and not chart.title.startswith(_LEFT_OUT_PICTURES):
+            kept.append(chart)
+    return replace(finding, charts=tuple(kept))
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Excerpt:
+    if not rows:
+        return Excerpt((), (), (), 0)
+    names = list(rows[0])
+    text = {name for name in names if any(isinstance(row[name], str) for row in rows)}
+    cells = tuple(
+        tuple(
+            str(row[name]) if name in text else "–" if row[name] is None else worded(name, _short(row[name]))
+            for name in names
+        )
+        for row in rows
+    )
+    return Excerpt(
+        tuple(_HEADINGS.get(name, label_of(name)) for name in names),
+        tuple(name not in text for name in names),
+        cells,
+        len(cells),
+    )
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.3g}") if isinstance(value, float) and abs(value) < 1000 else value
+
+
+def _figure(release: ComparedRelease, measure: str, figure: str) -> str:
+    value = release.figure(measure, figure)
+    return "–" if value is None else worded(figure, _short(value), measure=measure)
+
+
+def _size(about: Mapping[str, Any]) -> str:
+    return f"{shown(about.get('rows'))} records, {shown(about.get('columns'))} columns"
+
+
+_HEADINGS = {
+    "original": "Records before",
+    "released": "Records after",
+    "z": "Off by (z)",
+    "distance": "Distance",
+    "lost_share": "In lost levels",
+    "mean_S_pMSE": "Mean S_pMSE of its tables",
+    "S_pMSE": "S_pMSE",
+}
