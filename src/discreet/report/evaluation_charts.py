@@ -86,10 +86,11 @@ def draw_map(evaluation: Evaluation, utility: str, risk: str, data: str | None =
             rows = table.filter(pl.col("data") == name)
             across, up = (_figure(rows, path) for path in (utility, risk))
             for place, by in enumerate(name for name in across if name in up):
-                _point(axes, by, across[by], up[by], place, evaluation)
+                color = _color(evaluation, by, place)
+                _point(axes, by, across[by], up[by], color)
             axes.set_title(clean(name), loc="left", color=INK, fontsize=11)
-            axes.set_xlabel(_axis(rows, utility), color=MUTED)
-            axes.set_ylabel(_axis(rows, risk), color=MUTED)
+            axes.set_xlabel(_axis(rows, utility), color=MUTED, fontsize=9)
+            axes.set_ylabel(_axis(rows, risk), color=MUTED, fontsize=9)
             axes.spines[["top", "right"]].set_visible(False)
             axes.margins(0.15)
             axes.grid(visible=True, color=RULE, linewidth=0.6)
@@ -114,17 +115,18 @@ def _axis(rows: pl.DataFrame, path: str) -> str:
     )
 
 
-def _point(
-    axes: Any, by: str, across: dict[str, Any], up: dict[str, Any], place: int, evaluation: Evaluation
-) -> None:
+def _color(evaluation: Evaluation, by: str, place: int) -> str:
     is_reference = any(maker.name == by and maker.reference for maker in evaluation.study.makers)
-    color = MUTED if is_reference else (RISK, BAR, INK)[place % 3]
+    return MUTED if is_reference else (RISK, BAR, INK)[place % 3]
+
+
+def _point(axes: Any, by: str, across: dict[str, Any], up: dict[str, Any], color: str) -> None:
     axes.errorbar(
         across["mean"],
         up["mean"],
         xerr=across["sd"] or 0,
         yerr=up["sd"] or 0,
-        marker="x" if is_reference else "o",
+        marker="x" if color == MUTED else "o",
         color=color,
         markersize=8,
         linewidth=1,

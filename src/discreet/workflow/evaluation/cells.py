@@ -1,0 +1,183 @@
+"""One cell of a study: a generator, fitted to a data set with one seed, and everything that is measured on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet import engine
+from discreet._version import __version__
+from discreet.errors import DiscreetError, DiscreetWarning
+from discreet.randomness import generator
+from discreet.results import jsonable
+from discreet.workflow.evaluation.data_sets import DataSet, Parts, Split, parts_of
+from discreet.workflow.evaluation.generators import Generator, Made, Request
+from discreet.workflow.evaluation.memory import PeakMemory
+from discreet.workflow.evaluation.metrics import Metric
+from discreet.workflow.evaluation.study import Study
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell and what is still to be measured on it."""
+
+    data: DataSet
+    maker: Generator
+    seed: int
+    metrics: tuple[Metric, ...]
+    split: Split
+    base: int
+    copies: int
+    rows: int | None
+    folder: Path
+    keep: Path | None
+    key: str
+
+    @property
+    def name(self) -> tuple[str, str, int]:
+        """Data set, generator and seed."""
+        return self.data.name, self.maker.name, self.seed
+
+    @property
+    def stream(self) -> int:
+        """The seed of this repetition; all generators share it."""
+        return int(generator(self.base, "repetition", self.data.name, str(self.seed)).integers(2**62))
+
+
+def cells_of(study: Study, *, keep: Path | None = None) -> list[Cell]:
+    """List the cells of a study, each with the print that tells whether it was run before."""
+    contents = {data.name: _content(data, study.folder) for data in study.data if isinstance(data, DataSet)}
+    found = []
+    for at, by, seed in study.cells():
+        data, maker = study.named("data", at), study.named("makers", by)
+        described = {
+            "data": contents[at],
+            "maker": maker.describe(at, seed, study.copies, study.folder),
+            "seed": [study.seed, seed],
+            "split": [study.holdout, study.split],
+            "copies": study.copies,
+            "rows": study.rows,
+        }
+        metrics = tuple(metric for metric in study.asked if not metric.data or at in metric.data)
+        found.append(
+            Cell(
+                data, maker, seed, metrics, study.division, study.seed, study.copies, study.rows, study.folder,
+                keep, print_of(described),
+            )
+        )  # fmt: skip
+    return found
+
+
+def print_of(described: Mapping[str, Any]) -> str:
+    """Tell descriptions apart by their content."""
+    text = json.dumps(jsonable(described), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def run_cell(cell: Cell) -> Record:
+    """Fit, sample and measure; whatever goes wrong is written down with the reason."""
+    began = time.perf_counter()
+    at, by, seed = cell.name
+    record: Record = {
+        "cell": cell.key,
+        "data": at,
+        "generator": by,
+        "seed": seed,
+        "failed": None,
+        "notes": [],
+        "measures": {},
+        "version": __version__,
+    }
+    with _noted(record["notes"]):
+        memory = PeakMemory()
+        try:
+            parts = parts_of(cell.data, cell.split, seed, cell.folder)
+            with memory:
+                made = _made(cell, parts)
+        except DiscreetError as error:
+            record["failed"] = str(error)
+        except MemoryError:
+            record["failed"] = "it ran out of memory"
+        except Exception as error:
+            # One generator must not take the study down; the text of a foreign error may hold data values.
+            record["failed"] = f"it broke off with a {type(error).__name__}; run it alone to see where"
+        else:
+            _described(record, parts, made)
+            record["memory_mb"] = memory.megabytes
+            is_holdout = cell.maker.reference == "holdout"
+            for metric in cell.metrics:
+                answer = metric.answer(parts, made.copies, cell.stream, is_holdout=is_holdout)
+                record["measures"][print_of(metric.describe())] = {"metric": metric.name, **answer}
+    record["seconds"] = time.perf_counter() - began
+    record["notes"] = list(dict.fromkeys(record["notes"]))
+    return record
+
+
+def _made(cell: Cell, parts: Parts) -> Made:
+    request = Request(cell.data.name, cell.seed, cell.stream, cell.copies, cell.rows)
+    made = cell.maker.make(parts, request, cell.folder, cell.data.reading)
+    if cell.keep is not None and not cell.maker.reference and not cell.maker.files:
+        _keep(made, cell)
+    return made
+
+
+def _described(record: Record, parts: Parts, made: Made) -> None:
+    rows = [engine.overview(part, ()).rows for part in (parts.training, made.copies[0])]
+    record["rows"] = {
+        "training": rows[0],
+        "holdout": None if parts.holdout is None else engine.overview(parts.holdout, ()).rows,
+        "released": rows[1],
+    }
+    record["fit_seconds"], record["sample_seconds"] = made.fit_seconds, made.sample_seconds
+    record["guarantee"] = made.guarantee
+    record["notes"] += made.notes
+
+
+def _keep(made: Made, cell: Cell) -> None:
+    from discreet.io import write
+
+    assert cell.keep is not None
+    cell.keep.mkdir(parents=True, exist_ok=True)
+    for number, copy in enumerate(made.copies, start=1):
+        name = "-".join(_plain(str(part)) for part in (*cell.name, number))
+        write(copy, cell.keep / f"{name}.parquet", overwrite=True)
+
+
+def _plain(text: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "._" else "_" for letter in text)
+
+
+def _content(data: DataSet, folder: Path) -> dict[str, Any]:
+    """Say what a data set depends on: the bytes of its files, how they are read, and the roles that count."""
+    from discreet.io.naming import checksum
+
+    whole = data.read(folder)
+    held = None if data.holdout is None else folder / data.holdout
+    return {
+        **{
+            name: value for name, value in data.to_dict().items() if name not in ("name", "source", "holdout")
+        },
+        "name": data.name,
+        "checksum": whole.metadata.checksum,
+        "columns": list(data.columns or whole.columns),
+        "roles": whole.roles.to_dict(),
+        "holdout": None if held is None else checksum(held) if held.is_file() else str(data.holdout),
+    }
+
+
+@contextmanager
+def _noted(notes: list[str]) -> Iterator[None]:
+    """Write down our own warnings, and keep those of other libraries from the reader."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        yield
+    notes += [str(said.message) for said in seen if issubclass(said.category, DiscreetWarning)]

@@ -1,0 +1,195 @@
+"""The data sets of a study: where they lie, what their columns mean, and how they are split."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.microdata import ROLES, Microdata, Roles
+from discreet.randomness import generator
+from discreet.results import jsonable
+
+BUNDLED = ("adult", "company_values", "social_assistance")
+_FEW_LEVELS = 20
+_FEWEST = 10
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One data set of a study.
+
+    Parameters
+    ----------
+    name
+        What it is called in the results.
+    source
+        A file, the address of a database, or the name of data that ships with the package (``"adult"``); the name of
+        the data set unless given. A file is looked for beside the study file.
+    roles
+        The roles of `Microdata`. Without any, those of a sidecar beside the file or of the bundled data.
+    reading
+        Options of `discreet.read`.
+    columns
+        The columns to use; all of them unless named. Identifiers are always left out.
+    rows
+        Use a random sample of so many records.
+    target
+        The column that models learn to predict; the first sensitive one unless named.
+    holdout
+        A file of the same columns about people that no generator may learn from, where a published split is to be
+        used; otherwise the study splits the file itself.
+    """
+
+    name: str
+    source: str = ""
+    roles: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    rows: int | None = None
+    target: str | None = None
+    holdout: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", str(self.source or self.name))
+        object.__setattr__(self, "columns", listed(self.columns))
+        for role in self.roles:
+            if role not in ROLES:
+                raise ParameterError(f"In data set '{self.name}': {unknown_name(role, ROLES, what='role')}")
+        if self.rows is not None and (isinstance(self.rows, bool) or self.rows < 2 * _FEWEST):
+            raise ParameterError(f"In data set '{self.name}': rows must be {2 * _FEWEST} or more.")
+
+    def read(self, folder: Path) -> Microdata:
+        """Read the whole data set, lazily where the format allows."""
+        return self._read(self.source, folder)
+
+    def _read(self, source: str, folder: Path) -> Microdata:
+        from discreet import datasets
+        from discreet.io import read
+        from discreet.io.naming import is_address
+
+        place = folder / source
+        if source in BUNDLED and not place.exists():
+            data: Microdata = getattr(datasets, source)()
+            return data.with_roles(**_only(self.roles)) if self.roles else data
+        if not is_address(source) and not place.exists() and "." not in Path(source).name:
+            raise InputError(
+                f"In data set '{self.name}': there is no file '{source}', and of the data that ship with discreet: "
+                f"{unknown_name(source, BUNDLED, what='data set')}"
+            )
+        at = source if is_address(source) else str(place)
+        return read(at, roles=Roles.of(**self.roles) if self.roles else None, **self.reading)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, ready for TOML."""
+        given: dict[str, Any] = {"name": self.name}
+        if self.source != self.name:
+            given["source"] = self.source
+        for name in ("rows", "target", "holdout", "columns", "roles", "reading"):
+            value = getattr(self, name)
+            if value:
+                given[name] = jsonable(value)
+        return given
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a data set is divided into what generators learn from and what they never see.
+
+    ``by_seed`` divides it anew for each seed of the study; otherwise all seeds share one division.
+    """
+
+    share: float = 0.2
+    seed: int = 1
+    by_seed: bool = False
+
+    def stream(self, data: DataSet, replicate: int, *path: str) -> np.random.Generator:
+        """Open the random numbers of one division."""
+        return generator(self.seed, "split", data.name, *([str(replicate)] if self.by_seed else []), *path)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A data set, divided."""
+
+    training: Microdata
+    holdout: Microdata | None
+    target: str | None
+
+
+def parts_of(data: DataSet, split: Split, replicate: int, folder: Path) -> Parts:
+    """Read a data set and divide it; a process keeps the last few."""
+    key = json.dumps(data.to_dict(), sort_keys=True)
+    return _parts(key, data.name, split, replicate if split.by_seed else 0, str(folder))
+
+
+@lru_cache(maxsize=4)
+def _parts(key: str, name: str, split: Split, replicate: int, folder: str) -> Parts:
+    described = json.loads(key)
+    data = DataSet(**described)
+    whole = _selected(data, data.read(Path(folder)))
+    frame = engine.whole_frame(whole)
+    if data.rows is not None and data.rows < frame.height:
+        chosen = generator(split.seed, "rows", name).permutation(frame.height)[: data.rows]
+        frame = frame[np.sort(chosen)]
+    target = data.target or (whole.roles.sensitive[0] if whole.roles.sensitive else None)
+    if data.holdout is not None:
+        other = engine.whole_frame(_selected(data, data._read(data.holdout, Path(folder))))
+        return Parts(whole.with_frame(frame), whole.with_frame(other.select(frame.columns)), target)
+    if split.share == 0:
+        return Parts(whole.with_frame(frame), None, target)
+    held = _held_out(frame, whole.roles, target, split, split.stream(data, replicate))
+    for side, records in (("training part", (~held).sum()), ("hold-out", held.sum())):
+        if records < _FEWEST:
+            raise InputError(
+                f"The {side} of data set '{name}' would have {records} records. Use a larger file or another share "
+                "for the hold-out."
+            )
+    return Parts(whole.with_frame(frame.filter(~held)), whole.with_frame(frame.filter(held)), target)
+
+
+def _selected(data: DataSet, whole: Microdata) -> Microdata:
+    for name in (*data.columns, *([data.target] if data.target else [])):
+        if name not in whole.schema:
+            raise ColumnError(f"In data set '{data.name}': {unknown_name(name, whole.columns)}")
+    names = [name for name in data.columns or whole.columns if name not in whole.roles.identifiers]
+    return whole.with_frame(engine.whole_frame(whole).select(names))
+
+
+def _held_out(
+    frame: pl.DataFrame, roles: Roles, target: str | None, split: Split, rng: np.random.Generator
+) -> pl.Series:
+    """Draw the hold-out: whole households where there are any, else in each class of the target its share."""
+    together = roles.household or roles.person
+    if together is not None:
+        units = frame[together].unique(maintain_order=True)
+        chosen = rng.permutation(len(units))[: max(round(split.share * len(units)), 1)]
+        return frame[together].is_in(units.gather(np.sort(chosen)).implode())
+    place = pl.Series("place", rng.permutation(frame.height))
+    stratum = target is not None and frame[target].n_unique() <= _FEW_LEVELS
+    numbered = frame.select(pl.col(target) if stratum and target else pl.lit(0).alias("all")).with_columns(
+        place
+    )
+    first = numbered.columns[0]
+    rank = pl.col("place").rank("ordinal").over(first)
+    # Half a record is rounded up or down by chance, so that small classes keep their share on average.
+    room = (pl.len().over(first) * split.share + float(rng.random())).floor()
+    return numbered.select(held=rank <= room)["held"]
+
+
+def listed(names: Any) -> tuple[str, ...]:
+    """Take one name for a list of one."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _only(roles: Mapping[str, Any]) -> dict[str, Any]:
+    """Take away the usual roles of bundled data that are not named."""
+    return {role: roles.get(role) for role in ROLES}

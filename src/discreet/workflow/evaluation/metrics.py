@@ -1,0 +1,341 @@
+"""The metrics of a study: which measures of the rooms are asked, about what, and which way is better."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from discreet.described import nested
+from discreet.errors import DiscreetError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+from discreet.randomness import generator
+from discreet.results import Measure, jsonable
+from discreet.workflow.evaluation.data_sets import Parts, listed
+from discreet.workflow.settings import check_setting
+
+Better = Literal["lower", "higher"] | float
+LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost")
+
+_ROOMS = ("utility", "risk")
+_ELSEWHERE = {
+    "utility.detection": "discreet.utility.detection",
+    "utility.new_rows": "discreet.utility.row_novelty",
+}
+_GIVEN = ("original", "released", "data", "holdout", "control", "seed", "progress")
+_GLOBAL = ("detection", "pmse", "transport")
+_SPECIFIC = ("compare_model", "gini_change", "importance_shift", "train_on_synthetic")
+_ABOUT_RISK = ("new_rows",)
+
+HEADLINES: dict[str, dict[str, Better]] = {
+    "attribution": {"cap_released": "lower"},
+    "compare_model": {"overlap_mean": "higher", "difference_mean": "lower"},
+    "dependence": {"mean_change": "lower"},
+    "detection": {"auc": 0.5},
+    "disclosure": {"DiSCO": "lower", "repU": "lower"},
+    "gini_change": {"change": "lower"},
+    "group_disclosure": {"risk": "lower"},
+    "importance_shift": {"shift": "lower"},
+    "information_loss": {"value": "lower"},
+    "k_anonymity": {"value": "higher"},
+    "margins": {"mean_distance": "lower", "lost_share": "lower"},
+    "neighbours": {
+        "dcr_share_closer_than_holdout": "lower",
+        "identical_share": "lower",
+        "epsilon_excess": "lower",
+        "sni": "lower",
+    },
+    "new_rows": {"excess_matches": "lower"},
+    "outliers": {"matched_share": "lower"},
+    "pmse": {"ratio": "lower"},
+    "replicated_special_uniques": {"msu_risk": "lower"},
+    "replicated_uniques": {"repU": "lower"},
+    "tabular": {"mean_S_pMSE": "lower", "mean_SPECKS": "lower"},
+    "train_on_synthetic": {"gap": "lower", "best_released": "higher"},
+    "transport": {"excess": "lower"},
+}
+"""The figures that a summary shows of a measure unless a study names others, and which way each is better: a number is
+the value to be close to."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of a study.
+
+    Parameters
+    ----------
+    name
+        What it is called in the results.
+    measure
+        The function: ``"utility.pmse"``, or just ``"pmse"``; the name unless given.
+    parameters
+        Its parameters, but for the files, the hold-out and the seed, which the study gives.
+    figures
+        Which of its figures the summary shows; all are kept in the results.
+    better
+        ``"lower"``, ``"higher"`` or the number to be close to, for the figures whose usual direction is not known.
+    detail
+        Detail tables to keep with the results. They may hold values of the data.
+    data
+        The data sets it is for; all of them unless named.
+    """
+
+    name: str
+    measure: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    figures: tuple[str, ...] = ()
+    better: Better | None = None
+    detail: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("figures", "detail", "data"):
+            object.__setattr__(self, name, listed(getattr(self, name)))
+        object.__setattr__(self, "measure", measure_called(self.measure or self.name))
+        if self.better is not None and self.better not in ("lower", "higher"):
+            if isinstance(self.better, str | bool):
+                raise ParameterError(f"Metric '{self.name}': better is 'lower', 'higher' or a number.")
+            object.__setattr__(self, "better", float(self.better))
+        known = _signature(self.measure)
+        options = [name for name in known if name not in _GIVEN]
+        for name, value in self.parameters.items():
+            if name not in options:
+                raise ParameterError(f"Metric '{self.name}': {unknown_name(name, options, what='parameter')}")
+            check_setting(name, value, str(known[name].annotation), where=f"Metric '{self.name}'")
+
+    @property
+    def layer(self) -> str:
+        """What it speaks of: global utility, fit for purpose, specific utility or risk."""
+        room, _, function = self.measure.partition(".")
+        if room == "risk" or function in _ABOUT_RISK:
+            return "risk"
+        if function in _GLOBAL:
+            return "global utility"
+        return "specific utility" if function in _SPECIFIC else "fit for purpose"
+
+    @property
+    def headlines(self) -> dict[str, Better | None]:
+        """The figures of the summary, and which way each is better."""
+        usual: Mapping[str, Better] = HEADLINES.get(self.measure.partition(".")[2], {})
+        shown = self.figures or tuple(usual) or ("value",)
+        return {figure: self.better if self.better is not None else usual.get(figure) for figure in shown}
+
+    @property
+    def is_about_target(self) -> bool:
+        """Whether it needs a target that the study must name."""
+        known = _signature(self.measure)
+        return (
+            "target" in known
+            and known["target"].default is inspect.Parameter.empty
+            and "target" not in self.parameters
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Say what its answer depends on."""
+        return {
+            "measure": self.measure,
+            "parameters": nested(dict(self.parameters)),
+            "detail": list(self.detail),
+        }
+
+    def answer(
+        self, parts: Parts, copies: Sequence[Microdata], seed: int, *, is_holdout: bool = False
+    ) -> dict[str, Any]:
+        """Ask the measure, and give what it says or why it says nothing, ready for JSON."""
+        began = time.perf_counter()
+        try:
+            if self.is_about_target and parts.target is None:
+                raise ParameterError("no target was named, and no column is sensitive.")
+            found = self._asked(parts, copies, seed, is_holdout)
+        except DiscreetError as error:
+            return {"failed": str(error), "seconds": time.perf_counter() - began}
+        except Exception as error:
+            # One measure must not take the others down; the text of a foreign error may hold data values.
+            reason = f"it broke off with a {type(error).__name__}"
+            return {"failed": reason, "seconds": time.perf_counter() - began}
+        return {
+            "failed": None,
+            "figures": jsonable(_figures(found)),
+            "caveats": sorted({caveat for measure in found for caveat in measure.caveats}),
+            "detail": {name: _rows(found, name) for name in self.detail},
+            "seconds": time.perf_counter() - began,
+        }
+
+    def _asked(self, parts: Parts, copies: Sequence[Microdata], seed: int, is_holdout: bool) -> list[Measure]:
+        function, known = _function(self.measure), _signature(self.measure)
+        given = dict(self.parameters)
+        if self.is_about_target:
+            given["target"] = parts.target
+        if "seed" in known:
+            given["seed"] = int(generator(seed, "metric", self.measure).integers(2**62))
+        if "progress" in known:
+            given["progress"] = False
+        held = next((name for name in ("holdout", "control") if name in known), None)
+        holdout = parts.holdout
+        if is_holdout and held is not None:
+            # Real people stand in for the release, so other real people must be the hold-out.
+            copies, holdout = _halves(copies[0])
+        if held is not None and holdout is not None:
+            given[held] = holdout
+        if "original" not in known:
+            return [function(copy, **given) for copy in copies]
+        if "Sequence[Microdata]" in str(known["released"].annotation):
+            released = copies[0] if len(copies) == 1 else list(copies)
+            return [function(original=parts.training, released=released, **given)]
+        return [function(original=parts.training, released=copy, **given) for copy in copies]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, ready for TOML."""
+        given: dict[str, Any] = {"name": self.name}
+        if self.measure.partition(".")[2] != self.name:
+            given["measure"] = self.measure
+        for name in ("figures", "better", "detail", "data", "parameters"):
+            value = getattr(self, name)
+            if value not in (None, (), {}):
+                given[name] = nested(value)
+        return given
+
+
+@dataclass(frozen=True)
+class Model:
+    """A regression that users of the data would fit; see `discreet.utility.compare_model`.
+
+    Parameters
+    ----------
+    name
+        What it is called in the results.
+    formula
+        ``"income ~ age + sex"``.
+    family
+        ``"linear"``, ``"logistic"``, ``"poisson"`` or ``"multinomial"``.
+    data
+        The data sets it is for; all of them unless named.
+    parameters
+        Other parameters of `discreet.utility.compare_model`.
+    """
+
+    name: str
+    formula: str
+    family: str = "linear"
+    data: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", listed(self.data))
+        self.metric()
+
+    def metric(self) -> Metric:
+        """Return the metric that fits it to both files and compares the coefficients."""
+        given = {"formula": self.formula, "family": self.family, **self.parameters}
+        return Metric(self.name, "utility.compare_model", given, data=self.data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what differs from the defaults, ready for TOML."""
+        given: dict[str, Any] = {"name": self.name, "formula": self.formula}
+        if self.family != "linear":
+            given["family"] = self.family
+        for name in ("data", "parameters"):
+            if getattr(self, name):
+                given[name] = nested(getattr(self, name))
+        return given
+
+
+def usual_metrics() -> tuple[Metric, ...]:
+    """Return the metrics of a study that names none.
+
+    Examples
+    --------
+    >>> [metric.name for metric in usual_metrics()][:4]
+    ['pmse', 'detection', 'tabular', 'margins']
+    """
+    return (
+        Metric("pmse", parameters={"model": "cart", "n_perm": 20}),
+        Metric("detection"),
+        Metric("tabular"),
+        Metric("margins"),
+        Metric("dependence"),
+        Metric("train_on_synthetic", parameters={"learners": ["linear", "forest"]}),
+        Metric("neighbours"),
+        Metric("disclosure"),
+        Metric("new_rows"),
+    )
+
+
+@cache
+def measures_known() -> dict[str, str]:
+    """List the measures that a study can ask: their full names, and the modules they are in."""
+    found = {}
+    for room in _ROOMS:
+        module = importlib.import_module(f"discreet.{room}")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isfunction(thing) and _compares(thing):
+                found[f"{room}.{name}"] = f"discreet.{room}"
+    return {**_ELSEWHERE, **found}
+
+
+def measure_called(name: str) -> str:
+    """Find the full name of a measure, or say which there are."""
+    known = measures_known()
+    if name in known:
+        return name
+    short = {full.partition(".")[2]: full for full in known}
+    if name in short:
+        return short[name]
+    raise ParameterError(unknown_name(name, known if "." in name else short, what="measure"))
+
+
+def _compares(thing: Callable[..., Any]) -> bool:
+    """Whether a function takes an original and its release, or one released file."""
+    known = inspect.signature(thing).parameters
+    first = next(iter(known), "")
+    takes_files = {"original", "released"} <= set(known) or first == "data"
+    return takes_files and "Measure" in str(inspect.signature(thing).return_annotation)
+
+
+def _function(measure: str) -> Callable[..., Measure]:
+    found: Callable[..., Measure] = getattr(
+        importlib.import_module(measures_known()[measure]), measure.partition(".")[2]
+    )
+    return found
+
+
+@cache
+def _signature(measure: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(_function(measure)).parameters
+
+
+def _halves(data: Microdata) -> tuple[list[Microdata], Microdata]:
+    from discreet import engine
+
+    frame = engine.whole_frame(data)
+    # Every second record: the file may be sorted.
+    return [data.with_frame(frame.gather_every(2))], data.with_frame(frame.gather_every(2, offset=1))
+
+
+def _figures(found: Sequence[Measure]) -> dict[str, Any]:
+    """Average the figures over copies; words and answers of yes and no are those of the first."""
+    tables = [{"value": measure.value, **measure.figures} for measure in found]
+    averaged: dict[str, Any] = {}
+    for name, first in tables[0].items():
+        values = [table.get(name) for table in tables]
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        if len(values) == 1 or isinstance(first, bool | str):
+            averaged[name] = first
+        else:
+            averaged[name] = sum(numbers) / len(numbers) if numbers else None
+    return averaged
+
+
+def _rows(found: Sequence[Measure], name: str) -> list[dict[str, Any]]:
+    import narwhals as nw
+
+    return [
+        {"copy": copy, **{column: jsonable(value) for column, value in row.items()}}
+        for copy, measure in enumerate(found, start=1)
+        for row in nw.from_native(measure.detail[name], eager_only=True).iter_rows(named=True)
+    ]
