@@ -183,6 +183,19 @@ def test_missingness_has_relations_of_its_own():
     assert young < 0.2
 
 
+def test_a_value_tied_to_its_own_state_keeps_its_margin():
+    from scipy.special import ndtr
+
+    from discreet.copula import EmpiricalMargin
+    from discreet.synth.copulas.margins import given_a_value
+
+    z = normal(200_000, [[1, 0.6], [0.6, 1]])
+    states = EmpiricalMargin(np.array([1, 0]), np.array([0.3, 0.7]))
+    uniform = given_a_value(ndtr(z[:, 1]), states, 0.6, ordinary=1)
+    ranks = uniform[states.quantile(ndtr(z[:, 0])) == 0]
+    assert np.abs(np.histogram(ranks, 10, (0, 1))[0] / len(ranks) - 0.1).max() < 0.004
+
+
 def test_weights_make_the_file_like_the_population():
     rng = np.random.default_rng(1)
     x = rng.normal(size=8000)

@@ -82,6 +82,9 @@ class AllOthers(Synthesizer):
         Numbers with at most this many distinct values are taken for categories.
     max_levels
         Categories with more levels are refused; None sets no limit.
+    max_records
+        Multinomial fits use at most so many records, all of rare levels and weighted ones of frequent levels; None
+        takes all.
     leave_out
         Columns that the synthetic file shall not have.
 
@@ -124,6 +127,7 @@ class AllOthers(Synthesizer):
     weights: Weights = "use"
     few_values: int = 2
     max_levels: int | None = 100
+    max_records: int | None = 10_000
     leave_out: Columns = None
 
     def __post_init__(self) -> None:
@@ -139,6 +143,8 @@ class AllOthers(Synthesizer):
             raise ParameterError('lasso_alpha must be positive, or "cv".')
         if not 0 < self.noise_floor < 1:
             raise ParameterError("noise_floor must be between 0 and 1.")
+        if self.max_records is not None and self.max_records < 100:
+            raise ParameterError("max_records must be at least 100, or None.")
         if isinstance(self.sweeps, bool) or not isinstance(self.sweeps, int) or self.sweeps < 0:
             raise ParameterError("sweeps must be a whole number of 0 or more.")
         if self.start == "bootstrap" and not self.sweeps:
@@ -192,7 +198,9 @@ class AllOthers(Synthesizer):
         stream = Stream(seed_of(seed), "all others")
         records = Records.of(intake, stream)
         records, scales, notes = self._switching(records)
-        settings = Settings(self.selector, self.lasso_alpha, self.threshold, self.noise, self.noise_floor)
+        settings = Settings(
+            self.selector, self.lasso_alpha, self.threshold, self.noise, self.noise_floor, self.max_records
+        )
         records, models, about = fit_all(records, settings, intake.weights, stream)
         notes = (*notes, *about, *(note for model in models.values() for note in model.notes))
         for model in models.values():

@@ -41,6 +41,7 @@ class Settings:
     threshold: float
     noise: Noise
     noise_floor: float
+    max_records: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +234,12 @@ def _category(
             f"Column '{target.name}' has {len(there)} levels and its predictors fill {design.width} columns, which are "
             "too many for a multinomial fit. Group its levels, leave it out, or select fewer predictors (lasso_alpha)."
         )
+    whole, whole_codes, whole_weights = given, codes, weights
+    if settings.max_records is not None and len(there) > 2 and len(codes) > settings.max_records:
+        rows, weights = _by_level(codes, weights, settings.max_records)
+        given, codes = [variable.take(rows) for variable in given], codes[rows]
+        # Columns that say nothing new in fewer records have to go.
+        design = Design.of(given, weights=weights)
     extra = augmented(design, given, len(there))
     notes: tuple[str, ...] = ()
     root: Floats | None = None
@@ -245,7 +252,7 @@ def _category(
         law = ClassShares(design, fitted, there, converged=converged)
         if settings.noise == "bayes":
             root, notes = _multinomial_root(design, given, fitted, weights, target.name)
-    own, expected = _fit_of_shares(law, given, codes, weights)
+    own, expected = _fit_of_shares(law, whole, whole_codes, whole_weights)
     floored = own > _AS_GOOD_AS_COPIED
     if floored:
         notes = (
@@ -263,10 +270,34 @@ def _category(
         alpha=alpha,
         root=root,
         degrees=0,
-        margin=ObservedShares(there, np.cumsum(np.bincount(codes, weights))) if floored else None,
+        margin=ObservedShares(there, np.cumsum(np.bincount(whole_codes, whole_weights))) if floored else None,
         floor=settings.noise_floor,
         notes=notes,
     )
+
+
+def _by_level(
+    codes: npt.NDArray[np.int64], weights: Floats | None, most: int
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Choose records for a multinomial fit, all of rare levels and some of frequent ones, and weight them back."""
+    sizes = np.bincount(codes)
+    ordered = np.sort(sizes)
+    # The largest number a level that, given to each or all it has, stays within the limit.
+    kept = np.cumsum(ordered) + ordered * np.arange(len(ordered) - 1, -1, -1)
+    full = int((kept <= most).sum())
+    each = (most - int(ordered[:full].sum())) // max(len(ordered) - full, 1)
+    by_level = np.argsort(codes, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    taken = np.minimum(sizes, max(each, 1))
+    rows = np.concatenate(
+        [
+            by_level[start + (np.arange(count) * size) // count]
+            for start, size, count in zip(starts, sizes, taken, strict=True)
+        ]
+    )
+    rows = np.sort(rows)
+    share = (sizes / taken)[codes[rows]] * (1.0 if weights is None else weights[rows])
+    return rows, np.asarray(share * (len(rows) / share.sum()))
 
 
 def _fit_of_shares(

@@ -6,7 +6,9 @@ numbers stand imputed ones, which serve as predictors and are never released.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +32,8 @@ Scene = dict[str, Variable]
 _IMPUTATIONS = 5
 #: Complete records for each column of the model matrix that a fit on complete records needs.
 _RECORDS_A_COLUMN = 5
+#: Share of the records of a column that must be complete; fewer would speak for the others too much.
+_COMPLETE_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +179,9 @@ def fit_all(
         models, _ = _models(records, settings, weights, stream.child("fit again"))
         records = _imputed(records, models, blanks, stream.child("impute again"))
         notes = (
-            f"{len(incomplete)} columns have too few records without missing values among their predictors; they were "
-            "fitted with imputed predictors.",
+            "Columns that have too few records without missing values among their predictors, and were fitted with "
+            f"imputed ones: {', '.join(repr(name) for name in incomplete[:5])}"
+            + (f" and {len(incomplete) - 5} more." if len(incomplete) > 5 else "."),
         )
     return records, models, notes
 
@@ -184,39 +189,52 @@ def fit_all(
 def _models(
     records: Records, settings: Settings, weights: Floats | None, stream: Stream
 ) -> tuple[dict[str, ColumnModel], list[str]]:
-    models, incomplete = {}, []
-    for name in records.modelled:
-        others = [other for other in records.modelled if other != name]
-        rng = stream(name)
-        rows, enough = _rows(records, name, others)
-        share = None if weights is None else _scaled(weights[rows])
-        target = _taken(records.scene[name], rows)
-        candidates = [_taken(records.scene[other], rows) for other in others]
-        chosen = select(
-            Design.of(candidates, weights=share),
-            candidates,
-            target,
-            selector=settings.selector,
-            alpha=settings.alpha,
-            threshold=settings.threshold,
-            most_columns=len(target) - 3,
-            weights=share,
-            rng=rng,
+    from threadpoolctl import threadpool_limits
+
+    # One column keeps one core busy; linear algebra that also spreads out would only get in its way.
+    with (
+        threadpool_limits(1, user_api="blas"),
+        ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool,
+    ):
+        fitted = list(
+            pool.map(lambda name: _model(records, name, settings, weights, stream(name)), records.modelled)
         )
-        # In the order of the file, so that the model reads the same whatever selected it.
-        given = [others[place] for place in sorted(chosen.places)]
-        rows, enough = _rows(records, name, given)
-        if not enough:
-            incomplete.append(name)
-        models[name] = fit_column(
-            _taken(records.scene[name], rows),
-            [_taken(records.scene[other], rows) for other in given],
-            settings,
-            weights=None if weights is None else _scaled(weights[rows]),
-            alpha=chosen.alpha,
-            rng=rng,
-        )
-    return models, incomplete
+    models = {model.name: model for model, _ in fitted}
+    return models, [model.name for model, complete in fitted if not complete]
+
+
+def _model(
+    records: Records, name: str, settings: Settings, weights: Floats | None, rng: np.random.Generator
+) -> tuple[ColumnModel, bool]:
+    """Select the predictors of a column, fit it on them, and say whether complete records were enough."""
+    others = [other for other in records.modelled if other != name]
+    rows, _ = _rows(records, name, others)
+    share = None if weights is None else _scaled(weights[rows])
+    target = _taken(records.scene[name], rows)
+    candidates = [_taken(records.scene[other], rows) for other in others]
+    chosen = select(
+        Design.of(candidates, weights=share),
+        candidates,
+        target,
+        selector=settings.selector,
+        alpha=settings.alpha,
+        threshold=settings.threshold,
+        most_columns=len(target) - 3,
+        weights=share,
+        rng=rng,
+    )
+    # In the order of the file, so that the model reads the same whatever selected it.
+    given = [others[place] for place in sorted(chosen.places)]
+    rows, complete = _rows(records, name, given)
+    model = fit_column(
+        _taken(records.scene[name], rows),
+        [_taken(records.scene[other], rows) for other in given],
+        settings,
+        weights=None if weights is None else _scaled(weights[rows]),
+        alpha=chosen.alpha,
+        rng=rng,
+    )
+    return model, complete
 
 
 def _rows(records: Records, target: str, given: Sequence[str]) -> tuple[Rows, bool]:
@@ -230,7 +248,8 @@ def _rows(records: Records, target: str, given: Sequence[str]) -> tuple[Rows, bo
         # Missing is a level of a category, so only numbers have gaps.
         if variable.is_number:
             complete &= records.there(name)
-    if complete.sum() >= min(known.sum(), _RECORDS_A_COLUMN * width + 10):
+    least = max(_RECORDS_A_COLUMN * width + 10, _COMPLETE_SHARE * known.sum())
+    if complete.sum() >= min(known.sum(), least):
         return np.flatnonzero(complete), True
     return np.flatnonzero(known), False
 

@@ -82,7 +82,9 @@ def select(
     used: float | None = None
     if selector == "lasso":
         used = _cross_validated(whole, folds) if alpha == "cv" else float(alpha)
-        size = np.abs(_lasso(standard, used)).max(axis=1)
+        # The norm over several indicators of a target grows with their number, and so must its penalty.
+        penalty = used if alpha == "cv" else used * np.sqrt(y.shape[1])
+        size = np.abs(_lasso(standard, penalty)).max(axis=1)
     elif selector == "ridge-threshold":
         used = 0.01 if alpha == "cv" else float(alpha)
         ridge = np.linalg.solve(standard.xx + used * np.eye(len(standard.xx)), standard.xy)

@@ -83,7 +83,10 @@ def shared_information(
     mended = _mended(wanted)
     if not beyond:
         return mended
-    note = f"{beyond} pairs of columns share more information than a Gaussian copula can give them."
+    note = (
+        f"Pairs of columns that share more information than a Gaussian copula can give them: {beyond}. They come out "
+        "weaker than they are."
+    )
     return Latent(mended.correlation, (*mended.notes, note))
 
 

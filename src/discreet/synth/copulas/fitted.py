@@ -12,9 +12,10 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.copula.correlation import root_of
+from discreet.copula.margins import EmpiricalMargin
 from discreet.errors import load_extra
 from discreet.microdata import Microdata
-from discreet.synth.copulas.margins import ColumnMargin
+from discreet.synth.copulas.margins import ColumnMargin, given_a_value
 from discreet.synth.forms import Form, NumberForm, restored_form
 from discreet.synth.sequential.stratified import Strata
 from discreet.synth.synthesizer import Fitted, Stream
@@ -90,6 +91,11 @@ class Model:
         for name, form in forms.items():
             margin = self.margins[name]
             ordinary = form.n_ordinary if isinstance(form, NumberForm) else 0
+            if margin.width == 2 and isinstance(self.coupling, NormalCoupling):
+                states = margin.margins[0]
+                assert isinstance(states, EmpiricalMargin)
+                tie = float(self.coupling.correlation[at, at + 1])
+                uniform[:, at + 1] = given_a_value(uniform[:, at + 1], states, tie, ordinary)
             columns.append(form.joined(margin.parts(uniform[:, at : at + margin.width], ordinary)))
             at += margin.width
         return pl.DataFrame(columns)

@@ -97,6 +97,26 @@ class ColumnMargin:
         return cls(tuple(_restored(margin) for margin in state["margins"]), state["mixed"])
 
 
+def given_a_value(uniform: Floats, states: EmpiricalMargin, correlation: float, ordinary: int) -> Floats:
+    """Return the rank of a value among those whose state is a value.
+
+    A mended correlation matrix may tie a value to its own state. Among the records that have a value its normal
+    variable is then no longer standard normal; its distribution function there keeps the margin exact.
+    """
+    from scipy.special import ndtri
+
+    from discreet.copula.matching import bivariate_normal_cdf
+
+    place = int(np.argmax(states.levels < ordinary))
+    if abs(correlation) < _EDGE or not states.levels[place] < ordinary:
+        return uniform
+    upto = np.minimum(np.cumsum(states.shares), 1.0)
+    ends = ndtri(np.array([upto[place] - states.shares[place], upto[place]]))
+    z = ndtri(np.clip(uniform, _EDGE, 1 - _EDGE))
+    below, above = (bivariate_normal_cdf(z, np.asarray(end), correlation) for end in ends)
+    return np.asarray(np.clip((above - below) / states.shares[place], 0.0, 1.0))
+
+
 def of_levels(codes: Codes, weights: Floats | None, order: Sequence[int] | Codes) -> EmpiricalMargin:
     """Return the margin of a category, its levels in this order."""
     placed = np.asarray(order, dtype=np.int64)

@@ -57,7 +57,7 @@ class VineCopula(Synthesizer):
         Of a D- or C-vine: ``"greedy"``, from each column to the one it goes with most, ``"given"``, or a list of
         columns. An R-vine finds its own.
     truncate
-        Trees above this number are left out.
+        Trees above this number are left out: relations given many others are mostly noise. None keeps all.
     discrete
         How the library fits columns of few values: ``"native"`` by the probabilities of their cells, or ``"jitter"``
         by spreading each value over its interval, which is faster and weakens relations.
@@ -84,7 +84,7 @@ class VineCopula(Synthesizer):
     structure: Structure = "d-vine"
     pair_copulas: str | Sequence[str] | None = None
     order: Literal["greedy", "given"] | Sequence[str] = "greedy"
-    truncate: int | None = None
+    truncate: int | None = 3
     discrete: Literal["native", "jitter"] = "native"
     max_records: int | None = 10_000
     groups: int = 10
@@ -178,8 +178,8 @@ class VineCopula(Synthesizer):
         notes: tuple[str, ...] = ()
         if found.unreached:
             notes = (
-                f"{len(found.unreached)} pairs of columns share more information than a Gaussian pair copula can give "
-                "them.",
+                "Pairs of columns that share more information than a Gaussian pair copula can give them: "
+                f"{len(found.unreached)}. They come out weaker than they are.",
             )
         return NormalCoupling(found.correlation), notes
 
