@@ -126,8 +126,9 @@ def _attribution(measure: Measure) -> Iterator[Chart]:
         up, across = (sorted({place[side] for place in cells}) for side in (0, 1))
         yield Grid(
             title="How often the guess is right, by how exactly things are known",
-            row_labels=tuple(f"{key:g}" for key in reversed(up)),
-            column_labels=tuple(f"{target:g}" for target in across),
+            # Where no key (or not the target) is a number, there is one line without a number of intervals.
+            row_labels=tuple("" if key is None else f"{key:g}" for key in reversed(up)),
+            column_labels=tuple("" if target is None else f"{target:g}" for target in across),
             values=tuple(tuple(cells.get((key, target)) for target in across) for key in reversed(up)),
             axis="Percent of guesses that are right; the stronger the color, the more",
             across="intervals of the column that is guessed",

@@ -1,8 +1,18 @@
 """The verbs of the front door: they call the other rooms in the right order."""
 
 from discreet.workflow.assessment import assess
+from discreet.workflow.comparison import compare
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import plan_grid, search
 from discreet.workflow.treatment_report import ReleaseReport, document_plan, document_release
 
-__all__ = ["ReleaseReport", "assess", "document_plan", "document_release", "inspect", "plan_grid", "search"]
+__all__ = [
+    "ReleaseReport",
+    "assess",
+    "compare",
+    "document_plan",
+    "document_release",
+    "inspect",
+    "plan_grid",
+    "search",
+]

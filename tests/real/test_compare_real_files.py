@@ -1,0 +1,68 @@
+"""Whole comparisons of real files: SD2011, Adult, and releases that others made of a census extract (NIST)."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet import Microdata
+from discreet.synth import Sequential
+from discreet.workflow.comparison import compare
+
+RELEASES = ("cart_cf21", "sdv_ctgan_epochs1000", "aim_e_10_all", "pram_default")
+
+
+def test_a_synthesis_of_sd2011_by_trees_is_better_than_shuffled_columns(test_data):
+    columns = ["sex", "age", "edu", "placesize", "region", "marital", "income", "ls", "smoke"]
+    frame = pl.read_csv(test_data / "SD2011.csv", null_values="NA", infer_schema_length=None).select(columns)
+    original = Microdata(frame, keys=["sex", "age", "region"], sensitive=["income", "smoke"])
+    trees = Sequential().fit(original, seed=1).sample(copies=2, seed=2)
+    rng = np.random.default_rng(3)
+    shuffled = frame.select(frame[name].gather(rng.permutation(frame.height)) for name in columns)
+    found = compare(original, {"trees": trees, "shuffled": Microdata(shuffled)}, policy="scientific-use-file")
+    good, bad = (found.releases[name] for name in ("trees", "shuffled"))
+    assert good.utility["tabular"].figures["mean_S_pMSE"] < 3 < bad.utility["tabular"].figures["mean_S_pMSE"]
+    assert good.utility["dependence"].value < bad.utility["dependence"].value / 3
+    assert not good.alignment.linked
+    assert "weakened" in " ".join(bad.worst.sentences)
+    assert found.plot().axes
+
+
+@pytest.mark.slow
+def test_releases_of_the_nist_excerpt_are_put_side_by_side(test_data, tmp_path):
+    folder = test_data / "nist-dce"
+    frame = pl.read_csv(folder / "national2019.csv", null_values="N", infer_schema_length=None)
+    releases = {
+        name: Microdata(
+            pl.read_csv(folder / "crc-releases" / f"{name}.csv.gz", null_values="N", infer_schema_length=None)
+        )
+        for name in RELEASES
+    }
+    original = Microdata(frame, keys=["AGEP", "SEX", "RAC1P", "PUMA"], sensitive="DVET")
+    found = compare(original, releases)
+    margins = {name: release.figure("margins", "mean_distance") for name, release in found.releases.items()}
+    assert margins["cart_cf21"] < margins["sdv_ctgan_epochs1000"]
+    for release in found.releases.values():
+        assert release.alignment.only_original or len(release.alignment.columns) == frame.width
+        assert release.worst.sentences
+        assert "new_rows" in release.risk
+    page = found.to_html(tmp_path / "nist.html").read_text(encoding="utf-8")
+    assert all(name in page for name in RELEASES)
+    json.loads(found.to_json())
+
+
+@pytest.mark.slow
+def test_adult_is_compared_in_seconds(test_data):
+    adult = discreet.datasets.adult(keys=["age", "sex", "race", "education"], sensitive="income")
+    released = Sequential().fit(adult, seed=1).sample(seed=2)
+    compare(adult, released)
+    start = time.perf_counter()
+    found = compare(adult, released, policy="scientific-use-file")
+    assert time.perf_counter() - start < 30
+    assert found.utility["margins"].value < 0.02
+    assert found.verdict.meets
