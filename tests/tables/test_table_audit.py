@@ -177,11 +177,22 @@ def test_an_earlier_release_of_other_people_is_compared_cell_by_cell():
     assert not found.safe
 
 
-def test_tables_with_other_dimensions_are_refused_with_the_way_out():
+def test_an_earlier_table_with_other_dimensions_is_combined_with_this_one():
     table = primary(Table.from_microdata(people((8, 1), (4, 4)), "place*sex"), Threshold(3))
-    other = Table.from_microdata(people((8, 1), (4, 4)), "place")
-    with pytest.raises(ParameterError, match="one formula"):
-        audit(table, previous=[(other, [])])
+    left_out = [("a", "m"), ("a", "f"), *(key for key in table.keys if "Total" in key)]
+    earlier = Table.from_microdata(people((8, 1), (4, 4)), "sex:place - 1")
+    by_place = Table.from_microdata(people((8, 1), (4, 4)), "place")
+    assert audit(table, left_out).safe
+    assert audit(table, left_out, previous=[(by_place, [])]).safe
+    assert audit(table, left_out, previous=[(earlier, [("m", "a")])]).safe
+    assert audit(table, left_out, previous=[(by_place, []), (earlier, [("m", "a")])]).exact.height == 1
+
+
+def test_an_earlier_table_without_a_cell_in_common_is_refused_with_the_way_out():
+    table = primary(Table.from_microdata(people((8, 1), (4, 4)), "place*sex"), Threshold(3))
+    other = Table.from_microdata(people((8, 1), (4, 4)), "place*sex - 1", total="All")
+    with pytest.raises(ParameterError, match="codes of the totals"):
+        audit(table, previous=[(other.from_microdata(pl.DataFrame({"age": ["x", "y"]}), "age - 1"), [])])
 
 
 def test_published_values_that_contradict_each_other_are_refused():

@@ -63,14 +63,18 @@ def counts_only(table: Table) -> bool:
     return table.value == "count"
 
 
-def known_zero_rows(table: Table, published: npt.NDArray[np.bool_]) -> Places:
-    """Inner cells that a published zero gives away, where no value is negative."""
-    inner = inner_values(table)
+def known_zero_rows(x: Any, inner: npt.NDArray[np.float64], published: npt.NDArray[np.bool_]) -> Places:
+    """Inner cells that a published zero gives away, where no value is negative.
+
+    A published difference (a column with a -1) that is zero gives nothing away by itself.
+    """
     if (inner < 0).any():
         return np.zeros(0, dtype=np.int64)
-    x = table.x.tocsc()
-    zeros = np.flatnonzero(published & (np.asarray(inner @ x).ravel() == 0))
-    return np.unique(x[:, zeros].indices).astype(np.int64)
+    x = x.tocsc()
+    zeros = np.flatnonzero(published & (np.asarray(inner @ abs(x)).ravel() == 0))
+    columns = x[:, zeros]
+    sums = np.diff((columns < 0).tocsc().indptr) == 0
+    return np.unique(columns[:, sums].indices).astype(np.int64)
 
 
 def single_contributors(table: Table) -> list[Any]:
@@ -78,6 +82,8 @@ def single_contributors(table: Table) -> list[Any]:
 
     Without a contributor column every record is a contributor of its own, so that inner cells of one record count.
     """
+    if table.joined is not None:
+        return table.inner["single"].to_list()
     counts = table.inner["count"].to_numpy()
     if not table.knows_contributors:
         return [row if count == 1 else None for row, count in enumerate(counts.tolist())]

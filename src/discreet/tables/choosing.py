@@ -14,14 +14,14 @@ from scipy import sparse
 from discreet.errors import ParameterError, unknown_name
 from discreet.randomness import generator
 from discreet.tables.auditing.auditing import least_values
-from discreet.tables.auditing.differences import same_people, stacked
 from discreet.tables.auditing.levels import levels
-from discreet.tables.cells import cell_places, counts_only, inner_values, known_zero_rows, single_contributors
+from discreet.tables.cells import cell_places, counts_only, known_zero_rows, single_contributors
 from discreet.tables.gauss import Elimination, secondary
 from discreet.tables.gauss.problem import Integers, default_order
 from discreet.tables.gauss.roles import SINGLETON_METHODS
 from discreet.tables.optimal import Optimum, cheapest
 from discreet.tables.relations import equations
+from discreet.tables.releases import knowledge
 from discreet.tables.suppressed import SuppressionResult
 from discreet.tables.widening import widened
 
@@ -44,6 +44,7 @@ class Case:
     forced: Integers
     hidden: Integers
     worth: npt.NDArray[np.float64]
+    last_time: Integers
     known: Integers
     previous: tuple[tuple[Table, Any], ...]
     contributors: Sequence[Any] | None
@@ -54,32 +55,19 @@ class Case:
         secret = cell_places(table, "primary", "primary")
         hidden = np.setdiff1d(cell_places(table, plan.hidden, "hidden"), secret)
         forced = np.setdiff1d(cell_places(table, plan.forced, "forced"), hidden)
-        inner = inner_values(table)
-        value = np.asarray(inner @ table.x).ravel()
-        # A zero that needs no protection is published: it would protect nothing, and costs nothing to show.
-        zeros = np.setdiff1d(np.flatnonzero(value == 0), np.concatenate([secret, hidden]))
-        forced = np.union1d(forced, zeros)
         previous = tuple(
             (item.table, item.suppressed) if isinstance(item, SuppressionResult) else tuple(item)
             for item in plan.previous
         )
-        parts = [table.x.tocsc()]
-        for earlier, left_out in previous:
-            keys = {key: i for i, key in enumerate(table.keys)}
-            open_before = np.setdiff1d(
-                np.arange(earlier.cells.height), cell_places(earlier, left_out, "previous")
-            )
-            if same_people(table, earlier):
-                columns, _ = stacked(table, earlier)
-                start = sum(part.shape[1] for part in parts)
-                parts.append(columns[:, open_before])
-                forced = np.union1d(forced, start + np.arange(len(open_before)))
-            names = earlier.keys
-            stay = [keys[names[cell]] for cell in open_before.tolist() if names[cell] in keys]
-            forced = np.union1d(
-                forced, np.setdiff1d(np.array(stay, dtype=np.int64), np.concatenate([secret, hidden]))
-            )
-        x = sparse.hstack(parts).tocsc()
+        held = knowledge(table, previous)
+        inner, count = held.inner, table.cells.height
+        x = held.x[:, np.concatenate([np.ones(count, dtype=bool), held.open])]
+        value = np.asarray(inner @ x).ravel()[:count]
+        # A zero that needs no protection is published: it would protect nothing, and costs nothing to show.
+        taken = np.concatenate([secret, hidden])
+        shown = np.union1d(np.flatnonzero(value == 0), np.flatnonzero(held.before))
+        forced = np.union1d(forced, np.setdiff1d(shown, taken))
+        forced = np.union1d(forced, np.arange(count, x.shape[1]))
         worth = np.abs(np.asarray(inner @ x).ravel())
         if plan.cost is not None:
             if plan.cost not in table.cells.columns:
@@ -87,11 +75,12 @@ class Case:
                     unknown_name(plan.cost, table.cells.columns, what="column of table.cells")
                 )
             worth[: table.cells.height] = table.cells[plan.cost].cast(pl.Float64).fill_null(0.0).to_numpy()
-        shown = np.zeros(table.cells.height, dtype=bool)
-        shown[forced[forced < table.cells.height]] = True
-        singles = None
+        readers_have = np.zeros(x.shape[1], dtype=bool)
+        readers_have[forced] = True
+        singles: list[Any] | None = None
         if not counts_only(table) and plan.singleton_method not in ("none", ()):
             singles = single_contributors(table)
+            singles += [None] * (len(inner) - len(singles))
         return Case(
             table,
             x,
@@ -100,15 +89,15 @@ class Case:
             forced.astype(np.int64),
             hidden,
             worth,
-            known_zero_rows(table, shown),
+            np.flatnonzero(held.last_time),
+            known_zero_rows(x, inner, readers_have),
             previous,
             singles,
         )
 
     def least(self) -> npt.NDArray[np.float64] | None:
         """What everybody knows each inner cell to be at least; None where values may be negative."""
-        found = least_values(self.table, self.known)
-        return None if found is None else np.asarray(found, dtype=float)
+        return least_values(self.inner, self.known, counts=counts_only(self.table))
 
 
 def by_elimination(
@@ -122,7 +111,7 @@ def by_elimination(
     x = case.x.multiply(_moving(case)[:, None]).tocsc() if len(case.known) else case.x
     x.eliminate_zeros()
     best: Elimination | None = None
-    for order in _orders(x, case.worth, plan.tries):
+    for order in _orders(x, case, plan.tries):
         found = secondary(
             x, case.secret, order, forced=case.forced, hidden=case.hidden, zero_method=zero_method,  # type: ignore[arg-type]
             strict=plan.strict, special_rows=special, contributors=case.contributors if methods else None,
@@ -195,15 +184,22 @@ def _zeros(plan: Suppression, case: Case) -> tuple[str, npt.NDArray[np.bool_] | 
     return plan.zero_method, special
 
 
-def _orders(x: Any, worth: npt.NDArray[np.float64], tries: int) -> list[Integers]:
-    """Orders of the candidates by worth, that differ in how equal ones are put."""
-    cells = np.arange(x.shape[1])
+def _orders(x: Any, case: Case, tries: int) -> list[Integers]:
+    """Orders of the candidates by worth, that differ in how equal ones are put.
+
+    What was published last time, of other people, comes first: readers expect the same cells again.
+    """
+    cells, worth = np.arange(x.shape[1]), case.worth
     orders = [default_order(x, worth, cells)]
     if tries > 1:
         orders.append(cells[np.lexsort((-cells, -worth))])
     rng = generator(7, "tables/suppression/ties")
     orders += [cells[np.lexsort((rng.random(len(cells)), -worth))] for _ in range(tries - 2)]
-    return orders
+    if not len(case.last_time):
+        return orders
+    again = np.zeros(len(cells), dtype=bool)
+    again[case.last_time] = True
+    return [np.concatenate([order[again[order]], order[~again[order]]]) for order in orders]
 
 
 def _loss(found: Elimination, case: Case) -> tuple[int, int, float]:

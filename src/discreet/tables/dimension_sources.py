@@ -79,7 +79,7 @@ def built_dimension(
         chains.append(levels)
     if not chains:
         chains = [(tuple(leaves),)]
-    order_of = _branch_order(chains[0])
+    order_of = branch_order(chains[0])
     leaves = [leaves[place] for place in order_of]
     chains = [tuple(tuple(level[place] for place in order_of) for level in chain) for chain in chains]
     if len(gone):
@@ -88,7 +88,7 @@ def built_dimension(
     return dimension_of(name, leaves, chains, total=total)
 
 
-def _branch_order(chain: Chain) -> list[int]:
+def branch_order(chain: Chain) -> list[int]:
     """Order the leaves so that the branches of a hierarchy stay together, as they first appear."""
     first: list[dict[str, int]] = []
     for level in reversed(chain):

@@ -54,6 +54,8 @@ def equations(table: Table) -> csr_array:
     """
     from scipy.sparse import csr_array
 
+    if table.joined is not None:
+        return csr_array(table.joined.sums)
     sizes = table.cells["inner_cells"].to_numpy()
     rows, columns, entries = [], [], []
     known: set[bytes] = set()

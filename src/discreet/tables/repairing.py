@@ -26,14 +26,27 @@ def repaired(case: Case, published: Mask) -> Mask:
     published = published.copy()
     fixed = np.zeros(len(published), dtype=bool)
     fixed[case.forced] = True
+    hopeless: set[tuple[int, object]] = set()
+    given_away: set[tuple[int, object]] | None = None
     while True:
         found = computable(
             case.x, published, case.secret, contributors=case.contributors, known_rows=case.known
         )
         lost = dict(found.by_contributors) | dict.fromkeys(found.cells.tolist())
-        changed = [_take_one_out(case, published, fixed, cell, who) for cell, who in lost.items()]
-        if not any(changed):
+        if lost and given_away is None:
+            given_away = _given_away(case, fixed)
+        lost = {cell: who for cell, who in lost.items() if (cell, who) not in (given_away or set())}
+        waiting = [pair for pair in lost.items() if pair not in hopeless]
+        mended = [_take_one_out(case, published, fixed, cell, who) for cell, who in waiting]
+        hopeless |= {pair for pair, done in zip(waiting, mended, strict=True) if not done}
+        if not any(mended):
             return published
+
+
+def _given_away(case: Case, fixed: Mask) -> set[tuple[int, object]]:
+    """What the forced cells alone give away, and to whom: leaving out others is in vain."""
+    found = computable(case.x, fixed, case.secret, contributors=case.contributors, known_rows=case.known)
+    return set(found.by_contributors) | {(cell, None) for cell in found.cells.tolist()}
 
 
 def _take_one_out(case: Case, published: Mask, fixed: Mask, cell: int, who: object) -> bool:

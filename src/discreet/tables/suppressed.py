@@ -84,6 +84,12 @@ class SuppressionResult:
             pl.when(left_out).then(pl.lit("suppressed")).otherwise(pl.lit("published")).alias("status"),
         )
 
+    def published_in(self, name: str) -> pl.DataFrame:
+        """What may go out of one of the linked tables, by its own dimensions: see `Table.tables` for the names."""
+        mine = self.published.filter(pl.Series(self.table.in_table(name)))
+        term = self.table.formula.terms[self.table.tables.index(name)]
+        return mine.drop([column for column in self.table.dimensions if column not in term.columns])
+
     def summary(self) -> str:
         """What was done and what is left, in a few sentences."""
         f = self.figures

@@ -50,8 +50,9 @@ class Suppression:
     cost
         The column that says what a cell is worth (by default its value): the worthier, the sooner it is published.
     previous
-        Earlier releases: results of this class, or pairs of a table and its suppressed cells. What they published stays
-        published, and is part of what an intruder has.
+        Earlier releases: results of this class, or pairs of a table and its suppressed cells. What they published of
+        the same people stays published, and is part of what an intruder has; they may have other dimensions and other
+        levels. What they published of other people (last year's table) is published again where that is safe.
     tries
         How many orders of cells of equal worth are tried (``gauss``); the one that loses least is kept.
     repair
@@ -117,7 +118,8 @@ class Suppression:
         wide = self.intervals or self.method == "optimal"
         found = audit(
             table, left_out, intervals=wide, protection=self.protection, previous=case.previous,
-            contributors=case.contributors if case.contributors is not None else False, workers=self.workers,
+            contributors=False if case.contributors is None else case.contributors[: table.inner.height],
+            workers=self.workers,
         )  # fmt: skip
         narrow = [] if found.intervals is None else [found.intervals.filter(~pl.col("wide_enough"))]
         unsafe = (
@@ -154,7 +156,7 @@ def _warn_of_gaps(case: Case) -> None:
     """Rounded or wrong totals: the elimination goes by which cells are sums of which, not by their values."""
     count = case.table.cells.height
     given = np.asarray(case.table.values, dtype=float)
-    made = np.asarray(case.inner @ case.table.x).ravel()
+    made = np.asarray(case.inner @ case.x).ravel()[:count]
     apart = int((np.abs(given - made) > 1e-6 * (1.0 + np.abs(made))).sum())
     if apart:
         warnings.warn(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from discreet.dominance import Contributions, Negative, Weighting
     from discreet.tables.contributing import Contributing
+    from discreet.tables.linking import Joined
 
 Flags = npt.NDArray[np.bool_]
 
@@ -80,6 +81,7 @@ class Table:
     notes: tuple[str, ...] = ()
     weight: str | None = None
     contributing: Contributing | None = field(default=None, compare=False)
+    joined: Joined | None = field(default=None, compare=False)
 
     @staticmethod
     def from_microdata(
@@ -209,6 +211,48 @@ class Table:
             tolerance=tolerance,
         )
 
+    @staticmethod
+    def link(
+        tables: Sequence[Table],
+        *,
+        total: Mapping[str, str] | None = None,
+        tolerance: float | None = None,
+    ) -> Table:
+        """Put tables together that were made apart and are published together, to protect them as one.
+
+        A cell that several tables have (a total, a margin, a region in two files) occurs once, so that it is left out
+        of all of them or of none. The tables may have different dimensions, stop at different levels or cover a part
+        of the codes; a dimension that a table does not have is at its total there. Where you have the records, one
+        formula (``"a*b + a*c"``) does the same and knows more.
+
+        The linked table can be judged, suppressed and audited; give `primary` before or after. Its ``inner`` has the
+        inner cells of all tables, since their crossing is not known.
+
+        Parameters
+        ----------
+        tables
+            The tables, all of the same value.
+        total
+            By column the code that stands for everything, where all tables that have the column cover a part of it: a
+            table of the East alone (total ``"East"``) beside one of the whole country needs ``{"place": "Total"}``.
+        tolerance
+            How far tables may lie apart on a cell they share; by default rounding error only. Cells further apart are
+            flagged (``agree`` in the cells) and reported.
+
+        Examples
+        --------
+        >>> by_place = pl.DataFrame({"place": ["a", "b", "Total"], "n": [3, 9, 12]})
+        >>> by_sex = pl.DataFrame({"sex": ["f", "m", "Total"], "n": [5, 7, 12]})
+        >>> table = Table.link(
+        ...     [Table.from_cells(by_place, ["place"], count="n"), Table.from_cells(by_sex, ["sex"], count="n")]
+        ... )
+        >>> table.cells.height, table.tables, table.notes
+        (5, ('place', 'sex'), ('1 cells are shared by several tables and occur once.',))
+        """
+        from discreet.tables.linking import linked
+
+        return linked(tables, total=total, tolerance=tolerance)
+
     # The views everybody works with.
 
     @property
@@ -234,11 +278,18 @@ class Table:
     @cached_property
     def leaves(self) -> Mapping[str, npt.NDArray[np.int64]]:
         """By column the place of every inner cell's leaf in its dimension."""
+        if self.joined is not None:
+            raise ParameterError(
+                "These tables were linked from cells, so that the crossing of all their dimensions is not known. "
+                "Protect each by itself, or build them from the records with one formula."
+            )
         return {name: _places(self.inner[name], self.hierarchy[name].leaves) for name in self.dimensions}
 
     @cached_property
     def x(self) -> csc_array:
         """Which inner cell (row) is part of which published cell (column): a sparse matrix of 0 and 1."""
+        if self.joined is not None:
+            return self.joined.x
         terms = {term.name: number for number, term in enumerate(self.formula.terms)}
         places = {f"d{i}": self.codes[name] for i, name in enumerate(self.dimensions)}
         numbers = self.cells["table"].replace_strict(terms, return_dtype=pl.Int64)
@@ -332,6 +383,8 @@ class Table:
         """Flag the cells that belong to one of the linked tables; a shared margin belongs to several."""
         if name not in self.tables:
             raise ParameterError(unknown_name(name, self.tables, what="table"))
+        if self.joined is not None:
+            return self.joined.members[name]
         term = self.formula.terms[self.tables.index(name)]
         margins = self.formula.published(term)
         pattern = sum(

@@ -10,18 +10,14 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
-from discreet.tables.auditing.differences import (
-    nested_differences,
-    same_people,
-    stacked,
-    successive_differences,
-)
+from discreet.tables.auditing.differences import nested_differences, successive_differences
 from discreet.tables.auditing.findings import Audit
 from discreet.tables.auditing.intervals import feasible_bounds
 from discreet.tables.auditing.levels import Protection, levels
 from discreet.tables.auditing.rank import computable
-from discreet.tables.cells import cell_places, counts_only, inner_values, known_zero_rows, single_contributors
+from discreet.tables.cells import cell_places, counts_only, known_zero_rows, single_contributors
 from discreet.tables.gauss.problem import Integers
+from discreet.tables.releases import Knowledge, knowledge
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -69,8 +65,9 @@ def audit(
     differences
         Look for published cells, one inside the other, that differ by fewer units than this.
     previous
-        Earlier releases: pairs of a table and its suppressed cells. Of the same people they are combined with this
-        one; of others the published cells that changed by fewer than ``successive`` units are listed.
+        Earlier releases: pairs of a table and its suppressed cells. Of the same people (all cells that both have are
+        equal) they are combined with this one, whatever their dimensions and levels; of others the published cells
+        with the same codes that changed by fewer than ``successive`` units are listed.
     workers, progress
         Threads for the linear programs, and a function called with cells done and their total.
 
@@ -88,22 +85,20 @@ def audit(
     hidden = np.union1d(secret, cell_places(table, suppressed, "suppressed"))
     published = np.ones(count, dtype=bool)
     published[hidden] = False
-    x, combined = _with_earlier(table, published, previous)
-    known = known_zero_rows(table, published)
+    held = knowledge(table, previous)
+    combined = np.concatenate([published, held.open])
+    known = known_zero_rows(held.x, held.inner, combined)
     who = _contributors(table, contributors)
-    found = computable(x, combined, secret, contributors=who, known_rows=known)
+    if who is not None:
+        # Whom the inner cells of earlier tables belong to is not known.
+        who = [*who, *[None] * (len(held.inner) - len(who))]
+    found = computable(held.x, combined, secret, contributors=who, known_rows=known)
     bounds = None
     if intervals:
-        bounds = _intervals(table, x, combined, secret, protection, known, workers, progress)
-    small = (
-        nested_differences(table.x, table.inner["count"].to_numpy(), published, differences)
-        if differences
-        else None
-    )
+        bounds = _intervals(table, held, combined, secret, protection, known, workers, progress)
+    small = None if not differences else _small_groups(table, published, differences)
     changed = [
-        successive_differences(table, earlier, published, _published(earlier, left_out), successive)
-        for earlier, left_out in previous
-        if not same_people(table, earlier)
+        successive_differences(table, earlier, published, shown, successive) for earlier, shown in held.others
     ]
     jumped = pl.concat(changed) if changed else None
     exact = _named(table, found.cells)
@@ -128,23 +123,19 @@ def audit(
     return Audit(exact, pairs, len(found.sums), bounds, small, jumped, figures, checks)
 
 
-def _published(table: Table, left_out: Any) -> Mask:
-    published = np.ones(table.cells.height, dtype=bool)
-    published[cell_places(table, left_out, "previous")] = False
-    return published
-
-
-def _with_earlier(table: Table, published: Mask, previous: Sequence[tuple[Table, Any]]) -> tuple[Any, Mask]:
-    """The columns of this table and, behind them, those of earlier tables of the same people."""
-    from scipy import sparse
-
-    parts, masks = [table.x.tocsc()], [published]
-    for earlier, left_out in previous:
-        if same_people(table, earlier):
-            columns, _ = stacked(table, earlier)
-            parts.append(columns)
-            masks.append(_published(earlier, left_out))
-    return sparse.hstack(parts).tocsc(), np.concatenate(masks)
+def _small_groups(table: Table, published: Mask, threshold: int) -> pl.DataFrame:
+    counts = table.inner["count"].to_numpy()
+    if table.joined is None:
+        return nested_differences(table.x, counts, published, threshold)
+    found = []
+    for view in table.joined.views:
+        pairs = nested_differences(view.x, counts, published[view.cells], threshold)
+        found.append(
+            pairs.with_columns(
+                pl.Series(name, view.cells[pairs[name].to_numpy()]) for name in ("larger", "smaller")
+            )
+        )
+    return pl.concat(found).unique(maintain_order=True)
 
 
 def _contributors(table: Table, given: bool | Sequence[Any]) -> Sequence[Any] | None:
@@ -159,20 +150,21 @@ def _contributors(table: Table, given: bool | Sequence[Any]) -> Sequence[Any] | 
     return given
 
 
-def least_values(table: Table, known: Integers) -> float | npt.NDArray[np.float64] | None:
+def least_values(
+    inner: npt.NDArray[np.float64], known: Integers, *, counts: bool
+) -> npt.NDArray[np.float64] | None:
     """What everybody knows of every inner cell beforehand: none is negative, and none is zero where zeros are shown."""
-    inner = inner_values(table)
     if (inner < 0).any():
         return None
     least = np.zeros(len(inner))
-    if counts_only(table) and set(np.flatnonzero(inner == 0).tolist()) <= set(known.tolist()):
+    if counts and set(np.flatnonzero(inner == 0).tolist()) <= set(known.tolist()):
         least[inner > 0] = 1.0
     return least
 
 
 def _intervals(  # noqa: PLR0917
     table: Table,
-    x: Any,
+    held: Knowledge,
     published: Mask,
     secret: Integers,
     protection: float | str | Protection | None,
@@ -180,12 +172,12 @@ def _intervals(  # noqa: PLR0917
     workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> pl.DataFrame:
-    inner = inner_values(table)
+    counts = counts_only(table)
     found = feasible_bounds(
-        x, inner, published, secret, lower=least_values(table, known), whole=counts_only(table), workers=workers,
-        progress=progress,
+        held.x, held.inner, published, secret, lower=least_values(held.inner, known, counts=counts), whole=counts,
+        workers=workers, progress=progress,
     )  # fmt: skip
-    value = np.asarray(inner @ table.x).ravel()[secret]
+    value = np.asarray(held.inner @ held.x).ravel()[secret]
     lower, upper, sliding = levels(table, secret, protection)
     slack = 1e-6 * (1.0 + np.abs(value))
     enough = (

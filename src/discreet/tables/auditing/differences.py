@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
-from discreet.errors import ParameterError
+from discreet.tables.releases import shared_cells
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -52,62 +52,18 @@ def successive_differences(
 ) -> pl.DataFrame:
     """Cells published in two successive releases whose counts differ by few units.
 
-    Whoever has both learns what the few who joined or left have in common. Returns ``cell``, ``before``, ``now``.
+    Whoever has both learns what the few who joined or left have in common. Cells are compared where both releases have
+    the same codes; a dimension that one of them lacks is at its total there. Returns ``cell``, ``before``, ``now``.
     """
-    keys = _shared_dimensions(now, before)
-    old = before.cells.with_columns(open_before=pl.Series(published_before)).select(
-        *keys, "count", "open_before"
+    pairs = shared_cells(now, before)
+    cell, old = pairs["now"].to_numpy(), pairs["before"].to_numpy()
+    counts, counts_before = now.cells["count"].to_numpy()[cell], before.cells["count"].to_numpy()[old]
+    change = np.abs(counts - counts_before)
+    hit = published[cell] & published_before[old] & (change >= 1) & (change < threshold)
+    return pl.DataFrame(
+        {
+            "cell": pl.Series(cell[hit], dtype=pl.Int64),
+            "before": pl.Series(counts_before[hit]),
+            "now": pl.Series(counts[hit]),
+        }
     )
-    both = (
-        now.cells.with_row_index("cell")
-        .with_columns(open_now=pl.Series(published))
-        .join(old, on=keys, how="inner", suffix="_before")
-        .filter(pl.col("open_now") & pl.col("open_before"))
-    )
-    change = (pl.col("count") - pl.col("count_before")).abs()
-    return both.filter(change.is_between(1, threshold - 1)).select(
-        pl.col("cell").cast(pl.Int64), pl.col("count_before").alias("before"), pl.col("count").alias("now")
-    )
-
-
-def stacked(now: Table, before: Table) -> tuple[Any, npt.NDArray[np.int64]]:
-    """The columns of an earlier table over the inner cells of this one, and which of its cells they are.
-
-    The inner cells must be those of the same people: same dimensions, same counts in every inner cell.
-    """
-    keys = _shared_dimensions(now, before)
-    rows = now.inner.with_row_index("row").join(
-        before.inner.with_row_index("old"), on=keys, how="full", suffix="_before", coalesce=True
-    )
-    same = rows.select(pl.col("count").eq_missing(pl.col("count_before")).all()).item()
-    if not same:
-        raise ParameterError(
-            "The earlier table counts other people than this one: its inner cells differ. Such releases are compared "
-            "cell by cell (successive=), not combined."
-        )
-    place = np.zeros(before.inner.height, dtype=np.int64)
-    place[rows["old"].to_numpy()] = rows["row"].to_numpy()
-    x = before.x.tocoo()
-    columns = sparse.csc_matrix(
-        (x.data, (place[x.row], x.col)), shape=(now.inner.height, before.cells.height)
-    )
-    return columns, np.arange(before.cells.height)
-
-
-def same_people(now: Table, before: Table) -> bool:
-    """Do two tables have the same dimensions and the same count in every inner cell?"""
-    if set(now.dimensions) != set(before.dimensions) or now.inner.height != before.inner.height:
-        return False
-    keys = list(now.dimensions)
-    both = now.inner.join(before.inner.select(*keys, "count"), on=keys, how="inner", suffix="_before")
-    return both.height == now.inner.height and bool((both["count"] == both["count_before"]).all())
-
-
-def _shared_dimensions(now: Table, before: Table) -> list[str]:
-    if set(now.dimensions) != set(before.dimensions):
-        raise ParameterError(
-            f"The earlier table has the dimensions {', '.join(before.dimensions)}, this one "
-            f"{', '.join(now.dimensions)}. Build both with one formula over all of them, as linked tables, and protect "
-            "them together."
-        )
-    return list(now.dimensions)

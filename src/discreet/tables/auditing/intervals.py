@@ -238,7 +238,10 @@ def _system(x: Any, y: Floats, published: Integers, lower: Floats, upper: Floats
     columns = x[:, published]
     fixed = lower == upper
     # A published zero of cells that cannot be negative fixes all of them, as does a published inner cell.
-    zero = (np.asarray(np.abs(y) @ columns).ravel() == 0) & (np.asarray((lower < 0) @ columns).ravel() == 0)
+    # A known difference that is zero fixes nothing by itself.
+    size = abs(columns)
+    sums = np.diff((columns < 0).tocsc().indptr) == 0
+    zero = sums & (np.asarray(np.abs(y) @ size).ravel() == 0) & (np.asarray((lower < 0) @ size).ravel() == 0)
     fixed[np.unique(columns[:, zero].indices)] = True
     while True:
         open_rows = columns.multiply(~fixed[:, None]).tocsc()
