@@ -68,6 +68,9 @@ def audit(
         Earlier releases: pairs of a table and its suppressed cells. Of the same people (all cells that both have are
         equal) they are combined with this one, whatever their dimensions and levels; of others the published cells
         with the same codes that changed by fewer than ``successive`` units are listed.
+    successive
+        A change by fewer units than this is listed, and the audit is not safe; 0 where people come and go anyway, so
+        that a small change says nothing about anybody.
     workers, progress
         Threads for the linear programs, and a function called with cells done and their total.
 
@@ -249,7 +252,9 @@ def _sentences(figures: dict[str, Any], successive: int, differences: int | None
             if figures["differences"]
             else f"No two published cells, one inside the other, leave a group of fewer than {differences}."
         )
-    if figures["successive"] is not None:
+    if figures["successive"] is not None and not successive:
+        found["successive"] = "Cells of earlier releases of other people were not compared (successive=0)."
+    elif figures["successive"] is not None:
         found["successive"] = (
             f"{_many(figures['successive'], 'published cell', 'published cells')} changed by fewer than {successive} "
             "units since an earlier release."
