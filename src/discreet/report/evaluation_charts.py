@@ -110,9 +110,8 @@ def _figure(rows: pl.DataFrame, path: str) -> dict[str, dict[str, Any]]:
 
 def _axis(rows: pl.DataFrame, path: str) -> str:
     better = next(iter(_figure(rows, path).values()))["better"]
-    return clean(
-        f"{path} ({better} is better)" if better in ("lower", "higher") else f"{path} (best {better})"
-    )
+    said = f"({better} is better)" if better in ("lower", "higher") else f"(best {better})" if better else ""
+    return f"{clean(path)}\n{said}".rstrip()
 
 
 def _color(evaluation: Evaluation, by: str, place: int) -> str:

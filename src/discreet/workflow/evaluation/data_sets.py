@@ -173,15 +173,16 @@ def _held_out(
         units = frame[together].unique(maintain_order=True)
         chosen = rng.permutation(len(units))[: max(round(split.share * len(units)), 1)]
         return frame[together].is_in(units.gather(np.sort(chosen)).implode())
-    place = pl.Series("place", rng.permutation(frame.height))
-    stratum = target is not None and frame[target].n_unique() <= _FEW_LEVELS
-    numbered = frame.select(pl.col(target) if stratum and target else pl.lit(0).alias("all")).with_columns(
-        place
+    is_class = target is not None and frame[target].n_unique() <= _FEW_LEVELS
+    classes = (
+        frame[target].rename("class")
+        if target is not None and is_class
+        else pl.repeat(0, frame.height, eager=True)
     )
-    first = numbered.columns[0]
-    rank = pl.col("place").rank("ordinal").over(first)
+    numbered = pl.DataFrame({"class": classes, "place": rng.permutation(frame.height)})
+    rank = pl.col("place").rank("ordinal").over("class")
     # Half a record is rounded up or down by chance, so that small classes keep their share on average.
-    room = (pl.len().over(first) * split.share + float(rng.random())).floor()
+    room = (pl.len().over("class") * split.share + float(rng.random())).floor()
     return numbered.select(held=rank <= room)["held"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,8 +127,7 @@ class Generator:
         if self.plan is None:
             return None
         place = folder / self.plan
-        has_steps = not place.is_file() or "[[step]]" in place.read_text(encoding="utf-8", errors="replace")
-        return Plan.load(place) if has_steps else load_plan(place)
+        return load_plan(place) if _is_synthesis(place) else Plan.load(place)
 
     def paths(self, data: str, seed: int, copies: int, folder: Path) -> list[Path]:
         """Name the files of one cell."""
@@ -206,6 +206,14 @@ class Request:
     stream: int
     copies: int = 1
     rows: int | None = None
+
+
+def _is_synthesis(plan: Path) -> bool:
+    """Whether a plan file describes a synthesizer; one that cannot be read is left to whoever reads plans."""
+    try:
+        return "step" not in tomllib.loads(plan.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
 
 
 def _warnings(fitted: Any) -> tuple[str, ...]:
