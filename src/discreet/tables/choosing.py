@@ -13,8 +13,7 @@ from scipy import sparse
 
 from discreet.errors import ParameterError, unknown_name
 from discreet.randomness import generator
-from discreet.tables.auditing.auditing import least_values
-from discreet.tables.auditing.levels import levels
+from discreet.tables.aiming import Aim, widest, with_decoy, zero_groups
 from discreet.tables.cells import cell_places, counts_only, known_zero_rows, single_contributors
 from discreet.tables.gauss import Elimination, secondary
 from discreet.tables.gauss.problem import Integers, default_order
@@ -23,13 +22,11 @@ from discreet.tables.optimal import Optimum, cheapest
 from discreet.tables.relations import equations
 from discreet.tables.releases import knowledge
 from discreet.tables.suppressed import SuppressionResult
-from discreet.tables.widening import widened
 
 if TYPE_CHECKING:
     from discreet.tables.suppression import Suppression
     from discreet.tables.table import Table
 
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None] | None
 
 
@@ -45,6 +42,7 @@ class Case:
     hidden: Integers
     worth: npt.NDArray[np.float64]
     last_time: Integers
+    zeros: Integers
     known: Integers
     previous: tuple[tuple[Table, Any], ...]
     contributors: Sequence[Any] | None
@@ -63,11 +61,13 @@ class Case:
         inner, count = held.inner, table.cells.height
         x = held.x[:, np.concatenate([np.ones(count, dtype=bool), held.open])]
         value = np.asarray(inner @ x).ravel()[:count]
-        # A zero that needs no protection is published: it would protect nothing, and costs nothing to show.
+        # What readers have already cannot be taken back.
         taken = np.concatenate([secret, hidden])
-        shown = np.union1d(np.flatnonzero(value == 0), np.flatnonzero(held.before))
-        forced = np.union1d(forced, np.setdiff1d(shown, taken))
+        forced = np.union1d(forced, np.setdiff1d(np.flatnonzero(held.before), taken))
         forced = np.union1d(forced, np.arange(count, x.shape[1]))
+        # A zero that needs no protection is published where intervals can do without it, and costs nothing to show.
+        zeros = np.setdiff1d(np.flatnonzero(value == 0), np.concatenate([taken, forced]))
+        forced = np.union1d(forced, zeros)
         worth = np.abs(np.asarray(inner @ x).ravel())
         if plan.cost is not None:
             if plan.cost not in table.cells.columns:
@@ -90,20 +90,17 @@ class Case:
             hidden,
             worth,
             np.flatnonzero(held.last_time),
+            zeros.astype(np.int64),
             known_zero_rows(x, inner, readers_have),
             previous,
             singles,
         )
 
-    def least(self) -> npt.NDArray[np.float64] | None:
-        """What everybody knows each inner cell to be at least; None where values may be negative."""
-        return least_values(self.inner, self.known, counts=counts_only(self.table))
-
 
 def by_elimination(
-    plan: Suppression, case: Case, progress: Progress
+    plan: Suppression, case: Case, aim: Aim | None, progress: Progress
 ) -> tuple[Elimination, npt.NDArray[np.bool_]]:
-    """Choose by elimination and, where intervals are asked for, widen them; also which columns stay published."""
+    """Choose by elimination and, where there is an aim, widen intervals; also which columns stay published."""
     zero_method, special = _zeros(plan, case)
     methods: Sequence[str] = ()
     if case.contributors is not None:
@@ -120,48 +117,36 @@ def by_elimination(
         if best is None or _loss(found, case) < _loss(best, case):
             best = found
     assert best is not None
-    published = best.published
-    if plan.intervals:
-        lower, upper, sliding = _wanted(plan, case)
-        fixed = np.zeros(len(published), dtype=bool)
-        fixed[case.forced] = True
-        published, _ = widened(
-            case.x, case.inner, published, case.secret, lower=lower, upper=upper, sliding=sliding,
-            cost=case.worth + 1.0, fixed=fixed, least=case.least(), known=case.known, progress=progress,
-        )  # fmt: skip
-    return best, published
+    return best, best.published if aim is None else widest(aim, case, best.published, progress)
 
 
 def by_integer_program(
-    plan: Suppression, case: Case, progress: Progress
+    plan: Suppression, case: Case, aim: Aim, progress: Progress
 ) -> tuple[Optimum, npt.NDArray[np.bool_]]:
     """Choose the cheapest cells; also which columns stay published."""
-    lower, upper, sliding = _wanted(plan, case)
-    forced = np.union1d(case.forced, np.arange(case.table.cells.height, case.x.shape[1]))
-    quick = replace(plan, method="gauss", intervals=True, repair=False)
-    start = np.flatnonzero(~by_elimination(quick, case, None)[1])
+    quick = replace(plan, method="gauss")
+    begun = by_elimination(quick, case, aim, None)[1]
+    secret, widths, one_of_many = case.secret, aim.widths, False
+    if aim.zeros_open and aim.room.whole:
+        groups = zero_groups(aim, case)
+        decoy = next((group for group in groups if not begun[group].any()), groups[0])
+        secret, widths = with_decoy(aim, case, decoy)
+        one_of_many = len(groups) > 1
     found = cheapest(
-        case.x, case.inner, case.secret, lower=lower, upper=upper, sliding=sliding, cost=case.worth, forced=forced,
-        hidden=case.hidden, least=case.least(), start=start,
-        equations=_equations(case), time_limit=plan.time_limit, progress=progress,
+        case.x, case.inner, secret, lower=widths.lower, upper=widths.upper, sliding=widths.sliding, cost=case.worth,
+        forced=np.flatnonzero(aim.room.fixed), hidden=case.hidden, least=aim.room.least, whole=aim.room.whole,
+        start=np.flatnonzero(~begun), equations=_equations(case), time_limit=plan.time_limit, progress=progress,
     )  # fmt: skip
     published = np.ones(case.x.shape[1], dtype=bool)
-    published[np.concatenate([case.secret, case.hidden, found.secondary])] = False
-    return found, published
+    published[np.concatenate([secret, case.hidden, found.secondary])] = False
+    # With another zero left out it might have been cheaper.
+    return replace(found, proved=found.proved and not one_of_many), published
 
 
 def _equations(case: Case) -> Any:
     """The sums between cells of the table, over the columns of earlier releases too."""
     found = equations(case.table)
     return sparse.hstack([found, sparse.csr_matrix((found.shape[0], case.x.shape[1] - found.shape[1]))])
-
-
-def _wanted(plan: Suppression, case: Case) -> tuple[Floats, Floats, Floats]:
-    """The levels asked for; where nothing is asked the interval must at least not be a single value."""
-    lower, upper, sliding = levels(case.table, case.secret, plan.protection)
-    value = np.abs(np.asarray(case.inner @ case.x).ravel()[case.secret])
-    tiny = np.ones(len(value)) if counts_only(case.table) else 1e-3 * np.maximum(value, 1e-6)
-    return lower, upper, np.maximum(sliding, tiny)
 
 
 def _moving(case: Case) -> npt.NDArray[np.int64]:

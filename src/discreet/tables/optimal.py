@@ -52,6 +52,7 @@ def cheapest(
     forced: npt.NDArray[Any] | Sequence[int] = (),
     hidden: npt.NDArray[Any] | Sequence[int] = (),
     least: npt.NDArray[Any] | float | None = 0.0,
+    whole: bool = False,
     start: npt.NDArray[Any] | Sequence[int] | None = None,
     equations: Any = None,
     time_limit: float = 600.0,
@@ -75,6 +76,8 @@ def cheapest(
         Cells that must be published, and cells that are not published anyway.
     least
         The least value that everybody knows each inner cell to have; None where values may be negative.
+    whole
+        Values are whole numbers: an interval ends at the last one inside it.
     start
         A choice that may do, such as that of the elimination: the search ends when nothing can be cheaper.
     equations
@@ -101,7 +104,7 @@ def cheapest(
     secret = positions(primary, count, "primary")
     must = np.setdiff1d(positions(forced, count, "forced"), secret)
     gone = np.setdiff1d(positions(hidden, count, "hidden"), secret)
-    game = _Game(x, y, secret, _asked(lower, upper, sliding, len(secret)), least)
+    game = _Game(x, y, secret, _asked(lower, upper, sliding, len(secret)), least, whole=whole)
     value = np.asarray(y @ x).ravel()
     price = np.abs(value) if cost is None else np.asarray(cost, dtype=float)
     if price.shape != (count,) or (price < 0).any():
@@ -204,27 +207,43 @@ class _Game:
     """The intruder: given the cells left out, how far can each primary cell be moved?"""
 
     def __init__(
-        self, x: Any, y: Floats, secret: Integers, asked: tuple[Floats, Floats, Floats], least: Any
+        self,
+        x: Any,
+        y: Floats,
+        secret: Integers,
+        asked: tuple[Floats, Floats, Floats],
+        least: Any,
+        *,
+        whole: bool,
     ) -> None:
-        self.x, self.secret = x, secret
-        self.lower, self.upper, self.sliding = asked
+        self.x, self.secret, self.whole = x, secret, whole
+        total = max(1.0, float(np.abs(y).sum()))
+        # Programs are solved in units in which their tolerances are fine enough.
+        self.unit = max(1.0, total / 1e4)
+        value = np.asarray(y @ x, dtype=float).ravel()[secret]
+        self.slack = 1e-6 * (1.0 + np.abs(value)) / self.unit
+        wide = tuple(np.ceil(level - 1e-6) for level in asked) if whole else asked
+        self.lower, self.upper, self.sliding = (level / self.unit for level in wide)
         height = x.shape[0]
         floor = (
             np.full(height, -np.inf)
             if least is None
             else np.broadcast_to(np.asarray(least, dtype=float), height)
         )
-        self.slack = y - floor
-        total = max(1.0, float(np.abs(y).sum()))
+        # Farther than any cell has to move.
+        far = (
+            2.0 * total + 4.0 * max((float(level.max(initial=0.0)) for level in wide), default=0.0)
+        ) / self.unit
+        fall = np.minimum((y - floor) / self.unit, far)
         # How far a cell can fall, and rise, when it is left out: to its least value, and beyond any use.
-        self.fall = np.minimum(np.asarray(np.minimum(self.slack, total) @ x).ravel(), total)
-        self.rise = np.full(x.shape[1], 2.0 * total)
+        self.fall = np.minimum(np.asarray(fall @ abs(x)).ravel(), far)
+        self.rise = np.full(x.shape[1], far)
         # Inner cells that are cells themselves are held by those; the others by what is known of them.
         single = np.flatnonzero(np.diff(x.indptr) == 1)
         shown = np.zeros(height, dtype=bool)
         shown[x.indices[x.indptr[single]]] = True
-        self.floor = np.where(shown, -2.0 * total, -np.minimum(self.slack, 2.0 * total))
-        self.ceiling = np.full(height, 2.0 * total)
+        self.floor = np.where(shown, -far, -fall)
+        self.ceiling = np.full(height, far)
 
     def conditions(self, choice: Floats) -> list[tuple[Floats, float]]:
         """For every interval that is too narrow under this choice a condition that any good choice meets."""
@@ -244,17 +263,21 @@ class _Game:
             rows_up = self._condition(program)
             down = program.extreme(at, -weight, largest=True)
             rows_down = self._condition(program)
-            close = 1e-7 * (1.0 + abs(up) + abs(down))
-            if up < self.upper[k] - close:
-                found.append(_tightened(*rows_up, self.upper[k]))
-            if down < self.lower[k] - close:
-                found.append(_tightened(*rows_down, self.lower[k]))
-            if up + down < self.sliding[k] - 2 * close:
-                both = rows_up[0] + rows_down[0], rows_up[1] + rows_down[1]
-                found.append(_tightened(*both, self.sliding[k]))
+            slack = self.slack[k]
+            rise, fall = self._steps(up), self._steps(down)
+            if rise < self.upper[k] - slack:
+                found.append(_sharpened([rows_up], self.upper[k], out))
+            if fall < self.lower[k] - slack:
+                found.append(_sharpened([rows_down], self.lower[k], out))
+            if rise + fall < self.sliding[k] - min(2 * slack, self.sliding[k] / 4):
+                found.append(_sharpened([rows_up, rows_down], self.sliding[k], out))
         if found:
             found += self._useless(program, np.setdiff1d(np.flatnonzero(out), self.secret))
         return found
+
+    def _steps(self, reach: float) -> float:
+        """How far that is in whole numbers, where values are."""
+        return float(np.floor(reach * self.unit + 1e-6)) / self.unit if self.whole else reach
 
     def _useless(self, program: Program, chosen: Integers) -> list[tuple[Floats, float]]:
         """A chosen cell that can be computed protects nothing: it is left out only together with another one."""
@@ -286,8 +309,21 @@ class _Game:
         return row, rest
 
 
-def _tightened(row: Floats, rest: float, asked: float) -> tuple[Floats, float]:
-    """No coefficient need be larger than what is asked: a choice is all or nothing."""
-    need = asked - rest
+def _sharpened(
+    sides: list[tuple[Floats, float]], asked: float, out: npt.NDArray[np.bool_]
+) -> tuple[Floats, float]:
+    """The condition that a reach must grow to what is asked, in a form that rules out the choice it comes from.
+
+    No coefficient need be larger than what is asked: a choice is all or nothing. Where the reach falls short by next
+    to nothing, or only because values are whole, what holds for sure is that one more cell must go of those on which
+    the reach depends: without them it stays what it is.
+    """
+    row = np.sum([side for side, _ in sides], axis=0)
+    need = asked - sum(rest for _, rest in sides)
     row = np.where(row > 1e-9 * max(1.0, asked), row, 0.0)
-    return np.minimum(row, need) / need, 1.0
+    if need > 0:
+        sharp = np.minimum(row, need) / need
+        if float(sharp @ out) < 1.0 - 1e-4:
+            return sharp, 1.0
+    more = (row > 0) & ~out
+    return (more if more.any() else ~out).astype(float), 1.0

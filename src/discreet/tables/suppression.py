@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet.errors import DiscreetWarning, ParameterError, unknown_name
-from discreet.tables.auditing import Protection, audit
+from discreet.tables.aiming import Aim, aim_of
+from discreet.tables.auditing import Audit, Protection, audit
 from discreet.tables.choosing import Case, Progress, by_elimination, by_integer_program
 from discreet.tables.gauss import Elimination
 from discreet.tables.optimal import Optimum
@@ -104,10 +105,12 @@ class Suppression:
         case = Case.of(self, table)
         _warn_of_gaps(case)
         chosen: Elimination | Optimum
-        if self.method == "optimal":
-            chosen, published = by_integer_program(self, case, progress)
+        wide = self.intervals or self.method == "optimal"
+        aim = aim_of(self, case) if wide else None
+        if aim is not None and self.method == "optimal":
+            chosen, published = by_integer_program(self, case, aim, progress)
         else:
-            chosen, published = by_elimination(self, case, progress)
+            chosen, published = by_elimination(self, case, aim, progress)
         mended = repaired(case, published) if self.repair else published
         left_out = np.flatnonzero(~mended[: table.cells.height])
         status = np.full(table.cells.height, None, dtype=object)
@@ -115,12 +118,12 @@ class Suppression:
         status[case.hidden] = HIDDEN
         status[case.secret] = PRIMARY
         protected = table.with_cells(suppressed=pl.Series(status.tolist(), dtype=pl.String))
-        wide = self.intervals or self.method == "optimal"
         found = audit(
             table, left_out, intervals=wide, protection=self.protection, previous=case.previous,
             contributors=False if case.contributors is None else case.contributors[: table.inner.height],
             workers=self.workers,
         )  # fmt: skip
+        found = _with_what_cannot_be_had(found, aim)
         narrow = [] if found.intervals is None else [found.intervals.filter(~pl.col("wide_enough"))]
         unsafe = (
             pl.concat([frame["cell"] for frame in [found.exact, found.by_contributors, *narrow]])
@@ -150,6 +153,25 @@ class Suppression:
         }
         reasons = chosen.reasons if isinstance(chosen, Elimination) else ()
         return SuppressionResult(protected, found, tuple(reasons), unsafe.to_numpy(), figures, parameters)
+
+
+def _with_what_cannot_be_had(found: Audit, aim: Aim | None) -> Audit:
+    """Say of intervals that are too narrow that no choice of cells would have made them wider."""
+    if aim is None or found.intervals is None:
+        return found
+    narrow = found.intervals.filter(~pl.col("wide_enough"))["cell"].to_numpy()
+    lost = len(np.intersect1d(narrow, aim.lost))
+    if not lost:
+        return found
+    whose = "it" if lost == len(narrow) == 1 else ("them" if lost == len(narrow) else f"{lost:,} of them")
+    more = (
+        f"No choice of further cells gives {whose} more room, not even leaving out all that may go: ask for less "
+        "protection, or force fewer cells."
+    )
+    figures = {**found.figures, "out_of_reach": lost}
+    return replace(
+        found, figures=figures, checks={**found.checks, "intervals": f"{found.checks['intervals']} {more}"}
+    )
 
 
 def _warn_of_gaps(case: Case) -> None:

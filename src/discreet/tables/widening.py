@@ -7,6 +7,7 @@ asked while no inner cell falls below what is known of it; the published cells t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,89 +19,175 @@ from discreet.tables.auditing.intervals import feasible_bounds
 from discreet.tables.gauss.problem import Integers
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Room:
+    """What may move: the cells that stay published whatever happens, and what readers know of the inner cells."""
+
+    x: Any
+    inner: Floats
+    fixed: Mask
+    known: Integers
+    least: Floats | None
+    whole: bool
+
+    def reach(self, published: Mask, cells: Integers, widths: Widths | None = None) -> tuple[Floats, Floats]:
+        """How far each cell can fall and rise while the published ones stay; no farther than the widths, if given."""
+        value = self.value[cells]
+        limits = None
+        if widths is not None:
+            limits = (
+                value - np.maximum(widths.lower, widths.sliding),
+                value + np.maximum(widths.upper, widths.sliding),
+            )
+        found = feasible_bounds(
+            self.x, self.inner, published, cells, lower=self.least, whole=self.whole, reach=limits
+        )
+        return value - found.lower, found.upper - value
+
+    @property
+    def value(self) -> Floats:
+        """The value of every cell."""
+        return np.asarray(self.inner @ self.x, dtype=float).ravel()
+
+
+@dataclass(frozen=True)
+class Widths:
+    """How far the interval of each of some cells must reach below its value, above it, and in all."""
+
+    lower: Floats
+    upper: Floats
+    sliding: Floats
+    slack: Floats
+
+    @staticmethod
+    def of(
+        levels: tuple[Floats, Floats, Floats], value: Floats, *, whole: bool, narrowest: float = 0.0
+    ) -> Widths:
+        """Take levels as they are asked for: no interval is a single value, and whole numbers move by whole steps.
+
+        ``narrowest`` is the least width of an interval of sums, as a share of the value.
+        """
+        slack = 1e-6 * (1.0 + np.abs(value))
+        # What the audit takes for more than a single value.
+        single = np.ones(len(value)) if whole else np.maximum(narrowest * np.abs(value), 1.5 * slack)
+        lower, upper, sliding = levels[0], levels[1], np.maximum(levels[2], single)
+        if whole:
+            lower, upper, sliding = (np.ceil(level - slack) for level in (lower, upper, sliding))
+        return Widths(lower, upper, sliding, slack)
+
+    def __getitem__(self, cells: Any) -> Widths:
+        return Widths(self.lower[cells], self.upper[cells], self.sliding[cells], self.slack[cells])
+
+    def short(self, down: Floats, up: Floats) -> tuple[Mask, Mask, Mask]:
+        """Which cells fall short below, above, and in all."""
+        wide = down + up
+        return (
+            down < self.lower - self.slack,
+            up < self.upper - self.slack,
+            (wide < self.sliding - np.minimum(2 * self.slack, self.sliding / 4))
+            | ((self.sliding > 0) & (wide <= self.slack)),
+        )
+
+    def missed(self, down: Floats, up: Floats) -> Mask:
+        """Which cells fall short in any way."""
+        below, above, together = self.short(down, up)
+        return below | above | together
+
+    def within(self, down: Floats, up: Floats) -> Widths:
+        """What is left to ask for when cells can move so far at most: sides that cannot be had are given up."""
+        below, above, together = self.short(down, up)
+        wide = down + up
+        return replace(
+            self,
+            lower=np.where(below, 0.0, self.lower),
+            upper=np.where(above, 0.0, self.upper),
+            sliding=np.where(
+                together, np.where(wide > self.slack, np.minimum(wide, self.sliding), 0.0), self.sliding
+            ),
+        )
 
 
 def widened(
-    x: Any,
-    inner: Floats,
-    published: npt.NDArray[np.bool_],
+    room: Room,
+    published: Mask,
     secret: Integers,
+    widths: Widths,
     *,
-    lower: Floats,
-    upper: Floats,
-    sliding: Floats,
     cost: Floats,
-    fixed: npt.NDArray[np.bool_],
-    least: Floats | None,
-    known: Integers,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[npt.NDArray[np.bool_], Integers]:
-    """Which cells stay published when every primary cell is to reach its levels; and the cells for which none will do.
+) -> Mask:
+    """Which cells stay published when every primary cell is to reach its widths, all of which can be had.
 
-    ``fixed`` cells stay published whatever it costs; ``known`` inner cells cannot move.
+    The cells with the largest widths come first: what is left out for them serves the others as well.
     """
-    x = sparse.csc_matrix(x).astype(np.int64)
     published = published.copy()
-    value = np.asarray(inner @ x).ravel()[secret]
-    hopeless = []
-    close = 1e-6 * (1.0 + np.abs(value))
-    bounds = feasible_bounds(x, inner, published, secret, lower=least, reach=(value - lower, value + upper))
-    down, up = value - bounds.lower, bounds.upper - value
-    short = (down < lower - close) | (up < upper - close) | (down + up < sliding - 2 * close)
-    order = np.flatnonzero(short)[np.argsort(-np.maximum(lower, upper)[short], kind="stable")]
+    down, up = room.reach(published, secret, widths)
+    short = np.flatnonzero(widths.missed(down, up))
+    order = short[np.argsort(-np.maximum(widths.lower, widths.upper)[short], kind="stable")]
     for done, k in enumerate(order.tolist()):
         if progress is not None:
             progress(done, len(order))
-        failed = False
-        for direction, asked, reached in ((1.0, upper[k], up[k]), (-1.0, lower[k], down[k])):
-            if reached < asked - close[k]:
-                failed |= not _moved(
-                    x, inner, published, int(secret[k]), direction * asked, cost, fixed, least, known
-                )
-        here = feasible_bounds(x, inner, published, [int(secret[k])], lower=least)
-        wide = here.upper[0] - here.lower[0]
-        if wide < sliding[k] - 2 * close[k]:
-            more = sliding[k] - (value[k] - here.lower[0])
-            failed |= not _moved(x, inner, published, int(secret[k]), more, cost, fixed, least, known)
-        if failed:
-            hopeless.append(int(secret[k]))
-    return published, np.array(hopeless, dtype=np.int64)
+        _widen_one(room, published, secret[[k]], widths[[k]], cost)
+    return published
 
 
-def _moved(  # noqa: PLR0917
-    x: Any,
-    inner: Floats,
-    published: npt.NDArray[np.bool_],
-    cell: int,
-    distance: float,
-    cost: Floats,
-    fixed: npt.NDArray[np.bool_],
-    least: Floats | None,
-    known: Integers,
-) -> bool:
-    """Leave out, in place, what must move when one cell moves so far; False where it cannot."""
-    height = x.shape[0]
+def _widen_one(room: Room, published: Mask, cell: Integers, widths: Widths, cost: Floats) -> None:
+    """Leave out, in place, what has to move for one cell."""
+    # A cell that moves next to nothing in the program may be what the interval hangs on: the second time all go out.
+    for smallest in (1e-7, 0.0):
+        down, up = room.reach(published, cell, widths)
+        below, above, _ = (bool(side[0]) for side in widths.short(down, up))
+        if above:
+            _move(room, published, int(cell[0]), float(widths.upper[0]), cost=cost, smallest=smallest)
+        if below:
+            _move(room, published, int(cell[0]), -float(widths.lower[0]), cost=cost, smallest=smallest)
+        down, up = room.reach(published, cell)
+        if widths.short(down, up)[2][0]:
+            # Upward as far as it is needed or can be had, and what is then lacking downward.
+            _, most = room.reach(room.fixed, cell)
+            rise = min(float(widths.sliding[0] - down[0]), float(most[0]))
+            if rise > up[0] + widths.slack[0]:
+                _move(room, published, int(cell[0]), rise, cost=cost, smallest=smallest)
+            fall = float(widths.sliding[0]) - max(rise, float(up[0]))
+            if fall > down[0] + widths.slack[0]:
+                _move(room, published, int(cell[0]), -fall, cost=cost, smallest=smallest)
+        if not widths.missed(*room.reach(published, cell, widths))[0]:
+            return
+    # Whatever the programs said: with everything out that may be, the widths can be had.
+    published &= room.fixed
+
+
+def _move(room: Room, published: Mask, cell: int, distance: float, *, cost: Floats, smallest: float) -> None:
+    """Leave out, in place, what must move when one cell moves so far; nothing where it cannot."""
+    height, x = len(room.inner), room.x
     open_cells = np.flatnonzero(published)
     free = np.ones(height, dtype=bool)
-    free[known] = False
-    far = 10.0 * (1.0 + float(np.abs(inner).sum()) + abs(distance))
-    floor = np.full(height, -far) if least is None else least - inner
+    free[room.known] = False
+    # In steps of the distance, so that tolerances mean the same in large and small tables.
+    step = abs(distance)
+    floor = (
+        np.full(height, -np.inf) if room.least is None else np.minimum((room.least - room.inner) / step, 0.0)
+    )
     # Unknowns: how each inner cell moves, and for each published cell how far it is moved up and down.
     eye = sparse.eye_array(len(open_cells), format="csc")
     moves = sparse.hstack([x[:, open_cells].T, -eye, eye])
     target = sparse.hstack([x[:, [cell]].T, sparse.csc_matrix((1, 2 * len(open_cells)))])
-    limit = np.where(fixed[open_cells], 0.0, far)
+    limit = np.where(room.fixed[open_cells], 0.0, np.inf)
+    goal = np.concatenate([np.zeros(len(open_cells)), [np.sign(distance)]])
     program = Program(
         sparse.vstack([moves, target]).tocsc(),
-        np.concatenate([np.zeros(len(open_cells)), [distance]]),
-        np.concatenate([np.zeros(len(open_cells)), [distance]]),
+        goal,
+        goal,
         np.concatenate([np.where(free, floor, 0.0), np.zeros(2 * len(open_cells))]),
-        np.concatenate([np.where(free, far, 0.0), limit, limit]),
+        np.concatenate([np.where(free, np.inf, 0.0), limit, limit]),
     )
-    price = np.concatenate([cost[open_cells], cost[open_cells]])
+    price = np.tile(cost[open_cells] / max(1.0, float(np.median(cost))), 2)
     reached = program.extreme(height + np.arange(2 * len(open_cells)), price, largest=False)
-    if not np.isfinite(reached):
-        return False
-    moved = program.solution[height : height + len(open_cells)] + program.solution[height + len(open_cells) :]
-    published[open_cells[moved > 1e-7 * abs(distance)]] = False
-    return True
+    if np.isfinite(reached):
+        moved = (
+            program.solution[height : height + len(open_cells)] + program.solution[height + len(open_cells) :]
+        )
+        published[open_cells[(moved > smallest) & ~room.fixed[open_cells]]] = False
