@@ -293,6 +293,13 @@ def test_the_switch_wants_bounds_and_values_within_them():
     assert "clipped" in model.notes[0]
 
 
+def test_the_switch_refuses_times_of_day():
+    times = [dt.datetime(2020, 1, 1) + dt.timedelta(hours=h) for h in range(50)]
+    table = Microdata(pl.DataFrame({"at": times, "x": np.arange(50.0)}))
+    with pytest.raises(ColumnError, match="a time"):
+        AllOthers(laplace_switch=True, epsilon=1, bounds={"at": (0, 1), "x": (0, 50)}).fit(table)
+
+
 def test_one_column_cannot_be_predicted_from_others():
     with pytest.raises(ParameterError, match="at least 2"):
         AllOthers().fit(Microdata(pl.DataFrame({"x": [1.0, 2.0, 3.0]})))

@@ -70,7 +70,8 @@ class AllOthers(Synthesizer):
     epsilon
         Of the Laplace noise, for all numbers or ``{column: epsilon}``.
     bounds
-        ``{column: (low, high)}`` of every number, for the switch; from knowledge, not from the data.
+        ``{column: (low, high)}`` of every number, for the switch; from knowledge, not from the data. Those of dates are
+        in days since 1970.
     outside
         What becomes of values outside their bounds: ``"error"`` or ``"clip"``.
     special_codes
@@ -248,6 +249,11 @@ class AllOthers(Synthesizer):
                 raise ParameterError(
                     f"laplace_switch needs the bounds of every number; those of '{name}' are not given. Take them from "
                     "what is known about the column, not from the data."
+                )
+            dtype = records.forms[name].dtype
+            if dtype.is_temporal() and dtype != pl.Date:
+                raise ColumnError(
+                    f"laplace_switch is for numbers and dates; '{name}' is a time. Leave it out."
                 )
             low, high = (float(end) for end in bounds[name])
             epsilon = self.epsilon.get(name) if isinstance(self.epsilon, Mapping) else self.epsilon
