@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from discreet.microdata import Microdata
     from discreet.policy import Policy
     from discreet.protect import Plan
-    from discreet.workflow import assess, inspect, plan_grid, search
+    from discreet.workflow import Study, assess, compare, evaluate, inspect, plan_grid, search
 
 __all__ = [
     "DiscreetError",
@@ -35,10 +35,13 @@ __all__ = [
     "Microdata",
     "Plan",
     "Policy",
+    "Study",
     "__version__",
     "assess",
+    "compare",
     "datasets",
     "engine",
+    "evaluate",
     "inspect",
     "io",
     "outputs",
@@ -63,7 +66,10 @@ _HOME = {
     "DiscreetWarning": "discreet.errors",
     "read": "discreet.io",
     "write": "discreet.io",
+    "Study": "discreet.workflow",
     "assess": "discreet.workflow",
+    "compare": "discreet.workflow",
+    "evaluate": "discreet.workflow",
     "inspect": "discreet.workflow",
     "plan_grid": "discreet.workflow",
     "search": "discreet.workflow",

@@ -39,7 +39,7 @@ def test_findings_are_shown_and_a_plan_is_written_that_synthesizes(discreet, sur
 
 def test_findings_are_json_on_request(discreet, survey):
     found = json.loads(discreet("preflight", survey, "--json").stdout)
-    assert {"findings", "expected"} <= set(found)
+    assert {"finding", "expected"} <= set(found)
 
 
 def test_an_unknown_confidence_is_refused(discreet, survey):

@@ -15,6 +15,8 @@ import typer
 
 from discreet._version import __version__
 from discreet.cli.assess import assess
+from discreet.cli.compare import compare
+from discreet.cli.evaluate import evaluate
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.outputs import outputs
@@ -43,6 +45,8 @@ app.command()(protect)
 app.command()(search)
 app.command()(preflight)
 app.command()(synthesize)
+app.command()(compare)
+app.command()(evaluate)
 app.command()(methods)
 app.add_typer(table)
 app.add_typer(outputs)
