@@ -36,6 +36,7 @@ def test_the_pairs_of_d1_select_each_other_and_nothing_else(selector):
 def test_the_fits_of_d1_explain_what_the_population_says():
     models = AllOthers().fit(d1(50_000), seed=1).models
     assert models["X1"].r2 == pytest.approx(16 / 16.01, abs=2e-4)
+    assert models["X1"].r2 ** 1.5 == pytest.approx(0.99907, abs=2e-4)
     assert models["X4"].r2 == pytest.approx(3.125 / 3.135, abs=3e-4)
 
 
@@ -43,7 +44,10 @@ def test_d1_keeps_margins_and_the_correlation_of_nearly_exact_fits():
     from scipy.stats import ks_2samp
 
     released = AllOthers().fit(DATA, seed=1).sample(seed=2).frame
-    assert 0.9985 < np.corrcoef(released["X1"], released["X2"])[0, 1] < 0.9995
+    # The stated range 0.9990 to 0.9995 holds roughly: the law says r³, 0.99907 in the population, and samples of 1000
+    # lie between 0.9988 and 0.9991.
+    r = np.corrcoef(DATA.frame["X1"], DATA.frame["X2"])[0, 1]
+    assert np.corrcoef(released["X1"], released["X2"])[0, 1] == pytest.approx(r**3, abs=2e-4)
     for name in DATA.columns:
         assert ks_2samp(DATA.frame[name], released[name]).statistic < 0.06
 
