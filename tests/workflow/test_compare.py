@@ -138,6 +138,8 @@ def test_independent_and_shuffled_and_sorted_files_are_not_taken_for_linked(foun
         data(frame), Microdata(frame.sample(fraction=1, shuffle=True, seed=3)), measures="margins"
     )
     assert not shuffled.alignment.linked
+    as_float = people(seed=2).with_columns(pl.col("age").cast(pl.Float64))
+    assert not compare(data(frame), Microdata(as_float), measures="margins").alignment.linked
     ours, theirs = frame.sort("age"), people(seed=2).sort("age")
     assert not compare(data(ours), Microdata(theirs), measures="margins").alignment.linked
 

@@ -31,12 +31,16 @@ def draw_places(axes: Axes, chart: Map) -> None:
     axes.set_ylim(low, high)
     axes.set_xticks(across, [compact(percent(tick)) for tick in across])
     axes.set_yticks(up, [compact(percent(max(tick, 0.0))) for tick in up])
+    taken: list[tuple[float, float]] = []
     if chart.mark is not None:
-        axes.axhline(chart.mark, color=MUTED, linewidth=1)
-        axes.text(
-            across[-1], chart.mark, clean(chart.mark_name), ha="right", va="bottom", color=MUTED, fontsize=9
-        )
-    taken = [] if chart.mark is None else [(across[-1], chart.mark + 0.03 * (high - low))]
+        mark = chart.mark
+        axes.axhline(mark, color=MUTED, linewidth=1)
+        # The name of the line stands at the end where no place is near.
+        near = [place.across for place in chart.places if abs(place.up - mark) < 0.15 * (high - low)]
+        left = any(x > across[-1] / 2 for x in near)
+        end, side = (0.0, "left") if left else (across[-1], "right")
+        axes.text(end, mark, clean(chart.mark_name), ha=side, va="bottom", color=MUTED, fontsize=9)
+        taken.append((end, mark + 0.03 * (high - low)))
     for place in sorted(chart.places, key=lambda place: (place.up, place.across)):
         _draw(axes, place)
         _name(axes, place, (across[-1], high - low), taken)

@@ -312,8 +312,8 @@ def agrees_by_row(ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[st
 
 def _beyond_chance(ours: pl.Series, theirs: pl.Series, same: float, n: int) -> bool:
     shares = [
-        series.to_frame("v").group_by("v").agg(p=pl.len() / n).with_columns(pl.col("v").cast(pl.String))
-        for series in (plain_text(ours), plain_text(theirs))
+        as_text(plain_text(series)).to_frame("v").group_by("v").agg(p=pl.len() / n)
+        for series in (ours.alias("v"), theirs.alias("v"))
     ]
     joined = shares[0].join(shares[1], on="v", nulls_equal=True)
     chance = float((joined["p"] * joined["p_right"]).sum())
