@@ -22,6 +22,9 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 
 _MOST_DECIMALS = 8
+# Whole numbers up to here are all floats; up to there a float times a unit still fits 128 bits.
+_EXACT = 2**53
+_LARGEST = 2.0**66
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +130,9 @@ class NumberForm:
         Decimal places of the observed values.
     low, high
         Smallest and largest ordinary value.
+    start, unit
+        Where models count from and in steps of what: a time that is told to the minute is counted in minutes, so that
+        drawn times are told to the minute too and no whole number is too large for a float.
     """
 
     name: str
@@ -137,15 +143,23 @@ class NumberForm:
     decimals: int | None = None
     low: float = 0.0
     high: float = 0.0
+    start: int = 0
+    unit: int = 1
 
     @classmethod
     def of(
         cls, series: pl.Series, *, fixed: Sequence[float] = (), groups: int = 0, missing: bool = False
     ) -> NumberForm:
         """Read the form off a column; special codes and spikes that do not occur are left out."""
-        numbers = as_numbers(series)
-        there = numbers.drop_nulls().to_numpy()
-        kept = tuple(float(value) for value in dict.fromkeys(fixed) if np.any(there == value))
+        start, unit = _grid(series)
+        there = _counted(series, start, unit).drop_nulls().to_numpy()
+        if np.isinf(there).any():
+            raise ColumnError(
+                f"Column '{series.name}' has infinite values, which no model can use. Make them missing, or leave the "
+                "column out."
+            )
+        codes = dict.fromkeys((value - start) / unit for value in fixed)
+        kept = tuple(float(value) for value in codes if np.any(there == value))
         ordinary = there[~np.isin(there, kept)] if kept else there
         breaks: tuple[float, ...] = ()
         if groups and len(ordinary):
@@ -158,9 +172,11 @@ class NumberForm:
             kept,
             missing or series.null_count() > 0,
             breaks,
-            0 if whole else decimals_of(ordinary),
+            0 if whole else decimals_of(ordinary, single=series.dtype == pl.Float32),
             float(ordinary.min()) if len(ordinary) else 0.0,
             float(ordinary.max()) if len(ordinary) else 0.0,
+            start,
+            unit,
         )
 
     @property
@@ -175,7 +191,7 @@ class NumberForm:
 
     def split(self, series: pl.Series) -> tuple[Variable, ...]:
         """Return the column as variables: its state, where it has more than one, and its value."""
-        numbers = as_numbers(series)
+        numbers = _counted(series, self.start, self.unit)
         missing = numbers.is_null().to_numpy()
         values = numbers.fill_null(0.0).to_numpy()
         states = np.zeros(len(values), dtype=np.int32)
@@ -200,14 +216,14 @@ class NumberForm:
         """Turn drawn states and values into the column, rounded and within what its type can hold."""
         values = np.asarray(parts[-1], dtype=np.float64).copy()
         if self.decimals is not None:
-            values = np.round(values, self.decimals)
+            values = np.round(values, self.decimals) + 0.0  # no negative zero
         if len(parts) == 1:
-            return from_numbers(values, None, self.dtype, self.name)
+            return from_numbers(values, None, self.dtype, self.name, start=self.start, unit=self.unit)
         states = parts[0]
         for place, code in enumerate(self.fixed):
             values[states == self.n_ordinary + place] = code
         missing = states == self.n_states - 1 if self.has_missing else None
-        return from_numbers(values, missing, self.dtype, self.name)
+        return from_numbers(values, missing, self.dtype, self.name, start=self.start, unit=self.unit)
 
     def state(self) -> dict[str, Any]:
         """Return the form for a model file."""
@@ -221,6 +237,8 @@ class NumberForm:
             "decimals": self.decimals,
             "low": self.low,
             "high": self.high,
+            "start": self.start,
+            "unit": self.unit,
         }
 
 
@@ -242,7 +260,14 @@ def restored_form(state: Mapping[str, Any]) -> Form:
         state["decimals"],
         state["low"],
         state["high"],
+        state["start"],
+        state["unit"],
     )
+
+
+def columns_named(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return some columns; Polars' own ``select`` takes a column that is called ``*`` for all of them."""
+    return pl.DataFrame({name: frame[name] for name in names})
 
 
 def is_numeric(dtype: pl.DataType) -> bool:
@@ -252,32 +277,77 @@ def is_numeric(dtype: pl.DataType) -> bool:
 
 def as_numbers(series: pl.Series) -> pl.Series:
     """Return a column of numbers, dates or times as floats; missing and NaN are null."""
+    series = series.rename("number")
     physical = series.to_physical() if series.dtype.is_temporal() else series
     return physical.cast(pl.Float64).fill_nan(None)
 
 
 def from_numbers(
-    values: Floats, missing: npt.NDArray[np.bool_] | None, dtype: pl.DataType, name: str
+    values: Floats,
+    missing: npt.NDArray[np.bool_] | None,
+    dtype: pl.DataType,
+    name: str,
+    *,
+    start: int = 0,
+    unit: int = 1,
 ) -> pl.Series:
-    """Turn floats into a column of that type."""
-    series = pl.Series(name, values)
-    if dtype.is_integer():
-        bounds = np.iinfo(pl.Series([], dtype=dtype).to_numpy().dtype)
-        # The largest 64-bit whole number is no float; the one below it is.
-        series = (
-            series.clip(float(bounds.min), float(np.nextafter(float(bounds.max), 0))).round(0).cast(dtype)
-        )
-    elif dtype.is_temporal():
-        series = series.round(0).cast(pl.Int32 if dtype == pl.Date else pl.Int64).cast(dtype)
+    """Turn floats into a column of that type; whole numbers and times may be counted from a start in units."""
+    series = pl.Series("number", values)
+    if dtype.is_integer() or dtype.is_temporal():
+        low, high = _bounds(dtype)
+        whole = series.round(0).clip(-_LARGEST, _LARGEST).cast(pl.Int128)
+        if (start, unit) != (0, 1):
+            whole = whole * _wide(unit) + _wide(start)
+        physical = pl.Int32 if dtype == pl.Date else pl.Int64 if dtype.is_temporal() else dtype
+        series = whole.clip(_wide(low), _wide(high)).cast(physical).cast(dtype)
     else:
         series = series.cast(dtype)
-    if missing is None:
-        return series
-    return series.set(pl.Series(missing), None)
+    if missing is not None:
+        series = series.set(pl.Series(missing), None)
+    return series.rename(name)
 
 
-def decimals_of(values: Floats) -> int | None:
+def _bounds(dtype: pl.DataType) -> tuple[int, int]:
+    """Return the smallest and the largest whole number that stands for a value of the type."""
+    if dtype == pl.Time:
+        return 0, 86_400 * 10**9 - 1
+    held = dtype if dtype.is_integer() else pl.Int32() if dtype == pl.Date else pl.Int64()
+    return pl.select(held.min()).item(), pl.select(held.max()).item()  # type: ignore[attr-defined]
+
+
+def _grid(series: pl.Series) -> tuple[int, int]:
+    """Find where to start counting and in which steps, so that all values are whole numbers that floats can hold."""
+    clock = series.dtype.is_temporal() and series.dtype != pl.Date
+    if not (clock or series.dtype.is_integer()):
+        return 0, 1
+    whole = series.rename("number").to_physical().drop_nulls().cast(pl.Int128)
+    if not len(whole):
+        return 0, 1
+    low, high = int(whole.min()), int(whole.max())  # type: ignore[arg-type]
+    if not clock and max(-low, high) <= _EXACT:
+        return 0, 1
+    steps = (whole - _wide(low)).cast(pl.UInt64, strict=False).drop_nulls().to_numpy()
+    unit = int(np.gcd.reduce(steps)) or 1
+    return low % unit if clock else low, unit
+
+
+def _wide(number: int) -> pl.Series:
+    return pl.Series([number], dtype=pl.Int128)
+
+
+def _counted(series: pl.Series, start: int, unit: int) -> pl.Series:
+    """Return a column as floats, counted from a start in units."""
+    if (start, unit) == (0, 1):
+        return as_numbers(series)
+    return ((series.rename("number").to_physical().cast(pl.Int128) - _wide(start)) // _wide(unit)).cast(
+        pl.Float64
+    )
+
+
+def decimals_of(values: Floats, *, single: bool = False) -> int | None:
     """Count the decimal places that a column was written with; None where there is no end to them.
+
+    ``single`` is for numbers that were 32-bit floats, of which only seven digits mean something.
 
     Examples
     --------
@@ -288,7 +358,7 @@ def decimals_of(values: Floats) -> int | None:
     # A step through the column is enough to see how its numbers were written, and the last look is at all of them.
     for sample in (finite[:: max(1, len(finite) // 1000)], finite):
         for places in range(_MOST_DECIMALS + 1):
-            if np.allclose(np.round(sample, places), sample, rtol=1e-12, atol=1e-12):
+            if np.allclose(np.round(sample, places), sample, rtol=1e-7 if single else 1e-12, atol=1e-12):
                 break
         else:
             return None
@@ -296,7 +366,8 @@ def decimals_of(values: Floats) -> int | None:
 
 
 def _plain(series: pl.Series) -> pl.Series:
-    """Take a category for its text."""
+    """Take a category for its text; without its name, which Polars might take for a pattern (``^a$``)."""
+    series = series.rename("level")
     return series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
 
 

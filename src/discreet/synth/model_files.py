@@ -78,12 +78,17 @@ def _packed(value: Any, arrays: dict[str, np.ndarray[Any, Any]], columns: dict[s
     return value
 
 
+def _points_to(value: Mapping[str, Any], kind: str) -> bool:
+    """Whether a mapping stands for an array or a column, and is not one whose key a user named so."""
+    return value.keys() == {kind} and isinstance(value[kind], str)
+
+
 def _unpacked(value: Any, box: zipfile.ZipFile) -> Any:
     if isinstance(value, dict):
-        if "$array" in value:
+        if _points_to(value, "$array"):
             with box.open(f"{value['$array']}.npy") as stream:
                 return np.lib.format.read_array(stream, allow_pickle=False)
-        if "$column" in value:
+        if _points_to(value, "$column"):
             return pl.read_ipc(io.BytesIO(box.read(f"{value['$column']}.arrow")))["column"]
         return {key: _unpacked(item, box) for key, item in value.items()}
     if isinstance(value, list):

@@ -20,7 +20,7 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.randomness import Seed, generator
 from discreet.synth.association import Associations, mutual_information_matrix
-from discreet.synth.forms import Form
+from discreet.synth.forms import Form, columns_named
 
 WAYS = ("auto", "backward", "dependence-tree", "mutual-information", "levels")
 CRITERIA = ("r2", "adj_r2", "p_value", "cv_r2")
@@ -116,7 +116,7 @@ def choose_order(
     hidden = (*data.roles.identifiers, *([data.roles.weight] if data.roles.weight else []))
     names = list(columns) if columns is not None else [c for c in data.columns if c not in hidden]
     _check_places(names, fixed_first, fixed_last)
-    table = engine.collect(data, names) if frame is None else frame.select(names)
+    table = engine.collect(data, names) if frame is None else columns_named(frame, names)
     links = Associations.of(table, forms)
     constant = [name for name in names if links.is_constant(name)]
     free = [name for name in names if name not in (*fixed_first, *fixed_last, *constant)]
@@ -126,7 +126,9 @@ def choose_order(
     elif by in ("auto", "levels"):
         chosen, rows = _by_levels(table, free)
     else:
-        information = mutual_information_matrix(table.select(free), forms) if free else np.zeros((0, 0))
+        information = (
+            mutual_information_matrix(columns_named(table, free), forms) if free else np.zeros((0, 0))
+        )
         walk = _tree_walk if by == "dependence-tree" else _greedy
         chosen, rows = walk(information, free)
     first = [*constant, *(name for name in fixed_first if name not in constant)]

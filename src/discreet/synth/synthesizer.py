@@ -194,7 +194,9 @@ class Fitted(ABC):
     def _in_kind(self, frame: pl.DataFrame) -> Microdata:
         there = [name for name in self.like.columns if name in frame.columns]
         fresh = [name for name in frame.columns if name not in there]
-        return self.like.with_frame(engine.in_kind(self.like, frame.select(*there, *fresh)))
+        return self.like.with_frame(
+            engine.in_kind(self.like, pl.DataFrame({name: frame[name] for name in (*there, *fresh)}))
+        )
 
 
 class Stream:
@@ -226,9 +228,9 @@ def empty_like(data: Microdata, frame: pl.DataFrame) -> Microdata:
     """
     kind = data.wrapped.implementation
     if kind.is_pandas():
-        return data.with_frame(data.frame[frame.columns].head(0))
+        return data.with_frame(data.frame[frame.columns].head(0).copy())
     if kind.is_pyarrow():
-        return data.with_frame(data.frame.select(frame.columns).slice(0, 0))
+        return data.with_frame(data.frame.select(frame.columns).schema.empty_table())
     return data.with_frame(engine.in_kind(data, frame.clear()))
 
 
@@ -237,9 +239,7 @@ def load(path: str | Path) -> Fitted:
     document = load_state(path)
     if document.get("kind") not in Fitted.known:
         raise InputError(f"'{Path(path).name}' holds a model that this version of discreet does not know.")
-    columns = [
-        series.rename(name) for name, series in zip(document["names"], document["columns"], strict=True)
-    ]
+    columns = dict(zip(document["names"], document["columns"], strict=True))
     roles = Roles.of(**document["roles"]).to_dict()
     like = Microdata(pl.DataFrame(columns), **roles, metadata=Metadata())
     return Fitted.known[document["kind"]].restored(document["state"], like, document["rows"])

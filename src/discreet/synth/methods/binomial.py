@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from discreet.errors import ColumnError
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import newton_logit
-from discreet.synth.methods.method import Conditional, Floats, Method, Task
+from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
 from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.variables import Variable
 
@@ -29,7 +29,7 @@ class Binomial(Method):
 
     name = "binomial"
     targets: ClassVar[frozenset[str]] = frozenset({"number"})
-    proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "posterior"
+    proper_by: ClassVar[ProperBy] = "posterior"
     of: str = ""
 
     def fit(self, task: Task) -> Conditional:

@@ -74,3 +74,9 @@ class Cells:
         named = zip(state["columns"], state["keys"], strict=True)
         keys = pl.DataFrame([series.rename(name) for name, series in named])
         return cls(keys, state["starts"], state["donors"], state["mass"])
+
+
+def resampled_within(predictors: Sequence[Variable], rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Draw as many records with replacement, each from those of its own cell, so that no cell is lost."""
+    cells = Cells.of(predictors, np.arange(len(predictors[0])), None)
+    return cells.draw(cells.find(predictors)[0], rng)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.synth.methods.cells import cell_frame
-from discreet.synth.methods.method import Conditional, Method, Task
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.variables import Variable
 
 
@@ -20,6 +20,7 @@ class Constant(Method):
     """The one value that the column has."""
 
     name = "constant"
+    proper_by: ClassVar[ProperBy] = "nothing"
     needs_predictors = False
 
     def fit(self, task: Task) -> OneValue:
@@ -58,6 +59,7 @@ class Collinear(Method):
     """
 
     name = "collinear"
+    proper_by: ClassVar[ProperBy] = "nothing"
     of: str = ""
 
     def fit(self, task: Task) -> LookUp:

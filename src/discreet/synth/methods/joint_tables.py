@@ -58,7 +58,7 @@ class Catall(JointMethod):
             # The number of records is itself told by the table; it is read off the noisy one.
             total = max(counts.sum(), 1.0)
             counts = np.maximum(counts, 0.0)
-        return TableLaw(shape, counts + self.prior / len(counts), total=round(float(total)))
+        return TableLaw(shape, np.cumsum(counts + self.prior / len(counts)), total=round(float(total)))
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,11 @@ class Ipf(JointMethod):
             if largest < self.tolerance:
                 break
         return TableLaw(
-            shape, table.ravel(), total=len(task.targets[0]), left=largest, tolerance=self.tolerance
+            shape,
+            np.cumsum(table.ravel()),
+            total=len(task.targets[0]),
+            left=largest,
+            tolerance=self.tolerance,
         )
 
     def _margins(self, names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -131,7 +135,7 @@ class Ipf(JointMethod):
 
 
 class TableLaw(JointConditional):
-    """A table of shares from which combinations are drawn."""
+    """A table from which combinations are drawn; ``mass`` is the running total of its cells."""
 
     def __init__(
         self,
@@ -143,7 +147,7 @@ class TableLaw(JointConditional):
         tolerance: float = 0.0,
     ) -> None:
         self.shape = shape
-        self.mass = np.cumsum(mass)
+        self.mass = mass
         self.total = total
         self.left = left
         self.tolerance = tolerance
@@ -168,7 +172,7 @@ class TableLaw(JointConditional):
 
     def state(self) -> dict[str, Any]:
         """Return the table."""
-        return {"shape": list(self.shape), "mass": np.diff(self.mass, prepend=0.0), "total": self.total}
+        return {"shape": list(self.shape), "mass": self.mass, "total": self.total}
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:

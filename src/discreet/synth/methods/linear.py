@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError
 from discreet.synth.methods.design import Design
-from discreet.synth.methods.method import Conditional, Floats, Method, Task
+from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
 from discreet.synth.variables import Variable
 
 
@@ -100,7 +100,7 @@ class Norm(Method):
 
     name = "norm"
     targets: ClassVar[frozenset[str]] = frozenset({"number"})
-    proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "posterior"
+    proper_by: ClassVar[ProperBy] = "posterior"
     ridge: float = 0.0
     df_adjust: int = 0
     covariance: Literal["model", "sandwich"] = "model"

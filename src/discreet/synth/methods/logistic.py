@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from discreet.synth.methods.likelihood import (
     ordered_shares,
     softmax,
 )
-from discreet.synth.methods.method import Conditional, Floats, Method, Task
+from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
 from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.variables import Variable
 
@@ -43,7 +43,7 @@ class Logreg(Method):
     name = "logreg"
     also = ("logit",)
     targets: ClassVar[frozenset[str]] = frozenset({"binary"})
-    proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "posterior"
+    proper_by: ClassVar[ProperBy] = "posterior"
     augment: bool = True
 
     def fit(self, task: Task) -> Conditional:

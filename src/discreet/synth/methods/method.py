@@ -21,6 +21,7 @@ from discreet.synth.variables import Variable
 
 Floats = npt.NDArray[np.float64]
 Target = Literal["number", "binary", "category", "ordered"]
+ProperBy = Literal["posterior", "bootstrap", "cells", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,9 @@ class Method(ABC):
     """The kinds of column it can model."""
     needs_predictors: ClassVar[bool] = True
     """Whether it is replaced by a plain draw from the column where nothing predicts it."""
-    proper_by: ClassVar[Literal["posterior", "bootstrap"]] = "bootstrap"
-    """How a proper synthesis varies the parameters: the method draws them, or is fitted to a resample."""
+    proper_by: ClassVar[ProperBy] = "bootstrap"
+    """How a proper synthesis varies the parameters: the method draws them from their posterior, is fitted to a
+    resample, to a resample within each cell of its predictors, or nothing varies."""
     gives_observed_values: ClassVar[bool] = False
     """Whether drawn numbers are values of records (donors), which smoothing may then blur."""
 

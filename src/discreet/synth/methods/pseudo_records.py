@@ -25,7 +25,7 @@ class PseudoRecords(NamedTuple):
 def augmented(design: Design, predictors: Sequence[Variable], levels: int) -> PseudoRecords:
     """Make two records for each column and level, half a standard deviation above and below the mean.
 
-    Their weights add up to the number of columns (White, Daniel and Royston 2010).
+    Their weights add up to the number of coefficients, the intercept included (White, Daniel and Royston 2010).
     """
     total, square, count = 0.0, 0.0, 0
     low, high = np.full(design.width, np.inf), np.full(design.width, -np.inf)
@@ -43,4 +43,4 @@ def augmented(design: Design, predictors: Sequence[Variable], levels: int) -> Ps
             own += list(range(levels))
     if not rows:
         return PseudoRecords(np.empty((0, design.width)), np.empty(0, dtype=np.int64), np.empty(0))
-    return PseudoRecords(np.array(rows), np.array(own), np.full(len(rows), (design.width - 1) / len(rows)))
+    return PseudoRecords(np.array(rows), np.array(own), np.full(len(rows), design.width / len(rows)))

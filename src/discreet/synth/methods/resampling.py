@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ColumnError
 from discreet.synth.methods.cells import Cells
-from discreet.synth.methods.method import Conditional, Floats, Method, Task
+from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
 from discreet.synth.variables import Variable
 
 
@@ -70,6 +70,7 @@ class Nested(Method):
 
     name = "nested"
     gives_observed_values = True
+    proper_by: ClassVar[ProperBy] = "cells"
     within: str = ""
 
     def fit(self, task: Task) -> CellDonors:
@@ -83,6 +84,7 @@ class Satcat(Method):
 
     name = "satcat"
     gives_observed_values = True
+    proper_by: ClassVar[ProperBy] = "cells"
 
     def fit(self, task: Task) -> CellDonors:
         """Group the records by all predictors."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from discreet.synth.methods.method import JointMethod, Method, kind_of
 from discreet.synth.methods.registry import all_methods
 from discreet.synth.methods.resampling import Nested
 from discreet.synth.sequential.rules import Rule
+from discreet.synth.typed_values import typed
 from discreet.synth.variables import Variable
 
 if TYPE_CHECKING:
@@ -34,11 +36,11 @@ def column_forms(
     groups = options.number_groups or {}
     for name in frame.columns:
         series = frame[name]
-        given = [rule.value for rule in rules.get(name, ())]
-        codes = [*_values(options.special_codes, name), *_values(options.semicontinuous, name)]
+        given = [rule.typed(name, series.dtype).item() for rule in rules.get(name, ())]
+        codes = [*values_of(options.special_codes, name), *values_of(options.semicontinuous, name)]
         distinct = series.n_unique() - (series.null_count() > 0)
         as_number = is_numeric(series.dtype) and (
-            name in groups or bool(codes) or distinct > options.few_values
+            name in groups or bool(codes) or distinct > options.few_values or _must_be_number(options, name)
         )
         if as_number:
             number = NumberForm.of(
@@ -83,11 +85,38 @@ def method_of(options: Sequential, name: str, form: Form, series: pl.Series) -> 
     return method
 
 
-def state_method(options_default: Mapping[str, str], method: Method, state: Variable) -> Method:
+def state_method(defaults: Mapping[str, Method], method: Method, state: Variable) -> Method:
     """Choose how the state of a number (ordinary, a code, missing) is modelled: by the same method where it can."""
     if kind_of(state) in method.targets and not isinstance(method, JointMethod):
         return method
-    return Method.named(options_default["binary" if state.levels == 2 else "category"])
+    return defaults["binary" if state.levels == 2 else "category"]
+
+
+def default_methods(options: Sequential) -> dict[str, Method]:
+    """Return what ``"parametric"`` means for each kind of column, with the options of the methods."""
+    return {kind: named_method(options, name) for kind, name in options.defaults.items()}
+
+
+def named_method(options: Sequential, name: str) -> Method:
+    """Make the method of that name; options may have been given under any of its names."""
+    known = all_methods()
+    if name not in known:
+        raise ParameterError(unknown_name(name, (*known, "parametric"), what="method"))
+    given: dict[str, Any] = {}
+    for other, own in (options.method_options or {}).items():
+        if known.get(other) is known[name]:
+            given |= own
+    return Method.named(name, given)
+
+
+def check_options(options: Sequential) -> None:
+    """Refuse options of methods that do not exist, which would otherwise be passed over in silence."""
+    for name in options.method_options or {}:
+        if name not in all_methods():
+            raise ParameterError(
+                f"{unknown_name(name, all_methods(), what='method')} It was named under method_options."
+            )
+    default_methods(options)
 
 
 def main_variable(form: Form) -> Variable:
@@ -105,37 +134,46 @@ def collinear_pairs(
     order: Sequence[str],
 ) -> dict[str, Method]:
     """Find columns that are one-to-one functions of an earlier one; those that were given a method keep it."""
-    chosen = set(options.method) if isinstance(options.method, Mapping) else set()
+    named = set(options.method) if isinstance(options.method, Mapping) else set()
     skip = Keep | Passive | Constant | Stratum | Nested | JointMethod
     free = [name for name in order if not isinstance(methods[name], skip)]
-    distinct = {name: frame[name].n_unique() for name in free}
     found: dict[str, Method] = {}
-    for at, name in enumerate(free):
-        if name in chosen or (options.rules and name in options.rules):
-            continue
-        for other in free[:at]:
-            if other in found or distinct[other] != distinct[name]:
-                continue
-            if _same_information(frame, forms, name, other, distinct[name]):
-                found[name] = Collinear(of=other)
-                break
+    alike: dict[bytes, str] = {}
+    fine: list[str] = []
+    for name in free:
+        partition, size = _partition(frame[name])
+        given = name in named or (options.rules is not None and name in options.rules)
+        if size > frame.height / 2:
+            # Columns without repeated values are one-to-one with everything; only a straight line says something.
+            twin = None if given else next((o for o in fine if _on_a_line(frame, forms, name, o)), None)
+            if twin is None:
+                fine.append(name)
+        else:
+            twin = None if given else alike.get(partition)
+            alike.setdefault(partition, name)
+        if twin is not None:
+            found[name] = Collinear(of=twin)
     return found
 
 
-def _same_information(
-    frame: pl.DataFrame, forms: Mapping[str, Form], name: str, other: str, distinct: int
-) -> bool:
-    pair = frame.select(name, other)
-    numbers = isinstance(forms[name], NumberForm) and isinstance(forms[other], NumberForm)
-    if distinct > frame.height / 2:
-        # Columns without repeated values are one-to-one with everything; only a straight line says something.
-        return numbers and _on_a_line(pair) and pair.n_unique() == distinct
-    return pair.n_unique() == distinct
+def _partition(series: pl.Series) -> tuple[bytes, int]:
+    """Return a fingerprint of which records have equal values, whatever the values are, and how many values there are.
+
+    Two columns are one-to-one functions of each other where their records fall into the same classes.
+    """
+    records = pl.DataFrame({"value": series}).with_row_index("record")
+    first = records.select(pl.col("record").first().over("value"))
+    classes = first.to_series().to_numpy()
+    return hashlib.sha256(classes.tobytes()).digest(), int((classes == np.arange(len(classes))).sum())
 
 
-def _on_a_line(pair: pl.DataFrame) -> bool:
-    both = pl.DataFrame([as_numbers(series) for series in pair.get_columns()]).drop_nulls()
-    if both.height < 3:
+def _on_a_line(frame: pl.DataFrame, forms: Mapping[str, Form], name: str, other: str) -> bool:
+    if not (isinstance(forms[name], NumberForm) and isinstance(forms[other], NumberForm)):
+        return False
+    both = pl.DataFrame({"one": as_numbers(frame[name]), "other": as_numbers(frame[other])})
+    sizes = [both["one"].n_unique(), both["other"].n_unique(), both.n_unique()]
+    both = both.drop_nulls()
+    if both.height < 3 or len(set(sizes)) > 1:
         return False
     with np.errstate(invalid="ignore", divide="ignore"):
         return bool(abs(np.corrcoef(both.to_numpy().T)[0, 1]) >= _SAME)
@@ -156,11 +194,10 @@ def _resolved(options: Sequential, asked: Any, variable: Variable, name: str) ->
         return Nested(within=asked.removeprefix("nested."))
     if asked == "parametric":
         asked = options.defaults[kind_of(variable)]
-    if asked not in Method.known:
-        raise ParameterError(
-            f"{unknown_name(asked, (*Method.known, 'parametric'), what='method')} It was named for column '{name}'."
-        )
-    return Method.named(asked, (options.method_options or {}).get(asked))
+    try:
+        return named_method(options, asked)
+    except ParameterError as error:
+        raise ParameterError(f"{error} It was named for column '{name}'.") from error
 
 
 def declared_levels(dtype: pl.DataType) -> list[Any]:
@@ -207,20 +244,32 @@ def _groups(groups: Mapping[str, int], name: str) -> int:
 
 
 def _numbers(codes: Sequence[Any], series: pl.Series) -> list[float]:
-    try:
-        return [
-            float(value)
-            for value in as_numbers(pl.Series(codes, dtype=series.dtype, strict=False)).drop_nulls()
-        ]
-    except (TypeError, ValueError) as error:
-        raise ColumnError(
-            f"The special codes of column '{series.name}' must be values of its own type."
-        ) from error
+    values = [
+        as_numbers(typed(code, series.dtype, series.name, "special_codes or semicontinuous"))
+        for code in codes
+    ]
+    return [float(value.item()) for value in values if value.item() is not None]
 
 
-def _values(setting: Mapping[str, Any] | None, name: str) -> list[Any]:
+def values_of(setting: Mapping[str, Any] | None, name: str) -> list[Any]:
+    """Return what was given for a column, one value or several, as a list."""
     given = (setting or {}).get(name, [])
-    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    many = isinstance(given, Sequence | np.ndarray | pl.Series | set | frozenset)
+    return list(given) if many and not isinstance(given, str) else [given]
+
+
+def _must_be_number(options: Sequential, name: str) -> bool:
+    """Whether the column was given a role or a method that only a number can have, however few values it has."""
+    counts, times = options.denominators or {}, options.events or {}
+    if name in counts or name in counts.values() or name in times:
+        return True
+    asked: Any = options.method
+    if isinstance(asked, Mapping):
+        asked = asked.get(name, options.otherwise)
+    if isinstance(asked, Mapping):
+        asked = asked.get("method")
+    kind = all_methods().get(asked) if isinstance(asked, str) else type(asked)
+    return kind is not None and getattr(kind, "targets", None) == frozenset({"number"})
 
 
 def _said(variable: Variable) -> str:

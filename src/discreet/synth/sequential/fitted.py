@@ -16,9 +16,10 @@ from discreet.errors import ParameterError
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.progress import track
-from discreet.synth.forms import Form, restored_form
+from discreet.synth.forms import Form, columns_named, restored_form
 from discreet.synth.methods.given import Keep, Passive, Stratum
 from discreet.synth.methods.method import Floats, JointMethod
+from discreet.synth.sequential.choosing import default_methods
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.scene import Scene
 from discreet.synth.sequential.steps import Fitting, JointStep, ModelStep, PassiveStep, Shape, Step
@@ -92,13 +93,11 @@ class FittedSequential(Fitted):
         shapes = {
             name: tuple(part.take(slice(0, 0)) for part in training.parts[name]) for name in plan.columns
         }
-        columns = frame.select(data.roles.weight) if data.roles.weight else None
-        strata = Strata.of(options, plan, frame, None if columns is None else columns.to_series())
+        weight = frame[data.roles.weight] if data.roles.weight else None
+        strata = Strata.of(options, plan, frame, weight=weight, weights=weights)
         again = Refit(options, plan, forms, shapes, training, weights, strata)
         chains = again.chains(stream, progress=progress)
         kept = [step.name for step in plan.steps if isinstance(step.method, Keep)]
-        for condition in options.constraints:
-            parse(condition, frame.select(plan.columns).schema)
         regenerated = None
         if options.weights == "regenerate" and data.roles.weight:
             regenerated = (data.roles.weight, float(frame[data.roles.weight].cast(pl.Float64).sum()))
@@ -106,14 +105,14 @@ class FittedSequential(Fitted):
         ordered = [name for name in data.columns if name in shown]
         private = _noisy_table(plan, chains)
         fitted = cls(
-            empty_like(data, frame.select(ordered)),
+            empty_like(data, columns_named(frame, ordered)),
             frame.height if private is None else private[0],
-            plan=_as_used(plan, chains, training, strata),
+            plan=_as_used(plan, chains, training, strata, private),
             forms=forms,
             shapes=shapes,
             chains=chains,
             strata=strata,
-            kept=frame.select(kept),
+            kept=columns_named(frame, kept),
             constraints=options.constraints,
             max_rounds=options.max_rounds,
             weight=regenerated,
@@ -124,14 +123,21 @@ class FittedSequential(Fitted):
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw one synthetic file, stratum by stratum; a proper synthesis fits its models anew for each file."""
+        from threadpoolctl import threadpool_limits
+
+        # Sums that are spread over threads differ in their last bits from machine to machine.
+        with threadpool_limits(1, user_api="blas"):
+            return self._file(n, stream)
+
+    def _file(self, n: int, stream: Stream) -> pl.DataFrame:
         chains = self.chains if self.refit is None else self.refit.chains(stream.child("refit"))
-        sizes, places = self.strata.divided(n, self.kept, stream("strata"))
+        sizes, places = self.strata.divided(n, self.kept, stream("strata", "sizes"))
         parts = []
         for number, chain in enumerate(chains):
             own = stream.child(f"stratum {number}") if len(chains) > 1 else stream
             if sizes[number]:
                 kept = self.kept if places is None else self.kept[places[number]]
-                fixed = self.strata.values(number, sizes[number], own("values"))
+                fixed = self.strata.values(number, sizes[number], own("strata", "values"))
                 parts.append(self._drawn(chain, sizes[number], kept, fixed, own))
         table = pl.concat(parts) if len(parts) > 1 else parts[0]
         if places is not None and len(parts) > 1:
@@ -177,7 +183,7 @@ class FittedSequential(Fitted):
             scene.add(series, tuple(s.redrawn(p.values) for s, p in zip(shape, parts, strict=True)))
         for step in chain:
             step.draw(scene, stream)
-        return scene.frame().select(self.plan.columns)
+        return columns_named(scene.frame(), self.plan.columns)
 
     def state(self) -> dict[str, Any]:
         """Return the model for a file; a proper one holds the data it is fitted to anew."""
@@ -237,7 +243,7 @@ class FittedSequential(Fitted):
             shapes=shapes,
             chains=chains,
             strata=Strata.restored(state["strata"]),
-            kept=pl.DataFrame([series.rename(name) for name, series in named]),
+            kept=pl.DataFrame(dict(named)),
             constraints=state["constraints"],
             max_rounds=state["max_rounds"],
             weight=None if state["weight"] is None else (state["weight"][0], state["weight"][1]),
@@ -266,7 +272,7 @@ class Refit:
             weights = self.weights if rows is None or self.weights is None else self.weights[rows]
             own = stream.child(f"stratum {number}") if len(self.strata.rows) > 1 else stream
             fitting = Fitting(
-                self.forms, self.shapes, weights, self.options.proper, self.options.defaults, own
+                self.forms, self.shapes, weights, self.options.proper, default_methods(self.options), own
             )
             jobs += [
                 (number, step, scene, fitting)
@@ -301,8 +307,17 @@ def _fitted_step(entry: ColumnPlan, training: Scene, fitting: Fitting) -> Step:
     return ModelStep.fit(entry, training, fitting)
 
 
-def _as_used(plan: SynthesisPlan, chains: Sequence[Chain], training: Scene, strata: Strata) -> SynthesisPlan:
+def _as_used(
+    plan: SynthesisPlan,
+    chains: Sequence[Chain],
+    training: Scene,
+    strata: Strata,
+    private: tuple[int, str] | None,
+) -> SynthesisPlan:
     """Take out predictors that no fit could use, and add what the fits have to say."""
+    if private is not None:
+        # The plan travels with a private model, so it must not tell the number of records either.
+        return replace(plan, rows=private[0], warnings=())
     notes = dict.fromkeys(note for chain in chains for step in chain for note in step.notes)
     unused: dict[str, set[str]] = {}
     for chain in chains:
@@ -329,7 +344,8 @@ def _noisy_table(plan: SynthesisPlan, chains: Sequence[Chain]) -> tuple[int, str
         return None
     return int(getattr(step.law, "total", 1)), (
         f"{epsilon:g}-differential privacy of the noisy table, and so of any number of files drawn from it, "
-        "against one record more or less; proved for exact arithmetic, not for the last bits of floating-point noise."
+        "against one record more or less, as long as the seed stays secret; proved for exact arithmetic, not for the "
+        "last bits of floating-point noise."
     )
 
 

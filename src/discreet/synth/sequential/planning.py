@@ -12,13 +12,21 @@ import polars as pl
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.forms import Form, NumberForm
+from discreet.synth.forms import Form, NumberForm, columns_named
 from discreet.synth.methods.given import Collinear, Constant, Keep, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method
 from discreet.synth.methods.resampling import Nested, Sample
-from discreet.synth.sequential.choosing import collinear_pairs, column_forms, method_of
+from discreet.synth.methods.survival import SurvivalTree
+from discreet.synth.sequential.choosing import (
+    check_options,
+    collinear_pairs,
+    column_forms,
+    method_of,
+    named_method,
+)
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
-from discreet.synth.sequential.rules import Rule, parsed, read_rules
+from discreet.synth.sequential.rules import Rule, covered, parsed, read_rules
+from discreet.synth.sequential.stratified import some_are_small
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
@@ -34,6 +42,7 @@ def plan_synthesis(
 ) -> tuple[SynthesisPlan, dict[str, Form]]:
     """Check what was asked for against the data and decide everything before anything is fitted."""
     rules = read_rules(options.rules)
+    check_options(options)
     left_out = _left_out(options, data)
     columns = tuple(name for name in data.columns if name not in left_out)
     _check_names(options, rules, columns, left_out)
@@ -41,9 +50,10 @@ def plan_synthesis(
         raise ParameterError("A synthesis needs at least two columns. Name fewer columns in leave_out.")
     if frame.height < 2:
         raise ParameterError(f"A synthesis needs at least two records; the file has {frame.height}.")
-    forms = column_forms(options, data, frame.select(columns), rules)
+    forms = column_forms(options, data, columns_named(frame, columns), rules)
     strata = _strata(options, data, columns)
-    events = {event: time for time, event in (options.events or {}).items() if event}
+    events = _events(options, frame)
+    _check_constraints(options, frame, columns)
     order = _visit_sequence(options, data, frame, forms=forms, columns=columns, events=tuple(events))
     methods = {
         name: _method(options, name, forms[name], frame[name]) for name in columns if name not in events
@@ -52,10 +62,19 @@ def plan_synthesis(
     methods |= _constants(frame, methods)
     methods |= collinear_pairs(options, frame, forms, methods, order)
     _check_joint(methods, order)
-    _check_epsilon(options, methods, frame, strata)
+    _check_epsilon(options, methods, frame, strata=strata, weights=weight_use(options, data))
     allowed = _predictor_sets(options, columns)
     steps = _passive_needs(
-        _steps(options, order, methods, allowed=allowed, rules=rules, events=events, forms=forms),
+        _steps(
+            options,
+            order,
+            methods,
+            allowed=allowed,
+            rules=rules,
+            events=events,
+            forms=forms,
+            strata_predict=some_are_small(options, frame, strata, columns),
+        ),
         frame.schema,
     )
     _check_rules(rules, steps, frame)
@@ -67,7 +86,8 @@ def plan_synthesis(
         warnings=(
             *_warnings(steps, frame, forms, rules),
             *_rule_breaks(rules, frame),
-            *_weight_notes(options, data, frame),
+            *_constraint_breaks(options, frame),
+            *_weight_notes(options, data, frame, strata),
         ),
         settings={
             "proper": options.proper,
@@ -100,13 +120,22 @@ def _design_effect(options: Sequential, data: Microdata, frame: pl.DataFrame) ->
     return {"design_effect": float(len(weights) * np.square(weights).sum() / weights.sum() ** 2)}
 
 
-def _weight_notes(options: Sequential, data: Microdata, frame: pl.DataFrame) -> list[str]:
+def _weight_notes(
+    options: Sequential, data: Microdata, frame: pl.DataFrame, strata: Sequence[str]
+) -> list[str]:
+    notes = []
+    if strata and options.stratum_sizes == "fixed" and weight_use(options, data) in ("use", "regenerate"):
+        notes.append(
+            "Every stratum is like a simple random sample of its population, but the file is not: strata are as large "
+            'as in the sample. Use stratum_sizes="drawn" or "population" for a file that is analyzed as a whole.'
+        )
     effect = _design_effect(options, data, frame).get("design_effect", 1.0)
     if effect <= _LARGE_DESIGN_EFFECT:
-        return []
+        return notes
     return [
+        *notes,
         f"The weights are very unequal (design effect {effect:.1f}): variances combined from copies by the rule "
-        "'pseudo-likelihood' are too small. Fit with proper='bootstrap' and combine by that rule, or trim the weights."
+        "'pseudo-likelihood' are too small. Fit with proper='bootstrap' and combine by that rule, or trim the weights.",
     ]
 
 
@@ -144,7 +173,7 @@ def _check_names(
         "smoothing": options.smoothing if isinstance(options.smoothing, Mapping) else {},
     }
     for setting, given in settings.items():
-        partners = [other for other in (given or {}).values() if isinstance(other, str)]
+        partners = [other for other in (given or {}).values() if isinstance(other, str) and other]
         also = partners if setting in ("events", "denominators") else []
         for name in (*(given or {}), *also):
             if name in left_out:
@@ -210,7 +239,8 @@ def _weight_last(order: list[str], data: Microdata) -> list[str]:
 
 
 def _is_kept(options: Sequential, name: str) -> bool:
-    return isinstance(options.method, Mapping) and options.method.get(name) in ("", "keep", Keep())
+    kept = ("", "keep", Keep(), Keep().to_dict())
+    return isinstance(options.method, Mapping) and options.method.get(name) in kept
 
 
 def _method(options: Sequential, name: str, form: Form, series: pl.Series) -> Method:
@@ -219,9 +249,7 @@ def _method(options: Sequential, name: str, form: Form, series: pl.Series) -> Me
 
         return Binomial(of=options.denominators[name])
     if options.events and name in options.events:
-        from discreet.synth.methods.survival import SurvivalTree
-
-        return SurvivalTree(**dict(options.method_options or {}).get("survival-tree", {}))
+        return named_method(options, SurvivalTree.name)
     return method_of(options, name, form, series)
 
 
@@ -229,7 +257,7 @@ def _constants(frame: pl.DataFrame, methods: Mapping[str, Method]) -> dict[str, 
     return {
         name: Constant()
         for name, method in methods.items()
-        if not isinstance(method, Keep | Passive | Stratum)
+        if not isinstance(method, Keep | Passive | Stratum | SurvivalTree)
         and getattr(method, "epsilon", None) is None
         and frame[name].n_unique() == 1
     }
@@ -250,18 +278,27 @@ def _check_joint(methods: Mapping[str, Method], order: Sequence[str]) -> None:
 
 
 def _check_epsilon(
-    options: Sequential, methods: Mapping[str, Method], frame: pl.DataFrame, strata: Sequence[str]
+    options: Sequential,
+    methods: Mapping[str, Method],
+    frame: pl.DataFrame,
+    *,
+    strata: Sequence[str],
+    weights: str,
 ) -> None:
     """Refuse a privacy parameter that what is done would not honor."""
     private = [name for name, method in methods.items() if getattr(method, "epsilon", None) is not None]
     if not private:
         return
     others = [name for name, method in methods.items() if method != methods[private[0]]]
-    if others or strata or options.proper or options.weights == "regenerate":
+    # The noise is that of counts; the weight of one record may be as large as all others together.
+    weighted = weights in ("use", "regenerate")
+    if others or strata or options.proper or weighted:
         what = (
             f"column '{others[0]}' is modelled without noise"
             if others
-            else "strata, weights or proper use them"
+            else "the weights of records are used (set weights='ignore')"
+            if weighted
+            else "strata or proper use the data apart from it"
         )
         raise ParameterError(
             f"epsilon cannot be honored: {what}. Differential privacy holds only where every column is in the noisy "
@@ -311,7 +348,9 @@ def _steps(
     rules: Mapping[str, tuple[Rule, ...]],
     events: Mapping[str, str],
     forms: Mapping[str, Form],
+    strata_predict: bool,
 ) -> list[ColumnPlan]:
+    silent = tuple(kind for kind in _NO_PREDICTOR if not (strata_predict and kind is Stratum))
     first = [name for name in order if isinstance(methods[name], Keep | Stratum)]
     joint = [name for name in order if methods[name].name in ("catall", "ipf")]
     if joint and any(isinstance(methods[name], Keep) for name in first):
@@ -320,7 +359,7 @@ def _steps(
     steps = [ColumnPlan(name, methods[name]) for name in first]
     if joint:
         steps.append(ColumnPlan(joint[0], methods[joint[0]], with_columns=tuple(joint[1:])))
-    usable = [name for name in (*first, *joint) if not isinstance(methods[name], _NO_PREDICTOR)]
+    usable = [name for name in (*first, *joint) if not isinstance(methods[name], silent)]
     for name in rest:
         method = methods[name]
         with_columns = tuple(event for event, time in events.items() if time == name)
@@ -339,7 +378,7 @@ def _steps(
                 with_columns,
             )
         )
-        if not isinstance(method, _NO_PREDICTOR):
+        if not isinstance(method, silent):
             usable += [name, *with_columns]
     return steps
 
@@ -347,7 +386,7 @@ def _steps(
 def _predictors_of(
     name: str, method: Method, usable: Sequence[str], allowed: Mapping[str, tuple[str, ...]] | None
 ) -> tuple[str, ...]:
-    partner = getattr(method, "within", None) or getattr(method, "of", None)
+    partner = getattr(method, "within", getattr(method, "of", None))
     if partner is not None and partner not in usable:
         raise ParameterError(
             f"Column '{name}' is drawn by '{method.name}' from '{partner}', which must come before it in "
@@ -358,7 +397,7 @@ def _predictors_of(
     chosen = tuple(
         other for other in usable if allowed is None or name not in allowed or other in allowed[name]
     )
-    return (str(partner), *(other for other in chosen if other != partner)) if partner else chosen
+    return chosen if partner is None else (str(partner), *(other for other in chosen if other != partner))
 
 
 def _smoothing(options: Sequential, name: str, method: Method, form: Form) -> str | None:
@@ -400,19 +439,69 @@ def _check_rules(
 def _rule_breaks(rules: Mapping[str, tuple[Rule, ...]], frame: pl.DataFrame) -> list[str]:
     found = []
     for name, own in rules.items():
-        for rule, expression in zip(own, parsed(own, name, frame.schema), strict=True):
-            value = pl.lit(rule.value)
-            column = pl.col(name)
-            if isinstance(frame[name].dtype, pl.Categorical | pl.Enum):
-                column = column.cast(pl.String)
-            differs = column.is_not_null() if rule.value is None else column.ne_missing(value)
-            breaks = int(frame.select((expression.condition & differs).sum()).item())
+        hit = covered(own, parsed(own, name, frame.schema), frame)
+        if (hit >= 0).all():
+            found.append(
+                f"The rules of column '{name}' cover every record of the data. A synthetic record that they do not "
+                "cover gets a value that one of these has; narrow the rules if that is not meant."
+            )
+        for number, rule in enumerate(own):
+            value = rule.typed(name, frame[name].dtype)
+            column = pl.DataFrame({"column": frame[name]}).select(
+                pl.col("column").ne_missing(pl.lit(value).first())
+            )
+            breaks = int((column.to_series().to_numpy() & (hit == number)).sum())
             if breaks:
                 found.append(
                     f"{breaks:,} records of the data break the rule '{rule.when}' of column '{name}'. Synthetic "
                     "records will keep it; check whether the rule or the data are right."
                 )
     return found
+
+
+def _check_constraints(options: Sequential, frame: pl.DataFrame, columns: Sequence[str]) -> None:
+    for text in options.constraints:
+        expression = parse(text, {name: frame.schema[name] for name in columns})
+        if not expression.columns or expression.kind not in ("condition", "any"):
+            raise ParameterError(
+                f"The constraint '{text}' must be a condition on columns, e.g. 'age >= 16'. Compare something."
+            )
+
+
+def _constraint_breaks(options: Sequential, frame: pl.DataFrame) -> list[str]:
+    found = []
+    for text in options.constraints:
+        breaks = int((~frame.select(parse(text, frame.schema).value.fill_null(True)).to_series()).sum())
+        if breaks:
+            found.append(
+                f"{breaks:,} records of the data break the constraint '{text}'. Synthetic records will keep it; check "
+                "whether the constraint or the data are right."
+            )
+    return found
+
+
+def _events(options: Sequential, frame: pl.DataFrame) -> dict[str, str]:
+    """Return the time that each event column belongs to."""
+    events: dict[str, str] = {}
+    for time, event in (options.events or {}).items():
+        if not event:
+            continue
+        if event in events or event in (options.events or {}):
+            raise ParameterError(
+                f"Column '{event}' stands twice under events. Every time has an event of its own."
+            )
+        if not (frame.schema[event] == pl.Boolean or frame.schema[event].is_numeric()):
+            raise ColumnError(
+                f"The event column '{event}' must hold 0 and 1, or false and true, and no missing values."
+            )
+        named = {**(options.rules or {}), **(options.method if isinstance(options.method, Mapping) else {})}
+        if event in named:
+            raise ParameterError(
+                f"'{event}' is the event of a survival time and is drawn together with it. Take it out of method and "
+                "rules."
+            )
+        events[event] = time
+    return events
 
 
 def _warnings(

@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet.errors import ParameterError
 from discreet.expressions import Expression, parse
+from discreet.synth.typed_values import typed, written
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,13 @@ class Rule:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as a plan file has it; without ``value`` it means missing."""
-        return {"when": self.when} if self.value is None else {"when": self.when, "value": self.value}
+        return (
+            {"when": self.when} if self.value is None else {"when": self.when, "value": written(self.value)}
+        )
+
+    def typed(self, column: str, dtype: pl.DataType) -> pl.Series:
+        """Return the value in the type of the column, as a column of one record."""
+        return typed(self.value, dtype, column, "rules")
 
 
 def read_rules(given: Mapping[str, Any] | None) -> dict[str, tuple[Rule, ...]]:
@@ -60,6 +67,10 @@ def parsed(rules: Sequence[Rule], column: str, schema: Mapping[str, Any]) -> tup
             expression = parse(rule.when, schema)
         except ParameterError as error:
             raise ParameterError(f"In the rule of column '{column}': {error}") from error
+        if not expression.columns:
+            raise ParameterError(
+                f"The rule '{rule.when}' of column '{column}' speaks of no column, so it holds always or never."
+            )
         if column in expression.columns:
             raise ParameterError(
                 f"The rule '{rule.when}' of column '{column}' speaks of the column itself. A rule gives its value from "

@@ -32,7 +32,7 @@ class Scene:
 
     def frame(self) -> pl.DataFrame:
         """Return the columns as a frame."""
-        return pl.DataFrame(list(self.columns.values()))
+        return pl.DataFrame(self.columns)
 
     def taken(self, rows: Rows, names: Sequence[str]) -> Scene:
         """Return some columns at some records, e.g. one stratum."""

@@ -15,11 +15,13 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.methods.method import Floats, Method
+from discreet.synth.sequential.choosing import values_of
 from discreet.synth.sequential.fitted import FittedSequential
 from discreet.synth.sequential.plan import SynthesisPlan
 from discreet.synth.sequential.planning import plan_synthesis, weight_use
 from discreet.synth.sequential.rules import read_rules
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.typed_values import written
 
 _DEFAULTS = {"number": "normrank", "binary": "logreg", "category": "polyreg", "ordered": "polr"}
 
@@ -79,8 +81,8 @@ class Sequential(Synthesizer):
     number_groups
         ``{column: groups}``: numbers that are modelled by group first and then drawn within it (for joint tables).
     events
-        ``{time: event}``: survival times and their event columns, drawn together by a survival tree; None where
-        nothing is censored.
+        ``{time: event}``: survival times and their event columns, drawn together by a survival tree; None (in a plan
+        file ``""``) where nothing is censored.
     denominators
         ``{count: denominator}``: counts out of another column, drawn from a binomial law.
     constraints
@@ -88,9 +90,11 @@ class Sequential(Synthesizer):
     max_rounds
         How often records that break a constraint are drawn again before giving up.
     stratum_sizes
-        ``"drawn"`` like the shares of the data, ``"fixed"`` as in the data, or ``"population"`` by summed weights.
+        ``"drawn"`` at random in the shares of the data (of the population, where weights are used), ``"fixed"`` as in
+        the data, or ``"population"`` exactly in the shares of the summed weights.
     min_stratum
-        Strata with fewer records are pooled with one another; ten plus ten for each column unless given.
+        Strata with fewer records are pooled with one another, and predict within the pool; ten plus ten for each column
+        unless given.
     leave_out
         Columns that the synthetic file shall not have.
 
@@ -149,6 +153,11 @@ class Sequential(Synthesizer):
             object.__setattr__(self, "constraints", (self.constraints,))
         if self.max_rounds < 1:
             raise ParameterError("max_rounds must be at least 1.")
+        for kind in self.defaults:
+            if kind not in _DEFAULTS:
+                raise ParameterError(
+                    f"{unknown_name(kind, _DEFAULTS, what='kind of column')} It was named under defaults."
+                )
         object.__setattr__(self, "defaults", _DEFAULTS | dict(self.defaults))
         read_rules(self.rules)
 
@@ -186,6 +195,20 @@ class Sequential(Synthesizer):
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters that differ from their defaults, ready for JSON or TOML."""
         given = super().to_dict()
+        if isinstance(self.method, Method):
+            # Under ``method`` a table of options would be read as methods of columns with these names.
+            own = self.method.to_dict()
+            given["method"] = own.pop("method")
+            if own:
+                given["method_options"] = {**given.get("method_options", {}), given["method"]: own}
+        for setting in ("special_codes", "semicontinuous"):
+            if setting in given:
+                codes = getattr(self, setting)
+                given[setting] = {
+                    str(name): [written(code) for code in values_of(codes, name)] for name in codes
+                }
+        if self.events:
+            given["events"] = {time: event or "" for time, event in self.events.items()}
         if self.rules:
             given["rules"] = {
                 name: [rule.to_dict() for rule in rules] for name, rules in read_rules(self.rules).items()

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.errors import ParameterError
 from discreet.expressions import parse
 from discreet.synth.forms import Form, NumberForm
+from discreet.synth.methods.cells import resampled_within
 from discreet.synth.methods.method import (
     Conditional,
     Floats,
@@ -72,20 +72,19 @@ class Fitting:
     shapes: Mapping[str, Shape]
     weights: Floats | None
     proper: bool | str
-    defaults: Mapping[str, str]
+    defaults: Mapping[str, Method]
     stream: Stream
 
     def law(
-        self, method: Method, target: Variable, predictors: Sequence[Variable], rows: Rows | None, name: str
+        self, method: Method, target: Variable, predictors: Sequence[Variable], rows: Rows | None, *path: str
     ) -> Conditional:
         """Fit a method to some records; a target with one value, or without predictors, is drawn as it is."""
-        rng = self.stream("fit", name)
+        rng = self.stream("fit", *path)
         weights = None if self.weights is None else self.weights if rows is None else self.weights[rows]
         if weights is not None:
             weights = weights * (len(weights) / weights.sum())
-        resample = self.proper == "bootstrap" or (self.proper and method.proper_by == "bootstrap")
-        if resample and len(target):
-            again = rng.integers(len(target), size=len(target))
+        again = self._resample(method, target, predictors, rng)
+        if again is not None:
             target, predictors = target.take(again), [variable.take(again) for variable in predictors]
             weights = None if weights is None else weights[again]
         alone = (method.needs_predictors and not predictors) or bool(
@@ -94,6 +93,18 @@ class Fitting:
         chosen = Sample() if alone else method
         posterior = self.proper is True and chosen.proper_by == "posterior"
         return chosen.fit(Task(target, predictors, rng, weights, posterior))
+
+    def _resample(
+        self, method: Method, target: Variable, predictors: Sequence[Variable], rng: np.random.Generator
+    ) -> npt.NDArray[Any] | None:
+        """Draw the records that a proper fit sees, with replacement; None where it sees them all."""
+        if not self.proper or not len(target) or method.proper_by == "nothing":
+            return None
+        if method.proper_by == "cells" and predictors:
+            return resampled_within(predictors, rng)
+        if method.proper_by == "posterior" and self.proper != "bootstrap":
+            return None
+        return rng.integers(len(target), size=len(target))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,16 +139,11 @@ class ModelStep(Step):
         free = _uncovered(entry, training)
         predictors = training.predictors(entry.predictors, free)
         parts = parts if free is None else tuple(part.take(free) for part in parts)
-        if free is not None and not len(parts[0]):
-            raise ParameterError(
-                f"The rules of column '{entry.name}' cover every record of the data; nothing is left to fit. Make it "
-                "passive, or narrow the rules."
-            )
         state_law = None
         rows: Rows | None = free
         if len(parts) == 2:
             chosen = state_method(fitting.defaults, entry.method, parts[0])
-            state_law = fitting.law(chosen, parts[0], predictors, rows, f"{entry.name}: state")
+            state_law = fitting.law(chosen, parts[0], predictors, rows, entry.name, "state")
             assert isinstance(form, NumberForm)
             ordinary = parts[0].values < form.n_ordinary
             rows = ordinary if free is None else np.flatnonzero(free)[ordinary]
@@ -169,7 +175,7 @@ class ModelStep(Step):
             return
         series = _spread(self.form.joined(drawn), free)
         for number, rule in enumerate(self.rules):
-            value = pl.Series([rule.value], dtype=_plain_type(series.dtype)).cast(series.dtype)
+            value = rule.typed(self.name, series.dtype)
             series = (
                 pl.select(
                     pl.when(pl.Series(hit == number)).then(pl.lit(value).first()).otherwise(pl.lit(series))
@@ -185,7 +191,7 @@ class ModelStep(Step):
         if self.state_law is None:
             assert self.value_law is not None
             return [self._finished(self.value_law.draw(predictors, size, rng), rng)]
-        states = self.state_law.draw(predictors, size, stream(f"{self.name}: state")).astype(np.int32)
+        states = self.state_law.draw(predictors, size, stream(self.name, "state")).astype(np.int32)
         values = np.zeros(size)
         assert isinstance(self.form, NumberForm)
         ordinary = states < self.form.n_ordinary
@@ -337,8 +343,9 @@ class PassiveStep(Step):
         """Code the column for later predictors; what no observed record had counts as the first level, or as zero."""
         if isinstance(self.form, NumberForm):
             return self.form.split(series if self.form.has_missing else series.fill_null(0))
-        known = series.is_in(self.form.levels.cast(series.dtype).implode())
-        return self.form.split(series.set(~known.fill_null(True), self.form.levels.cast(series.dtype)[0]))
+        levels = self.form.levels.cast(series.dtype)
+        known = series.is_in(levels.implode()).fill_null(self.form.has_missing)
+        return self.form.split(series.set(~known, levels[0]) if len(levels) else series)
 
     def state(self) -> dict[str, Any]:
         """Return the step for a model file."""
@@ -373,14 +380,11 @@ def _uncovered(entry: ColumnPlan, training: Scene) -> npt.NDArray[np.bool_] | No
         return None
     frame = training.frame()
     hit = covered(entry.rules, parsed(entry.rules, entry.name, frame.schema), frame)
-    return None if (hit < 0).all() else hit < 0
+    # Where the rules cover all records (of a stratum), those are all there is to learn from.
+    return None if (hit < 0).all() or (hit >= 0).all() else hit < 0
 
 
 def _spread(series: pl.Series, rows: npt.NDArray[np.bool_]) -> pl.Series:
     """Put the values of some records at their places, the others missing."""
     at = pl.Series(np.cumsum(rows) - 1).set(pl.Series(~rows), None)
     return series.gather(at)
-
-
-def _plain_type(dtype: pl.DataType) -> pl.DataType | None:
-    return pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else None

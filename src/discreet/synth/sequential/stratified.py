@@ -10,12 +10,14 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
+from discreet.synth.forms import columns_named
 from discreet.synth.methods.given import Stratum
 from discreet.synth.sequential.plan import SynthesisPlan
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
 
+Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 
@@ -42,42 +44,43 @@ class Strata:
 
     @classmethod
     def of(
-        cls, options: Sequential, plan: SynthesisPlan, frame: pl.DataFrame, weight: pl.Series | None
+        cls,
+        options: Sequential,
+        plan: SynthesisPlan,
+        frame: pl.DataFrame,
+        *,
+        weight: pl.Series | None,
+        weights: Floats | None,
     ) -> Strata:
-        """Divide the file by its strata columns; without any it is one stratum."""
+        """Divide the file by its strata columns; without any it is one stratum.
+
+        ``weight`` is the weight of the file, if it has any, and ``weights`` what the models are fitted with: where
+        they are, strata are drawn in their shares of the population.
+        """
         names = [step.name for step in plan.steps if isinstance(step.method, Stratum)]
         if options.stratum_sizes == "population" and weight is None:
             raise ParameterError('stratum_sizes="population" needs survey weights; the data have none.')
         if not names:
             return cls([None], [pl.DataFrame()], np.ones(1), options.stratum_sizes)
-        least = options.min_stratum
-        least = 10 + 10 * len(plan.columns) if least is None else least
-        mass = (
-            pl.lit(1.0)
-            if weight is None or options.stratum_sizes != "population"
-            else weight.cast(pl.Float64)
-        )
-        table = (
-            frame.select(names)
-            .with_columns(mass.alias("mass") if isinstance(mass, pl.Expr) else mass.rename("mass"))
-            .with_row_index("record")
-            .group_by(names, maintain_order=True)
-            .agg(pl.col("record"), pl.col("mass").sum())
-            .sort(names)
-        )
-        size = table["record"].list.len()
-        small, large = table.filter(size < least), table.filter(size >= least)
+        mass = np.ones(frame.height)
+        if weight is not None and options.stratum_sizes == "population":
+            mass = weight.cast(pl.Float64).to_numpy()
+        elif weights is not None and options.stratum_sizes == "drawn":
+            mass = weights
+        least = fewest_records(options, plan.columns)
+        table, sizes = _divided(frame, names, mass)
+        small, large = table.filter(sizes < least), table.filter(sizes >= least)
         rows: list[Rows | None] = [_sorted(part) for part in large["record"]]
-        members = [large[at].select(*names, "mass") for at in range(large.height)]
+        members = [_member(large[at], names) for at in range(large.height)]
         notes: tuple[str, ...] = ()
         if small.height:
             rows.append(_sorted(small["record"].explode()))
-            members.append(small.select(*names, "mass"))
+            members.append(_member(small, names))
             notes = (
                 f"{small.height} strata with fewer than {least} records are modelled together; set min_stratum to "
                 "change that.",
             )
-        shares = np.array([float(member["mass"].sum()) for member in members])
+        shares = np.array([float(member[member.columns[-1]].sum()) for member in members])
         return cls(rows, members, shares / shares.sum(), options.stratum_sizes, notes)
 
     def divided(
@@ -102,10 +105,11 @@ class Strata:
         member = self.members[number]
         if not member.width:
             return pl.DataFrame()
-        names = [name for name in member.columns if name != "mass"]
-        share = member["mass"].to_numpy() / member["mass"].sum()
+        # The mass stands last, and a stratum may be called anything.
+        *names, mass = member.columns
+        share = member[mass].to_numpy() / member[mass].sum()
         at = np.repeat(np.arange(member.height), rng.multinomial(size, share))
-        return member.select(names)[at]
+        return columns_named(member, names)[at]
 
     def state(self) -> dict[str, Any]:
         """Return the strata for a model file."""
@@ -119,11 +123,46 @@ class Strata:
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Strata:
         """Make the strata again."""
-        members = [
-            pl.DataFrame([s.rename(n) for n, s in zip(m["names"], m["columns"], strict=True)])
-            for m in state["members"]
-        ]
+        members = [pl.DataFrame(dict(zip(m["names"], m["columns"], strict=True))) for m in state["members"]]
         return cls(state["rows"], members, state["shares"], state["sizes"])
+
+
+def fewest_records(options: Sequential, columns: Sequence[str]) -> int:
+    """Say how many records a stratum needs to be modelled by itself."""
+    return 10 + 10 * len(columns) if options.min_stratum is None else options.min_stratum
+
+
+def some_are_small(
+    options: Sequential, frame: pl.DataFrame, names: Sequence[str], columns: Sequence[str]
+) -> bool:
+    """Whether some strata are pooled; then the strata must predict, or their records would be alike."""
+    if not names:
+        return False
+    _, sizes = _divided(frame, names, np.ones(frame.height))
+    return bool((sizes < fewest_records(options, columns)).any())
+
+
+def _divided(frame: pl.DataFrame, names: Sequence[str], mass: Floats) -> tuple[pl.DataFrame, pl.Series]:
+    """Return one row a stratum (``k0``, ``k1``…, its records and its mass), and the number of its records."""
+    keys = [f"k{place}" for place in range(len(names))]
+    table = (
+        pl.DataFrame({key: frame[name] for key, name in zip(keys, names, strict=True)} | {"mass": mass})
+        .with_row_index("record")
+        .group_by(keys, maintain_order=True)
+        .agg(pl.col("record"), pl.col("mass").sum())
+        .sort(keys)
+    )
+    return table, table["record"].list.len()
+
+
+def _member(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Give the strata columns their own names again, and put the mass last."""
+    mass = "mass"
+    while mass in names:
+        mass += " of records"
+    return pl.DataFrame(
+        {name: table[f"k{place}"] for place, name in enumerate(names)} | {mass: table["mass"]}
+    )
 
 
 def _sorted(records: pl.Series) -> Rows:
