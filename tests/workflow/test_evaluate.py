@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -27,7 +29,7 @@ from discreet.workflow.evaluation.metrics import measures_known
 from discreet.workflow.evaluation.result import _ranks
 
 EXAMPLE = """
-title = "Three ways to synthesize Adult"
+title = "Four ways to synthesize Adult"
 seeds = [1, 2]
 
 [[data]]
@@ -44,6 +46,10 @@ synthesizer = "sequential"
 name = "parametric"
 synthesizer = "sequential"
 parameters = { method = "parametric" }
+
+[[generator]]
+name = "copula"
+synthesizer = "gaussian-copula"
 
 [[generator]]
 name = "margins"
@@ -492,6 +498,19 @@ def test_detection_knows_a_coin_a_giveaway_and_copies():
         detection(ours, others, folds=1)
     with pytest.raises((ColumnError, InputError)):
         detection(ours, Microdata(pl.DataFrame({"y": [1, 2, 3]})))
+
+
+def test_the_study_file_of_the_manual_is_the_study_of_its_code():
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "evaluate-generators.md").read_text()
+    blocks = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    study = Study.from_dict(tomllib.loads(blocks[0]))
+    names: dict[str, object] = {}
+    code = re.search(r"```python\n(.*?)study.save", page, re.DOTALL)
+    assert code is not None
+    exec(code[1], names)
+    assert names["study"] == study
+    assert Generator(**tomllib.loads(blocks[1])["generator"][0]).files == ("ctgan/{data}-{seed}.csv",)
+    assert Metric(**tomllib.loads(blocks[2])["metric"][0]).headlines == {"ratio": "lower", "auc": "lower"}
 
 
 @pytest.mark.slow
