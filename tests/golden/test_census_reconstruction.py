@@ -3,8 +3,10 @@
 import polars as pl
 import pytest
 
+from discreet.tables.epsilon_meaning import epsilon_meaning
 from discreet.tables.links import putative_links
 from discreet.tables.reconstruction import reconstruct
+from discreet.tables.rolling import possible_cells
 
 RACES = ["White", "Black", "AIAN", "Asian", "NHPI", "Other", "Two or more"]
 BLOCK = {
@@ -100,3 +102,28 @@ def test_a_mere_list_of_members_is_confirmed_circularly_in_full():
 
 def test_share_of_putative_links_that_are_not_provable():
     assert pytest.approx(0.82, abs=0.005) == 1 - 17.4 / 97
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "odds"),
+    [(0.01, 1.0101), (0.1, 1.1052), (4.2, 66.69), (39.91, 2.1513e17), (10.4, 32_860), (19.6, 325_215_956)],
+)
+def test_what_an_epsilon_allows(epsilon, odds):
+    found = epsilon_meaning(epsilon)
+    assert found.figures["odds"] == pytest.approx(odds, rel=1e-4)
+    assert found.value == pytest.approx(odds / (1 + odds), rel=1e-4)
+
+
+def test_two_printed_odds_belong_to_other_epsilons_than_the_printed_ones():
+    # The table prints 32,860 under 10.6 and 325,215,956 under 19.61; the text says 19.41 for the latter.
+    odds = epsilon_meaning([10.61, 19.61, 19.41]).detail["epsilons"]["odds"]
+    assert [round(value) for value in odds] == [40_538, 328_484_431, 268_940_305]
+
+
+def test_the_histogram_from_the_bottom_up_has_161_billion_cells():
+    assert possible_cells([6_207_027, 2, 103, 63, 2]) == 161_109_592_812
+
+
+def test_claims_about_blocks_and_confirmed_links_follow_from_their_parts():
+    assert round(5_462_028 / 6_207_027, 5) == 0.87997
+    assert round(0.97 * 0.78, 3) == 0.757

@@ -118,3 +118,25 @@ def test_bad_input_is_refused():
         putative_links(table, table, on=["sex"], identifier="id")
     with pytest.raises(ParameterError, match="policy"):
         putative_links(table, table, on=["sex"], identifier="count", policy="best")
+
+
+@pytest.mark.slow
+def test_several_processes_rebuild_what_one_does():
+    rng = np.random.default_rng(3)
+    counts = rng.integers(0, 4, (9, 6))
+    full = pl.DataFrame(
+        [
+            {"block": f"b{u}", "sex": s, "age": a, "count": int(counts[u, 3 * i + j])}
+            for u in range(9)
+            for i, s in enumerate("fm")
+            for j, a in enumerate("abc")
+        ]
+    )
+    tables = [
+        full.group_by("block", name, maintain_order=True).agg(pl.col("count").sum())
+        for name in ("sex", "age")
+    ]
+    one = reconstruct(tables, dimensions=DIMENSIONS, unit="block")
+    two = reconstruct(tables, dimensions=DIMENSIONS, unit="block", workers=2)
+    assert one.cells.equals(two.cells)
+    assert one.units.equals(two.units)

@@ -14,8 +14,10 @@ from discreet.tables.count_synthesis import (
     expanded,
 )
 from discreet.tables.dimension import Dimension
+from discreet.tables.epsilon_meaning import epsilon_meaning
 from discreet.tables.formula import Formula, Term
 from discreet.tables.information import information_loss
+from discreet.tables.invariants import invariant_violations
 from discreet.tables.links import putative_links
 from discreet.tables.loglinear import fit_log_linear
 from discreet.tables.noisy_counts import MultinomialDirichletSynthesis, NoisyCounts
@@ -98,7 +100,9 @@ __all__ = [
     "replication_audit",
     "trajectories",
     "unit_concentration",
+    "epsilon_meaning",
     "equations",
     "information_loss",
+    "invariant_violations",
     "primary",
 ]

@@ -8,9 +8,10 @@ originals cannot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import Any, Literal
 
 import numpy as np
@@ -76,6 +77,7 @@ def reconstruct(
     solver: Solver = "ip",
     tolerance: float = 0.0,
     most_solutions: int = 10_000,
+    workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reconstruction:
     """How much of the records behind published tables can be rebuilt?
@@ -98,6 +100,8 @@ def reconstruct(
         How far published counts may be from the truth, where they were rounded or perturbed.
     most_solutions
         Counting stops here.
+    workers
+        How many processes rebuild units at the same time; worth it from some thousand units on.
     progress
         Called with units done and their total.
 
@@ -113,45 +117,44 @@ def reconstruct(
         raise ParameterError(unknown_name(str(solver), ["propagate", "lp", "ip"], what="solver"))
     if tolerance < 0:
         raise ParameterError("tolerance must not be negative: it is how far counts may be from the truth.")
+    if workers < 1:
+        raise ParameterError("workers must be 1 or more.")
     equations = _equations(tables, dimensions, unit, count)
     names = list(dimensions)
     combos = list(product(*dimensions.values()))
     lists = {name: [combo[i] for combo in combos] for i, name in enumerate(names)}
-    cells, units = [], []
-    groups = equations.group_by("unit", maintain_order=True)
-    total = equations["unit"].n_unique()
+    keys, systems = [], []
     empty = 0
-    for done, (key, group) in enumerate(groups):
+    for key, group in equations.group_by("unit", maintain_order=True):
         system = _System.of(group, dimensions, tolerance)
         if system.high.max(initial=0.0) == 0:
             empty += 1
             continue
-        system, conflicts = _mended(system)
-        bounds = _propagated(system, np.zeros(len(combos)), np.full(len(combos), np.inf))
-        if bounds is None:
-            bounds = np.zeros(len(combos)), np.full(len(combos), np.inf)
-        low, high = bounds
-        if solver != "propagate":
-            low, high = _by_programs(system, low, high)
-        many = _solutions(system, low, high, most_solutions) if solver == "ip" else None
-        solved = low == high
-        place = {} if unit is None else {unit: [key[0]] * len(combos)}
-        cells.append(pl.DataFrame({**place, **lists, "lower": low, "upper": high, "solved": solved}))
+        keys.append(key[0])
+        systems.append(system)
+    cells, units = [], []
+    outcomes = _all_rebuilt(systems, solver, most_solutions, workers)
+    for done, (key, found) in enumerate(zip(keys, outcomes, strict=True)):
+        solved = found.low == found.high
+        place = {} if unit is None else {unit: [key] * len(combos)}
+        cells.append(
+            pl.DataFrame({**place, **lists, "lower": found.low, "upper": found.high, "solved": solved})
+        )
         units.append(
             {
-                **({} if unit is None else {unit: key[0]}),
-                "persons": _persons(system, low, high),
-                "persons_solved": float(low[solved].sum()),
+                **({} if unit is None else {unit: key}),
+                "persons": found.persons,
+                "persons_solved": float(found.low[solved].sum()),
                 "solved": bool(solved.all()),
-                "solutions": many,
-                "conflicts": len(conflicts),
+                "solutions": found.solutions,
+                "conflicts": found.conflicts,
             }
         )
         if progress is not None:
-            progress(done + 1, total)
+            progress(done + 1, len(systems))
     if not cells:
         raise ParameterError("No unit of the tables has anybody in it: there is nothing to rebuild.")
-    found = pl.concat(cells)
+    listed = pl.concat(cells)
     by_unit = pl.DataFrame(units, infer_schema_length=None, schema_overrides={"solutions": pl.Int64})
     people = float(by_unit["persons"].sum())
     figures = {
@@ -160,14 +163,51 @@ def reconstruct(
         "units_solved": float(by_unit["solved"].mean()),  # type: ignore[arg-type]
         "persons": people,
         "persons_solved": float(by_unit["persons_solved"].sum()) / people if people else 1.0,
-        "cells": found.height,
-        "cells_solved": float(found["solved"].mean()),  # type: ignore[arg-type]
+        "cells": listed.height,
+        "cells_solved": float(listed["solved"].mean()),  # type: ignore[arg-type]
         "units_unique": int((by_unit["solutions"] == 1).sum())
         if solver == "ip"
         else int(by_unit["solved"].sum()),
         "units_contradictory": int((by_unit["conflicts"] > 0).sum()),
     }
-    return Reconstruction(found, by_unit, figures)
+    return Reconstruction(listed, by_unit, figures)
+
+
+@dataclass(frozen=True)
+class _Rebuilt:
+    """What is known of one unit."""
+
+    low: Floats
+    high: Floats
+    persons: float
+    solutions: int | None
+    conflicts: int
+
+
+def _all_rebuilt(systems: Sequence[_System], solver: Solver, limit: int, workers: int) -> Iterable[_Rebuilt]:
+    """Rebuild the units, in their order; several processes take batches of them."""
+    if workers == 1 or len(systems) < 2 * workers:
+        return (_rebuilt(system, solver, limit) for system in systems)
+    joblib = importlib.import_module("joblib")
+    size = max(1, min(500, len(systems) // (4 * workers)))
+    batches = [systems[i : i + size] for i in range(0, len(systems), size)]
+    jobs = (joblib.delayed(_batch)(batch, solver, limit) for batch in batches)
+    return chain.from_iterable(joblib.Parallel(n_jobs=workers, return_as="generator")(jobs))
+
+
+def _batch(systems: Sequence[_System], solver: Solver, limit: int) -> list[_Rebuilt]:
+    return [_rebuilt(system, solver, limit) for system in systems]
+
+
+def _rebuilt(system: _System, solver: Solver, limit: int) -> _Rebuilt:
+    count = system.a.shape[1]
+    system, conflicts = _mended(system)
+    bounds = _propagated(system, np.zeros(count), np.full(count, np.inf))
+    low, high = bounds or (np.zeros(count), np.full(count, np.inf))
+    if solver != "propagate":
+        low, high = _by_programs(system, low, high)
+    many = _solutions(system, low, high, limit) if solver == "ip" else None
+    return _Rebuilt(low, high, _persons(system, low, high), many, len(conflicts))
 
 
 def _equations(
