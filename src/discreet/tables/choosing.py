@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from discreet.tables.gauss.roles import SINGLETON_METHODS
 from discreet.tables.optimal import Optimum, cheapest
 from discreet.tables.relations import equations
 from discreet.tables.releases import knowledge
+from discreet.tables.repairing import repaired
 from discreet.tables.suppressed import SuppressionResult
 
 if TYPE_CHECKING:
@@ -108,22 +110,34 @@ def by_elimination(
     x = case.x.multiply(_moving(case)[:, None]).tocsc() if len(case.known) else case.x
     x.eliminate_zeros()
     best: Elimination | None = None
+    said: dict[str, warnings.WarningMessage] = {}
     for order in _orders(x, case, plan.tries):
-        found = secondary(
-            x, case.secret, order, forced=case.forced, hidden=case.hidden, zero_method=zero_method,  # type: ignore[arg-type]
-            strict=plan.strict, special_rows=special, contributors=case.contributors if methods else None,
-            singleton_method=methods, progress=progress,
-        )  # fmt: skip
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            found = secondary(
+                x, case.secret, order, forced=case.forced, hidden=case.hidden, zero_method=zero_method,  # type: ignore[arg-type]
+                strict=plan.strict, special_rows=special, contributors=case.contributors if methods else None,
+                singleton_method=methods, progress=progress,
+            )  # fmt: skip
+        said |= {str(one.message): one for one in heard}
         if best is None or _loss(found, case) < _loss(best, case):
             best = found
     assert best is not None
+    for one in said.values():
+        # Every order says the same, and whether any cell is left is seen at the end.
+        if "Every cell is suppressed" not in str(one.message):
+            warnings.warn(one.message, one.category, stacklevel=4)
     return best, best.published if aim is None else widest(aim, case, best.published, progress)
 
 
 def by_integer_program(
     plan: Suppression, case: Case, aim: Aim, progress: Progress
 ) -> tuple[Optimum, npt.NDArray[np.bool_]]:
-    """Choose the cheapest cells; also which columns stay published."""
+    """Choose the cheapest cells; also which columns stay published.
+
+    The program knows nothing of contributors who use their own figures. Where repairing that costs more than what the
+    elimination chose, which knows of them, its choice is taken.
+    """
     quick = replace(plan, method="gauss")
     begun = by_elimination(quick, case, aim, None)[1]
     secret, widths, one_of_many = case.secret, aim.widths, False
@@ -140,7 +154,12 @@ def by_integer_program(
     published = np.ones(case.x.shape[1], dtype=bool)
     published[np.concatenate([secret, case.hidden, found.secondary])] = False
     # With another zero left out it might have been cheaper.
-    return replace(found, proved=found.proved and not one_of_many), published
+    found = replace(found, proved=found.proved and not one_of_many)
+    if plan.repair and case.contributors is not None:
+        mended, other = repaired(case, published), repaired(case, begun)
+        if case.worth[~other].sum() < case.worth[~mended].sum():
+            return replace(found, proved=False), other
+    return found, published
 
 
 def _equations(case: Case) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -92,8 +92,11 @@ class Suppression:
     def __post_init__(self) -> None:
         if self.method not in {"gauss", "optimal"}:
             raise ParameterError(unknown_name(str(self.method), ["gauss", "optimal"], what="method"))
-        if self.tries < 1:
-            raise ParameterError("tries must be 1 or more.")
+        for name in ("tries", "workers"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} must be 1 or more.")
+        if not self.time_limit > 0:
+            raise ParameterError("time_limit must be a number of seconds above zero.")
 
     def apply(self, table: Table, *, progress: Progress = None) -> SuppressionResult:
         """Choose the cells to leave out, and audit the outcome."""
@@ -113,6 +116,13 @@ class Suppression:
             chosen, published = by_elimination(self, case, aim, progress)
         mended = repaired(case, published) if self.repair else published
         left_out = np.flatnonzero(~mended[: table.cells.height])
+        if len(case.secret) and len(left_out) == table.cells.height:
+            warnings.warn(
+                "Every cell is suppressed: nothing is left to publish. Publish fewer details, ask for less protection, "
+                "or force the cells that you need and look at the unsafe ones.",
+                DiscreetWarning,
+                stacklevel=2,
+            )
         status = np.full(table.cells.height, None, dtype=object)
         status[left_out] = SECONDARY
         status[case.hidden] = HIDDEN
@@ -144,13 +154,21 @@ class Suppression:
         if isinstance(chosen, Optimum):
             figures |= {
                 "proved_optimal": chosen.proved and not figures["repaired"],
-                "cost": chosen.cost,
+                "cost": float(case.worth[extra].sum()),
                 "bound": chosen.bound,
             }
-        parameters = {
-            name: getattr(self, name)
-            for name in ("method", "zero_method", "singleton_method", "strict", "intervals", "cost", "tries")
-        }
+        named = (
+            "method",
+            "zero_method",
+            "singleton_method",
+            "strict",
+            "intervals",
+            "cost",
+            "tries",
+            "repair",
+        )
+        asked = asdict(self.protection) if isinstance(self.protection, Protection) else self.protection
+        parameters = {name: getattr(self, name) for name in named} | {"protection": asked}
         reasons = chosen.reasons if isinstance(chosen, Elimination) else ()
         return SuppressionResult(protected, found, tuple(reasons), unsafe.to_numpy(), figures, parameters)
 
@@ -164,10 +182,11 @@ def _with_what_cannot_be_had(found: Audit, aim: Aim | None) -> Audit:
     if not lost:
         return found
     whose = "it" if lost == len(narrow) == 1 else ("them" if lost == len(narrow) else f"{lost:,} of them")
+    ones = aim.room.least is not None and bool((aim.room.least > 0).any())
     more = (
-        f"No choice of further cells gives {whose} more room, not even leaving out all that may go: ask for less "
+        f"No choice of further cells gives {whose} room enough, not even leaving out all that may go: ask for less "
         "protection, or force fewer cells."
-    )
+    ) + (" Readers see where the zeros are, and so know every other count to be one or more." if ones else "")
     figures = {**found.figures, "out_of_reach": lost}
     return replace(
         found, figures=figures, checks={**found.checks, "intervals": f"{found.checks['intervals']} {more}"}
