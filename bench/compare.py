@@ -10,6 +10,10 @@ everything it asks for by default, and its HTML page. The peers run in an enviro
 SDMetrics: quality report and diagnostic report. Anonymeter: singling out (univariate and multivariate), linkability and
 inference of the income, each with ``attacks`` guesses. Each side is run once to warm up on 2,000 records, then timed.
 Without the peers only our side is timed, and the last line says so.
+
+The two sides do not do the same work: SDMetrics has no standardized measure and no risk, Anonymeter attacks by
+guessing, and ours measures. On a few thousand records the peers are faster. The multivariate singling-out attack
+takes most of the peers' time, so the ratio is given with and without their slowest part.
 """
 
 from __future__ import annotations
@@ -92,7 +96,10 @@ def main() -> None:
             frame.write_parquet(Path(folder) / f"{name}.parquet")
         theirs = _theirs(given.peer_python, folder, given.attacks)
     if theirs:
-        print(f"ratio (peers / ours): {theirs / ours:.1f}")
+        slowest = max(theirs, key=lambda name: theirs[name])
+        total = sum(theirs.values())
+        print(f"ratio (peers / ours): {total / ours:.1f}")
+        print(f"ratio without {slowest}: {(total - theirs[slowest]) / ours:.1f}")
 
 
 def _ours(data: Microdata, released: Microdata, holdout: Microdata, folder: Path) -> float:
@@ -110,23 +117,24 @@ def _ours(data: Microdata, released: Microdata, holdout: Microdata, folder: Path
     return compared + paged
 
 
-def _theirs(python: str, folder: str, attacks: int) -> float:
+def _theirs(python: str, folder: str, attacks: int) -> dict[str, float]:
     done = subprocess.run(
         [python, "-c", PEER, folder, str(attacks)], capture_output=True, text=True, check=False
     )
-    total = 0.0
+    found: dict[str, float] = {}
     for line in done.stdout.splitlines():
         name, *rest = line.split()
         if name.startswith("warm_"):
             continue
         said = f"{float(rest[0]):8.2f} s" if len(rest) == 1 else " ".join(rest)
         print(f"peer {name:<18}{said}")
-        total += float(rest[0]) if len(rest) == 1 else 0.0
+        if len(rest) == 1:
+            found[name] = float(rest[0])
     if done.returncode:
         print(
             f"peers stopped: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no reason'}"
         )
-    return total
+    return found
 
 
 if __name__ == "__main__":
