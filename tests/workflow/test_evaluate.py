@@ -192,12 +192,14 @@ def test_a_new_metric_is_measured_alone_and_changed_parameters_again(folder, tmp
 
 def test_other_data_behind_the_same_name_is_run_again(folder, tmp_path, counted):
     whole = small(folder, seeds=[1], references=False)
-    evaluate(whole, out=tmp_path / "out")
+    first = evaluate(whole, out=tmp_path / "out")
     counted.clear()
     frame = pl.read_csv(folder / "people.csv")
-    frame.reverse().write_csv(folder / "people.csv")
-    evaluate(whole, out=tmp_path / "out")
+    frame.with_columns(pl.col("pay").reverse()).write_csv(folder / "people.csv")
+    second = evaluate(whole, out=tmp_path / "out")
     assert len(counted) == 2
+    strength = [found.cells.filter(figure="mean_before")["value"][0] for found in (first, second)]
+    assert strength[1] < strength[0]
 
 
 def test_half_a_line_of_a_killed_study_is_cut_off_and_its_cell_run_again(folder, tmp_path, counted):

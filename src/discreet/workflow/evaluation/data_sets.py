@@ -127,22 +127,33 @@ class Parts:
 
 def parts_of(data: DataSet, split: Split, replicate: int, folder: Path) -> Parts:
     """Read a data set and divide it; a process keeps the last few."""
-    key = json.dumps(data.to_dict(), sort_keys=True)
-    return _parts(key, data.name, split, replicate if split.by_seed else 0, str(folder))
+    # A file that was changed since is another file.
+    stamps = [_stamp(folder / source) for source in (data.source, data.holdout) if source]
+    key = json.dumps({"data": data.to_dict(), "folder": str(folder), "stamps": stamps}, sort_keys=True)
+    return _parts(key, split, replicate if split.by_seed else 0)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size
 
 
 @lru_cache(maxsize=4)
-def _parts(key: str, name: str, split: Split, replicate: int, folder: str) -> Parts:
+def _parts(key: str, split: Split, replicate: int) -> Parts:
     described = json.loads(key)
-    data = DataSet(**described)
-    whole = _selected(data, data.read(Path(folder)))
+    data, folder = DataSet(**described["data"]), Path(described["folder"])
+    name = data.name
+    whole = _selected(data, data.read(folder))
     frame = engine.whole_frame(whole)
     if data.rows is not None and data.rows < frame.height:
         chosen = generator(split.seed, "rows", name).permutation(frame.height)[: data.rows]
         frame = frame[np.sort(chosen)]
     target = data.target or (whole.roles.sensitive[0] if whole.roles.sensitive else None)
     if data.holdout is not None:
-        other = engine.whole_frame(_selected(data, data._read(data.holdout, Path(folder))))
+        other = engine.whole_frame(_selected(data, data._read(data.holdout, folder)))
         return Parts(whole.with_frame(frame), whole.with_frame(other.select(frame.columns)), target)
     if split.share == 0:
         return Parts(whole.with_frame(frame), None, target)
