@@ -104,9 +104,12 @@ def test_every_page_of_the_manual_is_linked_from_its_front_page():
 @pytest.mark.parametrize(
     "page",
     [
+        "howto/copula-synthesis",
+        "howto/evaluate-generators",
         "howto/find-the-least-costly-plan",
         "howto/mask-locations",
         "howto/reach-k-anonymity",
+        "howto/read-a-comparison",
         "howto/survey-samples",
         "howto/synthetic-data",
         "howto/successive-releases",
