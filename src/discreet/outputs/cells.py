@@ -399,6 +399,13 @@ def _laid(column: pl.Series, place: tuple[Any, ...], empty: float | int = 0) -> 
     return table
 
 
+def places_of(
+    rows: pl.DataFrame, levels: tuple[tuple[Any, ...], ...], keys: list[str]
+) -> list[npt.NDArray[np.int64]]:
+    """Find for every record the place of its level in each dimension."""
+    return [at.astype(np.int64) for at in _places(rows, levels, keys)[0]] if keys else []
+
+
 def with_recode(question: Question, name: str, changes: Mapping[Any, Any]) -> Question:
     """Return the question with the levels of one dimension merged."""
     return replace(question, recode={**question.recode, name: dict(changes)})

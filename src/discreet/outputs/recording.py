@@ -154,11 +154,13 @@ class Recorder:
         """Hold entries against all outputs that are meant for release: those that fail are, once they are explained."""
         limit = self.policy.difference_threshold or self.policy.threshold
         withheld = {o.name for o in self if o.status == "fail" and not o.exception}
-        return [
-            finding
-            for entry in entries
+        found = {
+            finding.reason: finding
+            for entry in reversed(entries)
             for finding in self.register.differences(entry, threshold=limit, barn=barn, without=withheld)
-        ]
+        }
+        # A margin says of the same people what its cells say: once is enough.
+        return list(reversed(found.values()))
 
     def _change(self, output: str | Output, **changes: Any) -> Output:
         changed = self[_name_of(output)].but(**changes)

@@ -96,7 +96,9 @@ class Session(Recorder):
         subject
             Who a record belongs to; the role ``person`` unless given.
         mitigate
-            ``suppress``, ``secondary-suppress``, ``round`` or ``collapse``, and check again.
+            ``suppress``, ``secondary-suppress``, ``round``, ``noise`` or ``collapse``, and check again. Noise is that
+            of `discreet.tables.CellKey`: it needs to know people apart (``subject``, or the role person or
+            identifiers), and a secret key in the environment variable ``DISCREET_KEY``.
         """
         file = self._file(data)
         down, across = _names(rows), _names(columns)
@@ -130,6 +132,7 @@ class Session(Recorder):
         *,
         columns: Columns = None,
         statistics: Sequence[str] = ("count", "mean"),
+        margins: bool = False,
         weight: str | None = None,
         where: Mapping[str, Any] | None = None,
         structural_ends: Sequence[float] = (),
@@ -143,8 +146,23 @@ class Session(Recorder):
     ) -> Output:
         """Summarize a variable by group: count, total, mean, sd, variance, minimum, maximum, median, mode and more.
 
-        Each statistic is checked by the rules of its statbarn; the worst status wins. ``structural_ends`` are values
-        that everybody knows to be the end of the scale.
+        Each statistic is checked by the rules of its statbarn; the worst status wins.
+
+        Parameters
+        ----------
+        values
+            The variable.
+        by, columns
+            The dimensions that go down and across.
+        statistics
+            What is computed of it.
+        margins
+            Whether the lines over all groups are shown too; they are checked like any other group. Where a group is
+            suppressed, so are the lines that would give it away.
+        structural_ends
+            Values that everybody knows to be the end of the scale.
+        mitigate
+            ``suppress``, ``collapse``, ``round``, ``top-code``, ``drop-outliers`` or ``percentile``, and check again.
         """
         file = self._file(data)
         down, across = _names(by), _names(columns)
@@ -165,6 +183,7 @@ class Session(Recorder):
             self.policy,
             chosen,
             across=len(across),
+            margins=margins,
             structural_ends=structural_ends,
             structural=structural_zeros,
             mitigate=mitigate,

@@ -34,6 +34,7 @@ from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
 from discreet.outputs.tabulating import Declared, collapsed, missing_finding
+from discreet.outputs.whole_lines import Line, WholeLines
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,6 +58,7 @@ def summarize(
     statistics: Sequence[str],
     *,
     across: int = 0,
+    margins: bool = False,
     structural_ends: Sequence[float] = (),
     structural: Declared = (),
     mitigate: str | None = None,
@@ -96,8 +98,22 @@ def summarize(
             data, question, cells, names, policy,
             ends=structural_ends, structural=structural, more=more, hidden=hidden,
         )  # fmt: skip
+    lines = None
+    if margins and question.by:
+
+        def line(part: Question) -> Line:
+            found = sum_cells(data, part, largest=largest, public_weights=policy.weights_public)
+            made, known = _figures(data, part, found, names)
+            said = _checked(data, part, found, names, policy, ends=structural_ends, structural=(), more=known)
+            return Line(made, found.people, said)
+
+        lines = WholeLines.of(question, cells, across, line).without(hidden)
+        if hidden.any():
+            notes.append("Lines that hold a hidden group are hidden too, which they would give away.")
+        checked = checked.with_more(lines.findings())
     if mitigate == "round":
         figures = {name: _to_base(table, policy.round_base) for name, table in figures.items()}
+        lines = lines.rounded(lambda x: float(_to_base(np.asarray(x), policy.round_base))) if lines else None
         notes.append(f"Numbers are rounded to the base {policy.round_base}.")
     missing = int(cells.records.sum() - np.nansum(cells.values["known"]))
     if missing:
@@ -117,14 +133,15 @@ def summarize(
         np.where(hidden, np.nan, cells.people.astype(np.float64)),
         adds_up=question.subject is None,
     )
-    tables, flagged = _tables(question, cells, shown, flags, across=across, kind=kind)
+    tables, flagged = _tables(question, cells, shown, flags, across=across, kind=kind, lines=lines)
+    beside = lines.entries(entry) if lines is not None else ()
     return Draft(
         kind=kind,
         tables=tables,
         checked=checked,
         flags=flagged,
         # Only counts, totals and means can be taken from one another.
-        entries=(entry,) if {"a", "d"} & set(used) else (),
+        entries=(entry, *beside) if {"a", "d"} & set(used) else (),
         variables=question.columns(),
         notes=tuple(notes),
         mitigation=mitigate,
@@ -290,16 +307,33 @@ def _tables(
     *,
     across: int,
     kind: str,
+    lines: WholeLines | None = None,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame]]:
     """Lay the statistics out side by side, or one table each where a dimension goes across."""
     if across:
         tables = {
-            name: wide(question.by, cells.levels, table, columns=across, heading=name)
+            name: wide(
+                question.by,
+                cells.levels,
+                table,
+                columns=across,
+                margins=lines.margins(name) if lines is not None else None,
+                heading=name,
+            )
             for name, table in shown.items()
         }
         marks = wide(question.by, cells.levels, flags, columns=across)
         return tables, dict.fromkeys(tables, marks)
-    frames = [wide(question.by, cells.levels, table, heading=name) for name, table in shown.items()]
+    frames = [
+        wide(
+            question.by,
+            cells.levels,
+            table,
+            margins=lines.margins(name) if lines is not None else None,
+            heading=name,
+        )
+        for name, table in shown.items()
+    ]
     down = len(question.by)
     side = pl.concat([frames[0], *(frame[:, down:] for frame in frames[1:])], how="horizontal")
     mark = wide(question.by, cells.levels, flags, heading="flag")

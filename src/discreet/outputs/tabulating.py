@@ -15,6 +15,7 @@ from discreet.outputs.cells import Cells, Question, count_cells, population
 from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions, counted
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import Margins, flags_of, wide
+from discreet.outputs.noising import noisy_check, noisy_counts
 from discreet.outputs.protecting import (
     merged_levels,
     primary_cells,
@@ -29,7 +30,7 @@ from discreet.outputs.settings import OutputPolicy
 Normalize = Literal["all", "rows", "columns"]
 Declared = Sequence[Mapping[str, Any]]
 
-OFFERED = ("suppress", "secondary-suppress", "round", "collapse")
+OFFERED = ("suppress", "secondary-suppress", "round", "noise", "collapse")
 
 
 def tabulate(
@@ -60,6 +61,7 @@ def tabulate(
     impossible, obvious = cells.mask(structural), cells.mask(trivial)
     checked = check_counts(people, policy, structural=impossible, trivial=obvious, barn=barn)
     primary = np.zeros(cells.shape, dtype=bool)
+    noisy_margins: Margins | None = None
     secondary = primary.copy()
     notes = [*merged, *_notes(data, question, cells)]
     shown = people
@@ -88,6 +90,13 @@ def tabulate(
         notes.append(
             f"Counts are rounded to the base {policy.round_base}; margins are of the rounded counts."
         )
+    elif mitigate == "noise":
+        flags = np.full(cells.shape, "F", dtype=object)
+        shown, noisy_margins = noisy_counts(data, question, cells, across)
+        checked = noisy_check(shown, policy, barn)
+        notes.append(
+            "Counts have cell-key noise: the same people always get the same; lines need not add up."
+        )
     else:
         flags = flags_of(cells.shape, checked)
     if normalize is not None and mitigate is None:
@@ -96,7 +105,9 @@ def tabulate(
     adds_up = question.subject is None or bool(people.sum() == _distinct(data, question))
     true_margins = mitigate == "secondary-suppress"
     ends = None
-    if margins:
+    if margins and mitigate == "noise":
+        ends = noisy_margins
+    elif margins:
         ends = _margins(data, question, cells, people if true_margins else shown, across, exact=not adds_up)
     numbers, heading = shown, "count"
     if question.weight is not None:
@@ -119,9 +130,9 @@ def tabulate(
         tables=tables,
         checked=checked,
         flags={kind: wide(question.by, cells.levels, flags, columns=across)},
-        # Rounded counts differ by multiples of the base, which is no count of people.
+        # Rounded counts differ by multiples of the base, and noisy ones by noise, which is no count of people.
         entries=()
-        if mitigate == "round"
+        if mitigate in ("round", "noise")
         else (entry, *_true_margins(entry, people, across, margins and true_margins)),
         variables=question.columns(),
         notes=tuple(notes),
