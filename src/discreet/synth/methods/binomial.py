@@ -24,7 +24,7 @@ class Binomial(Method):
     Parameters
     ----------
     of
-        The column of trials; it is the first predictor.
+        The column of trials, which is one of the predictors.
     """
 
     name = "binomial"
@@ -34,12 +34,16 @@ class Binomial(Method):
 
     def fit(self, task: Task) -> Conditional:
         """Fit the share: every record counts its successes and its failures."""
-        trials, *others = task.predictors
-        too_many = int(((task.target.values > trials.values) | (task.target.values < 0)).sum())
-        if too_many or not trials.is_number:
+        trials, others = _apart(task.predictors, self.of)
+        if trials is None:
             raise ColumnError(
-                f"Column '{task.target.name}' counts out of '{self.of}', but is larger than it (or negative) in "
-                f"{too_many:,} records. Correct them, or name another denominator."
+                f"Column '{task.target.name}' counts out of '{self.of}', which is no number. Name another denominator."
+            )
+        too_many = int(((task.target.values > trials.values) | (task.target.values < 0)).sum())
+        if too_many:
+            raise ColumnError(
+                f"Column '{task.target.name}' counts out of '{self.of}', but is larger than it, negative, or known "
+                f"where it is missing, in {too_many:,} records. Correct them, or name another denominator."
             )
         constant = Variable("constant", np.ones(len(task.target)))
         given = others or [constant]
@@ -52,15 +56,16 @@ class Binomial(Method):
         beta, root = newton_logit(design, doubled, outcome, weights=counts, extra=augmented(design, given, 2))
         if task.proper:
             beta = beta + root @ task.rng.standard_normal(len(beta))
-        return BinomialLaw(design, beta)
+        return BinomialLaw(design, beta, self.of)
 
 
 class BinomialLaw(Conditional):
     """Binomial counts with a logistic share."""
 
-    def __init__(self, design: Design, beta: Floats) -> None:
+    def __init__(self, design: Design, beta: Floats, of: str) -> None:
         self.design = design
         self.beta = beta
+        self.of = of
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -71,7 +76,8 @@ class BinomialLaw(Conditional):
         """Draw successes out of the synthetic trials."""
         from scipy.special import expit
 
-        trials, *others = predictors
+        trials, others = _apart(predictors, self.of)
+        assert trials is not None
         given = others or [Variable("constant", np.ones(size))]
         share = np.concatenate(
             [expit(x @ self.beta) for x, _, _ in self.design.parts(given)] or [np.empty(0)]
@@ -80,9 +86,16 @@ class BinomialLaw(Conditional):
 
     def state(self) -> dict[str, Any]:
         """Return the fit."""
-        return {"design": self.design.state(), "beta": self.beta}
+        return {"design": self.design.state(), "beta": self.beta, "of": self.of}
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """Make the law again."""
-        return cls(Design.restored(state["design"]), state["beta"])
+        return cls(Design.restored(state["design"]), state["beta"], state["of"])
+
+
+def _apart(predictors: Sequence[Variable], of: str) -> tuple[Variable | None, list[Variable]]:
+    """Tell the trials from the other predictors; where they are missing they count as 0."""
+    trials = [variable for variable in predictors if variable.is_number and variable.name == of]
+    others = [variable for variable in predictors if variable not in trials]
+    return (trials[0] if trials else None), others

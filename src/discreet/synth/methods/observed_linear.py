@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import ParameterError
 from discreet.synth.methods.linear import Norm, NormalLaw
 from discreet.synth.methods.method import Conditional, Floats, Task
 from discreet.synth.variables import Variable
@@ -24,17 +25,27 @@ class Normrank(Norm):
     ----------
     rank_predictors
         Also turn numeric predictors into normal scores; a skewed predictor then no longer distorts the margin.
+    ties
+        ``"mean"`` gives equal values their mean rank. Where a few values hold many records, the scores are then not
+        normal and the margin is distorted; ``"random"`` spreads equal values over the ranks they share, which keeps it.
     """
 
     name = "normrank"
     gives_observed_values: ClassVar[bool] = True
     rank_predictors: bool = False
+    ties: Literal["mean", "random"] = "mean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ties not in ("mean", "random"):
+            raise ParameterError('ties must be "mean" or "random".')
 
     def fit(self, task: Task) -> Conditional:
         """Regress the normal scores of the target."""
         from scipy.special import ndtri
 
-        values, score, mass = normal_scores(task.target.values, task.weights)
+        spread = task.rng if self.ties == "random" else None
+        values, score, mass = normal_scores(task.target.values, task.weights, spread)
         scores = [
             _knots(variable) if self.rank_predictors and variable.is_number else None
             for variable in task.predictors
@@ -80,7 +91,10 @@ class RankLaw(Conditional):
 
 @dataclass(frozen=True)
 class Pmm(Norm):
-    """Predictive mean matching: one of the three records with the nearest prediction lends its value."""
+    """Predictive mean matching: one of the three records with the nearest prediction lends its value.
+
+    With weights, the donor is drawn in proportion to its weight.
+    """
 
     name = "pmm"
     gives_observed_values: ClassVar[bool] = True
@@ -89,23 +103,27 @@ class Pmm(Norm):
         """Regress the target and keep the predictions of the observed records."""
         design, beta, sigma = self.fitted(task.target.values, task.predictors, task)
         law = NormalLaw(design, beta, sigma, "identity", 0.0)
-        return MatchedDonors.of(law, task.predictors, task.target.values)
+        return MatchedDonors.of(law, task.predictors, task.target.values, task.weights)
 
 
 class MatchedDonors(Conditional):
-    """Donors in the order of their predictions."""
+    """Donors in the order of their predictions; ``mass`` is the running total of their weights."""
 
-    def __init__(self, law: NormalLaw, predicted: Floats, values: Floats) -> None:
+    def __init__(self, law: NormalLaw, predicted: Floats, values: Floats, mass: Floats) -> None:
         self.law = law
         self.predicted = predicted
         self.values = values
+        self.mass = mass
 
     @classmethod
-    def of(cls, law: NormalLaw, predictors: Sequence[Variable], values: Floats) -> MatchedDonors:
+    def of(
+        cls, law: NormalLaw, predictors: Sequence[Variable], values: Floats, weights: Floats | None
+    ) -> MatchedDonors:
         """Put the observed records in the order of their predictions."""
         predicted = _settled(law, law.predict(predictors))
         order = np.argsort(predicted, kind="stable")
-        return cls(law, predicted[order], values[order])
+        mass = np.cumsum(np.ones(len(values)) if weights is None else weights[order])
+        return cls(law, predicted[order], values[order], mass)
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -124,29 +142,49 @@ class MatchedDonors(Conditional):
         around = np.clip(middle[:, None] + np.arange(-_DONORS, _DONORS), 0, n - 1)
         gap = np.abs(self.predicted[around] - wanted[:, None])
         gap[:, 1:][around[:, 1:] == around[:, :-1]] = np.inf
-        nearest = np.argsort(gap, axis=1, kind="stable")[:, :few]
-        chosen = nearest[np.arange(size), rng.integers(few, size=size)]
+        nearest = np.take_along_axis(around, np.argsort(gap, axis=1, kind="stable")[:, :few], axis=1)
+        weight = np.diff(self.mass, prepend=0.0)
+        upto = np.cumsum(weight[nearest], axis=1)
+        u = rng.random(size)
+        pick = np.minimum((u[:, None] * upto[:, -1:] >= upto).sum(axis=1), few - 1)
         # Many records with the very same prediction are equally near, so any of them may lend its value.
-        alike = middle + (rng.random(size) * (after - middle)).astype(np.int64)
-        place = np.where(after - middle > few, alike, around[np.arange(size), chosen])
+        before = np.where(middle > 0, self.mass[middle - 1], 0.0)
+        total = np.where(after > 0, self.mass[after - 1], 0.0)
+        alike = np.searchsorted(self.mass, before + u * (total - before), side="right")
+        alike = np.clip(alike, middle, np.maximum(after - 1, middle)).clip(0, n - 1)
+        place = np.where(after - middle > few, alike, nearest[np.arange(size), pick])
         drawn: Floats = self.values[place]
         return drawn
 
     def state(self) -> dict[str, Any]:
         """Return the fit and the donors."""
-        return {"law": self.law.state(), "predicted": self.predicted, "values": self.values}
+        return {
+            "law": self.law.state(),
+            "predicted": self.predicted,
+            "values": self.values,
+            "mass": self.mass,
+        }
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """Make the law again."""
-        return cls(NormalLaw.restored(state["law"]), state["predicted"], state["values"])
+        law = NormalLaw.restored(state["law"])
+        return cls(law, state["predicted"], state["values"], state["mass"])
 
 
-def normal_scores(values: Floats, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
-    """Return distinct values, the mean rank of every record as a share in (0, 1), and the running share of values."""
+def normal_scores(
+    values: Floats, weights: Floats | None, spread: np.random.Generator | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Return distinct values, the rank of every record as a share in (0, 1), and the running share of values.
+
+    Equal values share their mean rank, or are spread at random over the ranks they hold.
+    """
     distinct, place = np.unique(values, return_inverse=True)
     held = np.bincount(place, weights=weights, minlength=len(distinct)).astype(np.float64)
     upto = np.cumsum(held)
+    if spread is not None:
+        u = spread.random(len(values))
+        return distinct, (upto[place] - u * held[place] + 0.5) / (upto[-1] + 1.0), upto / upto[-1]
     middle = (upto - held / 2 + 0.5) / (upto[-1] + 1.0)
     return distinct, middle[place], upto / upto[-1]
 

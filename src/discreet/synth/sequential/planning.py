@@ -25,7 +25,22 @@ from discreet.synth.sequential.choosing import (
     named_method,
 )
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
-from discreet.synth.sequential.rules import Rule, covered, parsed, read_rules
+from discreet.synth.sequential.plan_checks import (
+    check_constraints,
+    check_epsilon,
+    check_joint,
+    check_names,
+    check_rules,
+)
+from discreet.synth.sequential.plan_notes import (
+    constraint_breaks,
+    design_effect,
+    rule_breaks,
+    step_notes,
+    weight_notes,
+    weight_use,
+)
+from discreet.synth.sequential.rules import Rule, read_rules
 from discreet.synth.sequential.stratified import some_are_small
 
 if TYPE_CHECKING:
@@ -34,7 +49,6 @@ if TYPE_CHECKING:
 # A constant says nothing, a one-to-one copy nothing new, and a nested column is too fine to predict others.
 _NO_PREDICTOR = (Constant, Stratum, Nested, Collinear)
 _SMOOTHINGS = ("spline", "density", "running-mean")
-_LARGE_DESIGN_EFFECT = 3.0
 
 
 def plan_synthesis(
@@ -45,7 +59,7 @@ def plan_synthesis(
     check_options(options)
     left_out = _left_out(options, data)
     columns = tuple(name for name in data.columns if name not in left_out)
-    _check_names(options, rules, columns, left_out)
+    check_names(options, rules, columns, left_out)
     if len(columns) < 2:
         raise ParameterError("A synthesis needs at least two columns. Name fewer columns in leave_out.")
     if frame.height < 2:
@@ -53,7 +67,7 @@ def plan_synthesis(
     forms = column_forms(options, data, columns_named(frame, columns), rules)
     strata = _strata(options, data, columns)
     events = _events(options, frame)
-    _check_constraints(options, frame, columns)
+    check_constraints(options, frame, columns)
     order = _visit_sequence(options, data, frame, forms=forms, columns=columns, events=tuple(events))
     methods = {
         name: _method(options, name, forms[name], frame[name]) for name in columns if name not in events
@@ -61,8 +75,8 @@ def plan_synthesis(
     methods |= {name: Stratum() for name in strata}
     methods |= _constants(frame, methods)
     methods |= collinear_pairs(options, frame, forms, methods, order)
-    _check_joint(methods, order)
-    _check_epsilon(options, methods, frame, strata=strata, weights=weight_use(options, data))
+    check_joint(methods, order)
+    check_epsilon(options, methods, frame, strata=strata, weights=weight_use(options, data))
     allowed = _predictor_sets(options, columns)
     steps = _passive_needs(
         _steps(
@@ -77,66 +91,26 @@ def plan_synthesis(
         ),
         frame.schema,
     )
-    _check_rules(rules, steps, frame)
+    check_rules(rules, steps, frame)
     plan = SynthesisPlan(
         columns=columns,
         steps=tuple(steps),
         rows=frame.height,
         left_out=left_out,
         warnings=(
-            *_warnings(steps, frame, forms, rules),
-            *_rule_breaks(rules, frame),
-            *_constraint_breaks(options, frame),
-            *_weight_notes(options, data, frame, strata),
+            *step_notes(steps, frame, forms, rules),
+            *rule_breaks(rules, frame),
+            *constraint_breaks(options, frame),
+            *weight_notes(options, data, frame, strata),
         ),
         settings={
             "proper": options.proper,
             "strata": list(strata),
             "weights": weight_use(options, data),
-            **_design_effect(options, data, frame),
+            **design_effect(options, data, frame),
         },
     )
     return plan, forms
-
-
-def weight_use(options: Sequential, data: Microdata) -> str:
-    """Say what becomes of the survey weights; ``none`` where the file has none."""
-    if options.weights not in ("use", "regenerate", "synthesize", "ignore"):
-        raise ParameterError(
-            unknown_name(
-                str(options.weights), ("use", "regenerate", "synthesize", "ignore"), what="use of weights"
-            )
-        )
-    return options.weights if data.roles.weight else "none"
-
-
-def _design_effect(options: Sequential, data: Microdata, frame: pl.DataFrame) -> dict[str, float]:
-    """Return how much unequal weights blow variances up (Kish 1965), where weights are used."""
-    if data.roles.weight is None or weight_use(options, data) not in ("use", "regenerate"):
-        return {}
-    weights = frame[data.roles.weight].cast(pl.Float64).drop_nulls().drop_nans().to_numpy()
-    if not len(weights) or not weights.sum() > 0:
-        return {}
-    return {"design_effect": float(len(weights) * np.square(weights).sum() / weights.sum() ** 2)}
-
-
-def _weight_notes(
-    options: Sequential, data: Microdata, frame: pl.DataFrame, strata: Sequence[str]
-) -> list[str]:
-    notes = []
-    if strata and options.stratum_sizes == "fixed" and weight_use(options, data) in ("use", "regenerate"):
-        notes.append(
-            "Every stratum is like a simple random sample of its population, but the file is not: strata are as large "
-            'as in the sample. Use stratum_sizes="drawn" or "population" for a file that is analyzed as a whole.'
-        )
-    effect = _design_effect(options, data, frame).get("design_effect", 1.0)
-    if effect <= _LARGE_DESIGN_EFFECT:
-        return notes
-    return [
-        *notes,
-        f"The weights are very unequal (design effect {effect:.1f}): variances combined from copies by the rule "
-        "'pseudo-likelihood' are too small. Fit with proper='bootstrap' and combine by that rule, or trim the weights.",
-    ]
 
 
 def _left_out(options: Sequential, data: Microdata) -> dict[str, str]:
@@ -156,39 +130,16 @@ def _left_out(options: Sequential, data: Microdata) -> dict[str, str]:
     return {name: reasons[name] for name in data.columns if name in reasons}
 
 
-def _check_names(
-    options: Sequential,
-    rules: Mapping[str, Any],
-    columns: Sequence[str],
-    left_out: Mapping[str, str],
-) -> None:
-    settings: dict[str, Any] = {
-        "rules": rules,
-        "special_codes": options.special_codes,
-        "semicontinuous": options.semicontinuous,
-        "number_groups": options.number_groups,
-        "events": options.events,
-        "denominators": options.denominators,
-        "method": options.method if isinstance(options.method, Mapping) else {},
-        "smoothing": options.smoothing if isinstance(options.smoothing, Mapping) else {},
-    }
-    for setting, given in settings.items():
-        partners = [other for other in (given or {}).values() if isinstance(other, str) and other]
-        also = partners if setting in ("events", "denominators") else []
-        for name in (*(given or {}), *also):
-            if name in left_out:
-                raise ColumnError(
-                    f"Column '{name}' is left out ({left_out[name]}) but named under {setting}."
-                )
-            if name not in columns:
-                raise ColumnError(f"{unknown_name(name, columns)} It was named under {setting}.")
-
-
 def _strata(options: Sequential, data: Microdata, columns: Sequence[str]) -> tuple[str, ...]:
     strata = _names(options.strata)
     for name in strata:
         if name not in columns:
             raise ColumnError(f"{unknown_name(name, columns)} It was named under strata.")
+        if isinstance(options.method, Mapping) and name in options.method:
+            raise ParameterError(
+                f"Column '{name}' is a stratum, whose value is known before a record is drawn. Take it out of "
+                "method or out of strata."
+            )
     return strata
 
 
@@ -223,7 +174,8 @@ def _visit_sequence(
     twice = [name for name in named if named.count(name) > 1]
     if twice:
         raise ColumnError(f"Column '{twice[0]}' stands twice in visit_sequence. Name it once.")
-    absent = [name for name in visited if name not in named and not _is_kept(options, name)]
+    given = _names(options.strata)
+    absent = [name for name in visited if name not in (*named, *given) and not _is_kept(options, name)]
     if absent:
         raise ColumnError(
             f"visit_sequence does not say when column '{absent[0]}' comes. Add it, or name it under leave_out, or "
@@ -263,68 +215,20 @@ def _constants(frame: pl.DataFrame, methods: Mapping[str, Method]) -> dict[str, 
     }
 
 
-def _check_joint(methods: Mapping[str, Method], order: Sequence[str]) -> None:
-    """A joint table is drawn before everything else, so its columns must come first."""
-    free = [name for name in order if not isinstance(methods[name], Keep | Stratum | Constant)]
-    joint = [
-        isinstance(methods[name], JointMethod) and methods[name].name in ("catall", "ipf") for name in free
-    ]
-    if any(joint) and not all(joint[: sum(joint)]):
-        late = free[max(place for place, is_joint in enumerate(joint) if is_joint)]
-        raise ParameterError(
-            f"The columns of a joint table (catall, ipf) come first; '{late}' comes after a column that is modelled "
-            "otherwise. Put it first in visit_sequence."
-        )
-
-
-def _check_epsilon(
-    options: Sequential,
-    methods: Mapping[str, Method],
-    frame: pl.DataFrame,
-    *,
-    strata: Sequence[str],
-    weights: str,
-) -> None:
-    """Refuse a privacy parameter that what is done would not honor."""
-    private = [name for name, method in methods.items() if getattr(method, "epsilon", None) is not None]
-    if not private:
-        return
-    others = [name for name, method in methods.items() if method != methods[private[0]]]
-    # The noise is that of counts; the weight of one record may be as large as all others together.
-    weighted = weights in ("use", "regenerate")
-    if others or strata or options.proper or weighted:
-        what = (
-            f"column '{others[0]}' is modelled without noise"
-            if others
-            else "the weights of records are used (set weights='ignore')"
-            if weighted
-            else "strata or proper use the data apart from it"
-        )
-        raise ParameterError(
-            f"epsilon cannot be honored: {what}. Differential privacy holds only where every column is in the noisy "
-            "table and nothing else is learned from the data. Leave the other columns out, or leave epsilon out."
-        )
-    for name in private:
-        if not isinstance(frame[name].dtype, pl.Enum | pl.Boolean):
-            raise ColumnError(
-                f"epsilon cannot be honored: the levels of column '{name}' would be read off the data. Declare them: "
-                "cast the column to an Enum (a pandas ordered category) with all the levels it may have."
-            )
-
-
 def _predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
     """Read the predictor matrix: a square of zeros and ones in data order, or the predictors of some columns."""
     given = options.predictor_matrix
     if given is None:
         return None
     if isinstance(given, Mapping):
+        given = {name: _names(predictors) for name, predictors in given.items()}
         for name, predictors in given.items():
             for wanted in (name, *predictors):
                 if wanted not in columns:
                     raise ColumnError(f"{unknown_name(wanted, columns)} It was named under predictor_matrix.")
             if name in predictors:
                 raise ParameterError(f"predictor_matrix lets column '{name}' predict itself. Take it out.")
-        return {name: tuple(predictors) for name, predictors in given.items()}
+        return given
     matrix = np.asarray(given)
     if matrix.shape != (len(columns), len(columns)):
         raise ParameterError(
@@ -417,69 +321,6 @@ def _smoothing(options: Sequential, name: str, method: Method, form: Form) -> st
     return str(asked)
 
 
-def _check_rules(
-    rules: Mapping[str, tuple[Rule, ...]], steps: Sequence[ColumnPlan], frame: pl.DataFrame
-) -> None:
-    place = {name: at for at, step in enumerate(steps) for name in (step.name, *step.with_columns)}
-    for name, own in rules.items():
-        step = steps[place[name]]
-        if isinstance(step.method, Keep | Passive | JointMethod) or name != step.name:
-            raise ParameterError(
-                f"Column '{name}' has rules, but '{step.method.name}' leaves no room for them."
-            )
-        for expression in parsed(own, name, frame.schema):
-            late = [other for other in expression.columns if place.get(other, len(steps)) >= place[name]]
-            if late:
-                raise ParameterError(
-                    f"The rule '{expression.text}' of column '{name}' needs column '{late[0]}', which must come "
-                    "earlier in visit_sequence."
-                )
-
-
-def _rule_breaks(rules: Mapping[str, tuple[Rule, ...]], frame: pl.DataFrame) -> list[str]:
-    found = []
-    for name, own in rules.items():
-        hit = covered(own, parsed(own, name, frame.schema), frame)
-        if (hit >= 0).all():
-            found.append(
-                f"The rules of column '{name}' cover every record of the data. A synthetic record that they do not "
-                "cover gets a value that one of these has; narrow the rules if that is not meant."
-            )
-        for number, rule in enumerate(own):
-            value = rule.typed(name, frame[name].dtype)
-            column = pl.DataFrame({"column": frame[name]}).select(
-                pl.col("column").ne_missing(pl.lit(value).first())
-            )
-            breaks = int((column.to_series().to_numpy() & (hit == number)).sum())
-            if breaks:
-                found.append(
-                    f"{breaks:,} records of the data break the rule '{rule.when}' of column '{name}'. Synthetic "
-                    "records will keep it; check whether the rule or the data are right."
-                )
-    return found
-
-
-def _check_constraints(options: Sequential, frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    for text in options.constraints:
-        expression = parse(text, {name: frame.schema[name] for name in columns})
-        if not expression.columns or expression.kind not in ("condition", "any"):
-            raise ParameterError(
-                f"The constraint '{text}' must be a condition on columns, e.g. 'age >= 16'. Compare something."
-            )
-
-
-def _constraint_breaks(options: Sequential, frame: pl.DataFrame) -> list[str]:
-    found = []
-    for text in options.constraints:
-        breaks = int((~frame.select(parse(text, frame.schema).value.fill_null(True)).to_series()).sum())
-        if breaks:
-            found.append(
-                f"{breaks:,} records of the data break the constraint '{text}'. Synthetic records will keep it; check "
-                "whether the constraint or the data are right."
-            )
-    return found
-
-
 def _events(options: Sequential, frame: pl.DataFrame) -> dict[str, str]:
     """Return the time that each event column belongs to."""
     events: dict[str, str] = {}
@@ -502,55 +343,6 @@ def _events(options: Sequential, frame: pl.DataFrame) -> dict[str, str]:
             )
         events[event] = time
     return events
-
-
-def _warnings(
-    steps: Sequence[ColumnPlan],
-    frame: pl.DataFrame,
-    forms: Mapping[str, Form],
-    rules: Mapping[str, tuple[Rule, ...]],
-) -> list[str]:
-    found = []
-    columns = sum(not isinstance(step.method, Keep) for step in steps)
-    if frame.height < 100 + 10 * columns:
-        found.append(
-            f"{frame.height:,} records are few for {columns} columns; at least {100 + 10 * columns:,} are advised. "
-            "Synthesize fewer columns or name fewer predictors."
-        )
-    constant = [step.name for step in steps if isinstance(step.method, Constant)]
-    if constant:
-        found.append(f"Constant in the data, so constant in the synthetic file: {', '.join(constant)}.")
-    for step in steps:
-        if isinstance(step.method, Passive):
-            found += _passive_breaks(step.name, step.method, frame, forms[step.name])
-        if step.method.name == "collinear":
-            of = getattr(step.method, "of", "")
-            found.append(f"'{step.name}' is a one-to-one function of '{of}' and is looked up from it.")
-    return found
-
-
-def _passive_breaks(name: str, method: Passive, frame: pl.DataFrame, form: Form) -> list[str]:
-    expression = parse(method.expression, frame.schema)
-    computed = frame.select(expression.value.alias("c"))["c"]
-    given = frame[name]
-    if isinstance(form, NumberForm) and computed.dtype.is_numeric():
-        computed = computed.cast(pl.Float64)
-        computed = computed if form.decimals is None else computed.round(form.decimals)
-        unit = 0.0 if form.decimals is None else 10.0**-form.decimals
-        given_number = given.cast(pl.Float64)
-        # A value printed with seven digits is right to seven digits, however many decimals it shows.
-        slack = (given_number.abs() * 1e-6).fill_null(0.0).clip(unit * 0.5000001)
-        differ = ((given_number - computed).abs() > slack).fill_null(False)
-    else:
-        differ = (given.cast(pl.String) != computed.cast(pl.String)).fill_null(False)
-    differ = differ | (given.is_null() != computed.is_null())
-    count = int(differ.sum())
-    if not count:
-        return []
-    return [
-        f"'{name}' is not '{method.expression}' in {count:,} records of the data; in the synthetic file it always is. "
-        "Check the expression."
-    ]
 
 
 def _passive_needs(steps: Sequence[ColumnPlan], schema: Mapping[str, Any]) -> list[ColumnPlan]:

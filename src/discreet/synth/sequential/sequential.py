@@ -18,12 +18,23 @@ from discreet.synth.methods.method import Floats, Method
 from discreet.synth.sequential.choosing import values_of
 from discreet.synth.sequential.fitted import FittedSequential
 from discreet.synth.sequential.plan import SynthesisPlan
-from discreet.synth.sequential.planning import plan_synthesis, weight_use
+from discreet.synth.sequential.plan_notes import weight_use
+from discreet.synth.sequential.planning import plan_synthesis
 from discreet.synth.sequential.rules import read_rules
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 from discreet.synth.typed_values import written
 
 _DEFAULTS = {"number": "normrank", "binary": "logreg", "category": "polyreg", "ordered": "polr"}
+
+_BY_COLUMN = (
+    "rules",
+    "special_codes",
+    "semicontinuous",
+    "method_options",
+    "number_groups",
+    "events",
+    "denominators",
+)
 
 Smoothing = Literal["spline", "density", "running-mean"]
 
@@ -151,8 +162,19 @@ class Sequential(Synthesizer):
             )
         if isinstance(self.constraints, str):
             object.__setattr__(self, "constraints", (self.constraints,))
-        if self.max_rounds < 1:
-            raise ParameterError("max_rounds must be at least 1.")
+        _check_whole("max_rounds", self.max_rounds, least=1)
+        _check_whole("few_values", self.few_values, least=0)
+        for setting, value in (("max_levels", self.max_levels), ("min_stratum", self.min_stratum)):
+            if value is not None:
+                _check_whole(setting, value, least=1)
+        if not isinstance(self.visit_sequence, str | Sequence | None):
+            raise ParameterError(
+                "visit_sequence must be a list of columns, or the name of a way to choose them."
+            )
+        for setting in _BY_COLUMN:
+            value = getattr(self, setting)
+            if not isinstance(value, Mapping | None):
+                raise ParameterError(f"{setting} must be a mapping from columns to what is said about them.")
         for kind in self.defaults:
             if kind not in _DEFAULTS:
                 raise ParameterError(
@@ -221,6 +243,11 @@ class Sequential(Synthesizer):
     def from_dict(cls, parameters: Mapping[str, Any]) -> Self:
         """Make the synthesizer from the content of a plan file."""
         return made_from(cls, "sequential", parameters)
+
+
+def _check_whole(setting: str, value: Any, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{setting} must be a whole number of at least {least}.")
 
 
 def _weights(options: Sequential, data: Microdata, frame: pl.DataFrame) -> Floats | None:

@@ -387,4 +387,4 @@ def _uncovered(entry: ColumnPlan, training: Scene) -> npt.NDArray[np.bool_] | No
 def _spread(series: pl.Series, rows: npt.NDArray[np.bool_]) -> pl.Series:
     """Put the values of some records at their places, the others missing."""
     at = pl.Series(np.cumsum(rows) - 1).set(pl.Series(~rows), None)
-    return series.gather(at)
+    return series.rename("values").gather(at)
