@@ -94,7 +94,7 @@ class FittedSequential(Fitted):
             name: tuple(part.take(slice(0, 0)) for part in training.parts[name]) for name in plan.columns
         }
         weight = frame[data.roles.weight] if data.roles.weight else None
-        strata = Strata.of(options, plan, frame, weight=weight, weights=weights)
+        strata = Strata.of(options, plan, frame, weight, weights=weights)
         again = Refit(options, plan, forms, shapes, training, weights, strata)
         chains = again.chains(stream, progress=progress)
         kept = [step.name for step in plan.steps if isinstance(step.method, Keep)]

@@ -48,9 +48,9 @@ class Strata:
         options: Sequential,
         plan: SynthesisPlan,
         frame: pl.DataFrame,
-        *,
         weight: pl.Series | None,
-        weights: Floats | None,
+        *,
+        weights: Floats | None = None,
     ) -> Strata:
         """Divide the file by its strata columns; without any it is one stratum.
 
