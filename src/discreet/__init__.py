@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from discreet.microdata import Microdata
     from discreet.policy import Policy
     from discreet.protect import Plan
-    from discreet.workflow import Study, assess, compare, evaluate, inspect, plan_grid, search
+    from discreet.workflow import assess, compare, inspect, plan_grid, search
+    from discreet.workflow.evaluation import Study, evaluate
 
 __all__ = [
     "DiscreetError",
@@ -66,10 +67,10 @@ _HOME = {
     "DiscreetWarning": "discreet.errors",
     "read": "discreet.io",
     "write": "discreet.io",
-    "Study": "discreet.workflow",
+    "Study": "discreet.workflow.evaluation",
     "assess": "discreet.workflow",
     "compare": "discreet.workflow",
-    "evaluate": "discreet.workflow",
+    "evaluate": "discreet.workflow.evaluation",
     "inspect": "discreet.workflow",
     "plan_grid": "discreet.workflow",
     "search": "discreet.workflow",

@@ -3,6 +3,7 @@
 from discreet.utility.cell_measures import cells
 from discreet.utility.density_overlap import densities
 from discreet.utility.dependence_change import dependence
+from discreet.utility.detection import detection
 from discreet.utility.distributions import (
     critical_ks,
     ecdf_interval,
@@ -53,6 +54,7 @@ __all__ = [
     "critical_ks",
     "densities",
     "dependence",
+    "detection",
     "donut_settings",
     "ecdf_interval",
     "ellipsoid_overlap",

@@ -2,20 +2,16 @@
 
 from discreet.workflow.assessment import assess
 from discreet.workflow.comparison import compare
-from discreet.workflow.evaluation import Evaluation, Study, evaluate
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import plan_grid, search
 from discreet.workflow.treatment_report import ReleaseReport, document_plan, document_release
 
 __all__ = [
-    "Evaluation",
     "ReleaseReport",
-    "Study",
     "assess",
     "compare",
     "document_plan",
     "document_release",
-    "evaluate",
     "inspect",
     "plan_grid",
     "search",
