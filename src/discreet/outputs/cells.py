@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.engine import collect, scan
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.checks.aggregates import CellSums
 
@@ -356,6 +356,11 @@ def _levels(data: Microdata, question: Question, table: pl.DataFrame) -> tuple[t
             declared = _declared(data, name)
         levels = [*declared, *(level for level in plain if level not in declared)]
         found.append(tuple(levels + ([None] if seen.null_count() else [])))
+        if not found[-1]:
+            raise InputError(
+                f"No record fits: the file has no records, none with a '{name}', or the condition (where=) lets none "
+                "in."
+            )
     size = prod(len(levels) for levels in found)
     if size > _MOST_CELLS:
         raise ParameterError(f"The table has {size:,} cells. Take fewer or coarser dimensions.")

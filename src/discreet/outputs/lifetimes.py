@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 
@@ -38,6 +39,11 @@ def survival_table(
     for name in (*columns, *(where or {})):
         if name not in data.schema:
             raise ColumnError(unknown_name(name, data.columns))
+    for name, what in ((time, "time, a number"), (event, "event, true or false (or 1 and 0)")):
+        if not (data.schema[name].is_numeric() or data.schema[name] == nw.Boolean):
+            raise ColumnError(
+                f"Column '{name}' is {data.schema[name]}; a survival curve needs there the {what}."
+            )
     rows = collect(data, list(dict.fromkeys([*columns, *(where or {})])))
     for name, wanted in (where or {}).items():
         many = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.engine import collect
-from discreet.errors import InputError, ParameterError, load_extra, unknown_name
+from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.models import check_dof, check_model
@@ -86,6 +86,9 @@ def fit(
             quiet = {} if family in ("ols", "wls", "quantreg", "glm", "phreg") else {"disp": 0}
             fitted = model.fit(**quiet)
     except Exception as error:
+        lost = re.search(r"name '(\w+)' is not defined", str(error))
+        if lost:
+            raise ColumnError(unknown_name(lost.group(1), data.columns)) from error
         separated = "separation" in type(error).__name__.lower() or "singular" in str(error).lower()
         raise InputError(
             f"The model could not be fitted ({type(error).__name__})."

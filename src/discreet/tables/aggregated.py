@@ -39,6 +39,8 @@ def table_from_cells(
 ) -> Table:
     """Build a table from an aggregated file; see `Table.from_cells`."""
     raw = _polars(frame)
+    if raw.is_empty():
+        raise InputError("The file has no rows. Check the file, or the filter or query behind it.")
     formula = _formula(dimensions, margins)
     measures = _names(measure)
     tops = _names(largest)
@@ -96,8 +98,35 @@ def table_from_cells(
         total=total,
     )
     if is_inner.all():
+        _warn_of_hidden_totals(given, formula, sums if count else list(measures), totals)
         return _with_extras(table, given, tops, contributors)
-    return _with_extras(_as_given(table, given, sums, tolerance), given, tops, contributors)
+    # Without a column of counts a cell counts its inner cells, which the file does not say.
+    stated = sums if count else list(measures)
+    return _with_extras(_as_given(table, given, stated, tolerance), given, tops, contributors)
+
+
+def _warn_of_hidden_totals(
+    given: pl.DataFrame, formula: Formula, sums: Sequence[str], totals: Mapping[str, str]
+) -> None:
+    """A code that is as large as all others together is a total under another name."""
+    for column in formula.columns:
+        by_code = given.group_by(column).agg(pl.col(list(sums)).sum())
+        if by_code.height < 3:
+            continue
+        whole = by_code.select(pl.col(list(sums)).sum())
+        if by_code.filter(
+            pl.all_horizontal(
+                ((2 * pl.col(n) - whole[n][0]).abs() <= 1e-6 * max(1.0, abs(whole[n][0])))
+                & (whole[n][0] != 0)
+                for n in sums
+            )
+        ).height:
+            warnings.warn(
+                f"One code of column '{column}' is the sum of all others, and is taken for a code like any other. If "
+                f"it is the total, name it with total= (the total is '{totals[column]}' now).",
+                DiscreetWarning,
+                stacklevel=4,
+            )
 
 
 def _as_given(table: Table, given: pl.DataFrame, sums: Sequence[str], tolerance: float | None) -> Table:

@@ -66,7 +66,12 @@ def table_from_microdata(
         for source in sources(given)
         if (levels := level_columns(source))
     }
-    notes = _missing_notes(micro, formula, measures, missing)
+    if count and (raw["count"] < 0).any():
+        raise ColumnError(
+            f"Column '{count}' says how many units a record stands for, and some are negative. Sum a column with "
+            "negative values as a measure."
+        )
+    notes = _missing_notes(micro, formula, measures, missing, count)
     return assembled(
         raw,
         formula,
@@ -268,8 +273,10 @@ def check_names(formula: Formula, measures: Sequence[str], hierarchies: Mapping[
             )
 
 
-def _missing_notes(data: Microdata, formula: Formula, measures: Sequence[str], missing: str) -> list[str]:
-    counted = engine.overview(data, (*formula.columns, *measures))
+def _missing_notes(
+    data: Microdata, formula: Formula, measures: Sequence[str], missing: str, count: str | None
+) -> list[str]:
+    counted = engine.overview(data, (*formula.columns, *measures, *([count] if count else [])))
     gone = {column: counted.missing[column] for column in formula.columns if counted.missing[column]}
     if gone and missing == "refuse":
         listed = ", ".join(f"'{column}' ({many:,})" for column, many in gone.items())
@@ -278,6 +285,8 @@ def _missing_notes(data: Microdata, formula: Formula, measures: Sequence[str], m
         )
     done = f"counted under the code '{MISSING}'" if missing == "category" else "left out of the table"
     notes = [f"{many:,} records without a code in '{column}' were {done}." for column, many in gone.items()]
+    if count and counted.missing[count]:
+        notes.append(f"{counted.missing[count]:,} records without a number in '{count}' count as nobody.")
     return notes + [
         f"{counted.missing[column]:,} records without a value in '{column}' add nothing to its sums."
         for column in measures

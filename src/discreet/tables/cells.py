@@ -30,6 +30,10 @@ def cell_places(table: Table, given: Any, name: str) -> Places:
         return np.zeros(0, dtype=np.int64)
     count = table.cells.height
     if isinstance(given, str):
+        if given not in table.cells.columns and given == "primary":
+            raise ParameterError(
+                "The table has no primary cells yet. Flag them first, e.g. tables.primary(table, Threshold(3))."
+            )
         if given not in table.cells.columns:
             raise ParameterError(f"{name} names the column '{given}', and table.cells has no such column.")
         return np.flatnonzero(table.cells[given].fill_null(False).to_numpy())

@@ -16,6 +16,7 @@ from discreet.tables.aiming import Aim, aim_of
 from discreet.tables.auditing import Audit, Protection, audit
 from discreet.tables.choosing import Case, Progress, by_elimination, by_integer_program
 from discreet.tables.gauss import Elimination
+from discreet.tables.gauss.roles import ZERO_METHODS, singleton_methods
 from discreet.tables.optimal import Optimum
 from discreet.tables.repairing import repaired
 from discreet.tables.suppressed import HIDDEN, PRIMARY, SECONDARY, SuppressionResult
@@ -54,6 +55,9 @@ class Suppression:
         Earlier releases: results of this class, or pairs of a table and its suppressed cells. What they published of
         the same people stays published, and is part of what an intruder has; they may have other dimensions and other
         levels. What they published of other people (last year's table) is published again where that is safe.
+    successive
+        A published cell of other people that changed by fewer units than this since an earlier release is reported by
+        the audit; 0 where people come and go anyway.
     tries
         How many orders of cells of equal worth are tried (``gauss``); the one that loses least is kept.
     repair
@@ -84,6 +88,7 @@ class Suppression:
     hidden: Any = ()
     cost: str | None = None
     previous: Sequence[Any] = ()
+    successive: int = 3
     tries: int = 2
     repair: bool = True
     time_limit: float = 600.0
@@ -95,6 +100,10 @@ class Suppression:
         for name in ("tries", "workers"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be 1 or more.")
+        if self.zero_method not in {"auto", *ZERO_METHODS}:
+            raise ParameterError(unknown_name(self.zero_method, ["auto", *ZERO_METHODS], what="zero method"))
+        if self.singleton_method != "auto":
+            singleton_methods(self.singleton_method)
         if not self.time_limit > 0:
             raise ParameterError("time_limit must be a number of seconds above zero.")
 
@@ -130,6 +139,7 @@ class Suppression:
         protected = table.with_cells(suppressed=pl.Series(status.tolist(), dtype=pl.String))
         found = audit(
             table, left_out, intervals=wide, protection=self.protection, previous=case.previous,
+            successive=self.successive,
             contributors=False if case.contributors is None else case.contributors[: table.inner.height],
             workers=self.workers,
         )  # fmt: skip
