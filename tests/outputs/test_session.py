@@ -253,7 +253,7 @@ def test_models_of_statsmodels_are_checked(people):
         assert s.ols("pay ~ age", shown=["residuals"]).status == "fail"
         perfect = s.ols("twice ~ age", data=people.with_columns(twice=2 * pl.col("age")))
         assert "perfectly" in " ".join(perfect.reasons)
-        with pytest.raises(ColumnError, match="no column .nothing_here"):
+        with pytest.raises(ColumnError, match="nothing_here"):
             s.ols("pay ~ nothing_here + age")
         with pytest.raises(ParameterError, match="no column"):
             s.ols("y ~ x")
