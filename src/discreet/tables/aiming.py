@@ -119,11 +119,8 @@ def zero_groups(aim: Aim, case: Case) -> list[Integers]:
         for i in range(len(rows))
     }
     found = [np.array(group, dtype=np.int64) for group in sorted(groups, key=lambda g: (len(g), g)) if group]
-    free = [
-        group
-        for group in found
-        if not _one_up(aim, group).missed(*aim.room.reach(aim.room.fixed, group)).any()
-    ]
+    stuck = case.zeros[_one_up(aim, case.zeros).missed(*aim.room.reach(aim.room.fixed, case.zeros))]
+    free = [group for group in found if not np.isin(group, stuck).any()]
     return free or found
 
 

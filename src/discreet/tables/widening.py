@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discreet.tables.auditing.highs import Program
 from discreet.tables.auditing.intervals import feasible_bounds
 from discreet.tables.gauss.problem import Integers
 
@@ -162,6 +161,8 @@ def _widen_one(room: Room, published: Mask, cell: Integers, widths: Widths, cost
 
 def _move(room: Room, published: Mask, cell: int, distance: float, *, cost: Floats, smallest: float) -> None:
     """Leave out, in place, what must move when one cell moves so far; nothing where it cannot."""
+    from scipy.optimize import linprog
+
     height, x = len(room.inner), room.x
     open_cells = np.flatnonzero(published)
     free = np.ones(height, dtype=bool)
@@ -176,18 +177,20 @@ def _move(room: Room, published: Mask, cell: int, distance: float, *, cost: Floa
     moves = sparse.hstack([x[:, open_cells].T, -eye, eye])
     target = sparse.hstack([x[:, [cell]].T, sparse.csc_matrix((1, 2 * len(open_cells)))])
     limit = np.where(room.fixed[open_cells], 0.0, np.inf)
-    goal = np.concatenate([np.zeros(len(open_cells)), [np.sign(distance)]])
-    program = Program(
-        sparse.vstack([moves, target]).tocsc(),
-        goal,
-        goal,
-        np.concatenate([np.where(free, floor, 0.0), np.zeros(2 * len(open_cells))]),
-        np.concatenate([np.where(free, np.inf, 0.0), limit, limit]),
-    )
     price = np.tile(cost[open_cells] / max(1.0, float(np.median(cost))), 2)
-    reached = program.extreme(height + np.arange(2 * len(open_cells)), price, largest=False)
-    if np.isfinite(reached):
-        moved = (
-            program.solution[height : height + len(open_cells)] + program.solution[height + len(open_cells) :]
-        )
+    # No cost is negative, so that the dual method has a start; from nothing it is much faster than the primal one.
+    found = linprog(
+        np.concatenate([np.zeros(height), price]),
+        A_eq=sparse.vstack([moves, target]).tocsc(),
+        b_eq=np.concatenate([np.zeros(len(open_cells)), [np.sign(distance)]]),
+        bounds=np.column_stack(
+            [
+                np.concatenate([np.where(free, floor, 0.0), np.zeros(2 * len(open_cells))]),
+                np.concatenate([np.where(free, np.inf, 0.0), limit, limit]),
+            ]
+        ),
+        method="highs-ds",
+    )
+    if found.status == 0:
+        moved = found.x[height : height + len(open_cells)] + found.x[height + len(open_cells) :]
         published[open_cells[(moved > smallest) & ~room.fixed[open_cells]]] = False
