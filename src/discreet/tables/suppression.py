@@ -42,7 +42,10 @@ class Suppression:
     strict
         With ``zero_method="subspace"``: see `discreet.tables.gauss.secondary`.
     intervals
-        With ``gauss``: leave out further cells until the intervals are wide enough, and audit them.
+        With ``gauss``: leave out further cells until the intervals are wide enough, and audit them. Zeros stay
+        published where that is possible; but where readers see all zeros they know every other count to be one or more,
+        so that a count of one may need a zero that is left out as well. Cells that no choice protects as asked are
+        named in ``unsafe``, and the audit says so.
     protection
         How wide: a share of the value to both sides, the name of a column of levels, or a `Protection`. By default the
         column ``protection`` where the rules left one.
