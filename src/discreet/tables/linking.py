@@ -3,8 +3,8 @@
 Nothing is known of the crossing of all their dimensions, and nothing needs to be: the inner cells of every table stand
 side by side, and for every cell that two tables share a *tie* says that its parts in the one add up to the same as its
 parts in the other. What can be computed from linked tables follows from the sums inside each of them and from the ties.
-The crossing of all dimensions would say more in one case only: where tables overlap in a ring (a by b, b by c, c by a)
-and the empty combinations of one rule out combinations in the others.
+The crossing of all dimensions says more in one case only: where tables overlap in a ring (a by b, b by c, c by a) and
+the empty combinations of one rule out combinations in the others. There, further ties are found (`crossing_ties`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import polars as pl
 from scipy import sparse
 
 from discreet.errors import DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.tables.crossing import crossing_ties
 from discreet.tables.dimension import Dimension
 from discreet.tables.formula import Formula
 from discreet.tables.merging import merged_dimension
@@ -61,7 +62,7 @@ class Joined:
     members
         By name of a table the cells that belong to it.
     ring
-        Whether tables overlap in a ring.
+        Whether tables overlap in a ring, and what their empty combinations say about each other is not known.
     """
 
     x: Any
@@ -101,6 +102,10 @@ def linked(
     inner = inner.with_columns(one_person_across(tables, rows, inner, measures, dimensions))
     cells = _gathered([frame.drop(list(totals)) for frame in named], places, keys)
     agree = _agreement(named, places, cells, sums, tolerance)
+    circle = ring([frozenset(table.dimensions) for table in tables])
+    more = crossing_ties(tables, dimensions, rows, sparse.hstack(ties).tocsc()) if circle else None
+    if more is not None:
+        ties.append(more)
     rest = remainders_of(tables, dimensions, cells, views, x, sums)
     made = Joined(
         sparse.csc_array(_deepened(x, rest)),
@@ -108,7 +113,7 @@ def linked(
         _sums(tables, places, keys.height),
         tuple(View(view.cells, _deepened(view.x, rest)) for view in views),
         _members(tables, places, keys.height),
-        ring([frozenset(table.dimensions) for table in tables]),
+        circle and more is None,
     )
     notes = [note for table in tables for note in table.notes]
     return Table(
