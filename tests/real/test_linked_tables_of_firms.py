@@ -92,6 +92,14 @@ def test_tables_protected_each_by_itself_give_cells_away_together(turnover):
     assert not found.safe
 
 
+def test_four_tables_keep_every_sensitive_cell_within_wide_bounds(turnover):
+    linked = Table.link([turnover(file) for file in FILES], tolerance=0.01)
+    result = Suppression(intervals=True).apply(primary(linked, Dominance(1, 85), Threshold(3)))
+    assert result.audit.figures["narrow"] == 0
+    assert result.audit.safe
+    assert result.figures["secondary"] < 500
+
+
 def test_a_table_of_other_records_is_noticed(turnover):
     east = turnover("act_nuts_size", total={"NUTS": "Total_EAST"})
     with pytest.warns(DiscreetWarning, match="do not agree on 52 of 56 shared cells"):

@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import DiscreetWarning, InputError, ParameterError
-from discreet.tables import Dominance, Suppression, Table, Threshold, audit, equations, primary
+from discreet.tables import (
+    ControlledRounding,
+    Dominance,
+    Suppression,
+    Table,
+    Threshold,
+    audit,
+    equations,
+    expanded,
+    primary,
+)
 from discreet.tables.auditing.intervals import feasible_bounds
 from discreet.tables.auditing.rank import computable
 from discreet.tables.linking import ring
@@ -233,6 +243,10 @@ def test_protections_that_need_the_crossing_are_refused():
     table = linked(cube(range(1, 19)), ["a", "b"], ["b", "c"])
     with pytest.raises(ParameterError, match="one formula"):
         _ = table.leaves
+    with pytest.raises(ParameterError, match="The protection controlled-rounding needs the crossing"):
+        ControlledRounding(base=5).apply(table)
+    with pytest.raises(ParameterError, match="one formula"):
+        expanded(table)
 
 
 def test_rings_of_tables_are_noticed():

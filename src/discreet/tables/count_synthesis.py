@@ -435,5 +435,6 @@ def expanded(table: Table, counts: Any = None) -> pl.DataFrame:
     >>> expanded(table)["place"].to_list()
     ['a', 'b', 'b']
     """
+    table.need_crossing("Writing out records")
     many = table.inner["count"].to_numpy() if counts is None else np.asarray(counts)
     return table.inner.select(table.dimensions)[np.repeat(np.arange(table.inner.height), many)]

@@ -188,6 +188,7 @@ class TableProtection(ABC):
             Same table, same parameters, same seed: same bytes out. Keep it secret. Draws that come from a secret key
             do not depend on it.
         """
+        table.need_crossing(f"The protection {self.name}")
         began = time.perf_counter()
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen

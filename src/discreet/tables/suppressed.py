@@ -87,8 +87,8 @@ class SuppressionResult:
     def published_in(self, name: str) -> pl.DataFrame:
         """What may go out of one of the linked tables, by its own dimensions: see `Table.tables` for the names."""
         mine = self.published.filter(pl.Series(self.table.in_table(name)))
-        term = self.table.formula.terms[self.table.tables.index(name)]
-        return mine.drop([column for column in self.table.dimensions if column not in term.columns])
+        own = self.table.formula.terms[self.table.tables.index(name)].columns
+        return mine.select(*own, *(column for column in mine.columns if column not in self.table.dimensions))
 
     def summary(self) -> str:
         """What was done and what is left, in a few sentences."""

@@ -278,11 +278,7 @@ class Table:
     @cached_property
     def leaves(self) -> Mapping[str, npt.NDArray[np.int64]]:
         """By column the place of every inner cell's leaf in its dimension."""
-        if self.joined is not None:
-            raise ParameterError(
-                "These tables were linked from cells, so that the crossing of all their dimensions is not known. "
-                "Protect each by itself, or build them from the records with one formula."
-            )
+        self.need_crossing("This")
         return {name: _places(self.inner[name], self.hierarchy[name].leaves) for name in self.dimensions}
 
     @cached_property
@@ -373,6 +369,14 @@ class Table:
                 "Table.from_microdata."
             )
         return self.contributing
+
+    def need_crossing(self, purpose: str) -> None:
+        """Refuse linked tables of which the crossing of all dimensions is not known."""
+        if self.joined is not None:
+            raise ParameterError(
+                f"{purpose} needs the crossing of all dimensions, which is not known of tables linked from cells. Take "
+                "each table by itself, or build them from the records with one formula, such as 'a*b + a*c'."
+            )
 
     @property
     def knows_contributors(self) -> bool:

@@ -179,7 +179,8 @@ class _System:
         a = self.a[rows].tocsc()
         sums = np.flatnonzero(np.diff(a.indptr))
         a, right = a[:, sums], self.right[sums]
-        scale = max(1.0, float(np.abs(right).max(initial=0.0)) / 1e4)
+        largest = np.abs(np.concatenate([right, self.value[rows]])).max(initial=0.0)
+        scale = max(1.0, float(largest) / 1e4)
         right, lower, upper = right / scale, self.lower[rows] / scale, self.upper[rows] / scale
         goals = sparse.csr_matrix(
             (
