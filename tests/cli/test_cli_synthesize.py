@@ -57,6 +57,25 @@ def test_a_plan_file_says_how(discreet, people, tmp_path):
     assert drawn.filter(pl.col("age") < 50)["pay"].unique().to_list() == [3]
 
 
+def test_every_option_of_a_plan_survives_being_saved(discreet, people, tmp_path):
+    plan, copy = tmp_path / "plan.toml", tmp_path / "copy.toml"
+    plan.write_text(
+        'strata = "sex"\nmin_stratum = 5\nstratum_sizes = "fixed"\nproper = "bootstrap"\nfew_values = 0\n'
+        'constraints = ["age < 190"]\nmax_rounds = 40\nmax_levels = 300\nweights = "ignore"\notherwise = "ctree"\n'
+        "special_codes = { pay = [0] }\nsemicontinuous = { pay = [3] }\nsmoothing = { age = 'density' }\n"
+        '[[rules.pay]]\nwhen = "age < 20"\n[method.pay]\nmethod = "cart"\nmin_leaf = 7\n'
+        "[method_options.ctree]\nmincriterion = 0.5\n[predictor_matrix]\npay = ['age']\n"
+    )
+    assert discreet("synthesize", people, "--plan", plan, "--save-plan", copy, "--dry-run").returncode == 0
+    for source, name in ((plan, "a.csv"), (copy, "b.csv")):
+        done = discreet("synthesize", people, "--plan", source, "--out", tmp_path / name, "--seed", 2)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    drawn = pl.read_csv(tmp_path / "a.csv")
+    assert drawn.filter(pl.col("age") < 20)["pay"].null_count() == drawn.filter(pl.col("age") < 20).height > 0
+    assert drawn["age"].max() < 190
+
+
 def test_a_dry_run_shows_the_plan_and_writes_nothing(discreet, people, tmp_path):
     done = discreet("synthesize", people, "--dry-run", "--out", tmp_path / "s.csv")
     assert "2. age  cart from sex" in done.stdout
@@ -78,6 +97,8 @@ def test_options_can_be_kept_as_a_plan(discreet, people, tmp_path):
         (("--out", "s.csv", "--set", "stata=sex"), "Did you mean 'strata'"),
         (("--out", "s.csv", "--plan", "nope.toml"), "no plan file"),
         (("--out", "s.csv", "--copies", 0), "--copies"),
+        (("--out", "s.csv", "--rows", 0), "--rows must be at least 1"),
+        (("--out", "s.csv", "--set", "rules={pay=[{when='age < 9', value='x'}]}"), "cannot hold"),
         (("--out", "s.csv", "--from-model", "nope.discreet"), "no model file"),
     ],
 )

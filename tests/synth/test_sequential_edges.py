@@ -263,6 +263,20 @@ def test_a_privacy_parameter_is_refused_where_weights_are_used():
     assert "1-differential privacy" in fitted.guarantee
 
 
+def test_names_that_hardly_repeat_are_refused():
+    names = [f"person {i}" for i in range(N - 3)] + ["person 0"] * 3
+    with pytest.raises(ColumnError, match="Declare it as an identifier"):
+        drawn(data=Microdata(FILE.with_columns(name=pl.Series(names))))
+
+
+def test_a_fit_that_would_take_hours_is_refused():
+    codes = pl.Series([f"c{i % 150}" for i in range(N)])
+    data = Microdata(FILE.select("age", "visits").with_columns(code=codes))
+    assert drawn(data=data, method={"code": {"method": "polyreg", "max_iterations": 3}}).height == N
+    with pytest.raises(ParameterError, match="polyreg would take too long"):
+        drawn(data=data, method={"code": {"method": "polyreg", "max_work": 1e5}})
+
+
 def test_a_private_model_tells_nothing_but_its_noisy_table():
     levels = pl.Enum(["f", "m", "x"])
     small = pl.DataFrame({"a": FILE["sex"].head(40).cast(levels), "b": FILE["sex"].head(40).cast(levels)})

@@ -33,7 +33,8 @@ def synthesize(
     setting: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="Another option of the synthesizer: name=value, e.g. proper=true; repeat."
+            "--set",
+            help="Another option of the synthesizer as in a plan file: name=value, e.g. proper=true; repeat.",
         ),
     ] = None,
     copies: Annotated[int, typer.Option("--copies", "-m", help="Number of synthetic files.")] = 1,
@@ -64,8 +65,9 @@ def synthesize(
 
     if out is None and not (dry_run or model or save_plan):
         raise ParameterError("Say where the synthetic file goes with --out FILE, or use --dry-run.")
-    if copies < 1:
-        raise ParameterError("--copies must be at least 1.")
+    for option, value in (("--copies", copies), ("--rows", rows)):
+        if value is not None and value < 1:
+            raise ParameterError(f"{option} must be at least 1.")
     targets = _targets(out, copies)
     _check_targets([*targets, model, save_plan], overwrite=overwrite)
     began = time.perf_counter()
@@ -197,8 +199,8 @@ def _show(summary: dict[str, Any]) -> None:
         typer.echo(warning, err=True)
     taken = summary["seconds"]
     typer.echo(
-        f"{summary['records']:,} records, {len(summary['columns'])} columns; fitted in {taken['fit']:.1f} s, drawn in "
-        f"{taken['draw']:.1f} s."
+        f"{_counted(summary['records'], 'record')}, {_counted(len(summary['columns']), 'column')}; fitted in "
+        f"{taken['fit']:.1f} s, drawn in {taken['draw']:.1f} s."
     )
     for name in summary["files"]:
         typer.echo(f"Wrote {name}")
@@ -208,3 +210,7 @@ def _show(summary: dict[str, Any]) -> None:
         typer.echo(
             "Synthetic is not the same as safe: run discreet compare ORIGINAL SYNTHETIC before it goes out."
         )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -26,7 +26,8 @@ from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy,
 from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.variables import Variable
 
-_TOO_MANY = 20_000
+# An exponential takes as long as about ten products.
+_COST_OF_A_LEVEL = 10
 _CATEGORIES = frozenset({"binary", "category", "ordered"})
 
 
@@ -68,6 +69,9 @@ class Polyreg(Method):
         Add pseudo-records against separation.
     max_iterations
         Of the fit.
+    max_work
+        Refuse a fit that takes more terms a step than this (records times levels times coefficients of a level), before
+        it takes hours.
     """
 
     name = "polyreg"
@@ -75,12 +79,13 @@ class Polyreg(Method):
     targets: ClassVar[frozenset[str]] = _CATEGORIES
     augment: bool = True
     max_iterations: int = 200
+    max_work: float = 2e9
 
     def fit(self, task: Task) -> Conditional:
         """Fit the levels that occur; the others are never drawn."""
         design = Design.of(task.predictors, weights=task.weights)
         there, codes = np.unique(task.target.values, return_inverse=True)
-        _check_size(design, len(there), task.target.name, self.name)
+        self._check_work(design, len(there), task.target)
         extra = augmented(design, task.predictors, len(there)) if self.augment else None
         beta, converged = multinomial_fit(
             design,
@@ -92,6 +97,16 @@ class Polyreg(Method):
             iterations=self.max_iterations,
         )
         return ClassShares(design, beta, there, converged=converged)
+
+    def _check_work(self, design: Design, levels: int, target: Variable) -> None:
+        pseudo = 2 * (design.width - 1) * levels if self.augment else 0
+        work = (len(target) + pseudo) * levels * (design.width + _COST_OF_A_LEVEL)
+        if work > self.max_work:
+            raise ParameterError(
+                f"Column '{target.name}' has {levels:,} levels and its predictors fill {design.width:,} columns: "
+                "polyreg would take too long. Model it with cart, name fewer predictors, group its levels, or raise "
+                f"max_work (now {self.max_work:.3g})."
+            )
 
 
 @dataclass(frozen=True)
@@ -216,11 +231,3 @@ def _levels(shares: Floats, u: Floats) -> npt.NDArray[np.int64]:
     upto = np.cumsum(shares, axis=1)
     passed = (u[:, None] * upto[:, -1:] > upto).sum(axis=1)
     return np.asarray(np.minimum(passed, shares.shape[1] - 1), dtype=np.int64)
-
-
-def _check_size(design: Design, levels: int, name: str, method: str) -> None:
-    if design.width * levels > _TOO_MANY:
-        raise ParameterError(
-            f"Column '{name}' has {levels} levels and its predictors fill {design.width} columns: {method} would need "
-            f"{design.width * levels:,} coefficients. Model it with cart, name fewer predictors, or group its levels."
-        )

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
 
 _SAME = 0.99999
-_LOOKS_LIKE_A_NAME = 50
+_FEW_TEXTS = 50
+_SHARE_OF_NAMES = 0.95
 
 
 def column_forms(
@@ -217,10 +218,12 @@ def _is_private(options: Sequential) -> bool:
 def _check_levels(options: Sequential, name: str, series: pl.Series, form: CategoryForm) -> None:
     named = isinstance(options.method, Mapping) and name in options.method
     text = series.dtype == pl.String
-    if text and not named and len(series) >= _LOOKS_LIKE_A_NAME and form.size == len(series):
+    known = len(series) - series.null_count()
+    if text and not named and known >= _FEW_TEXTS and len(form.levels) > _SHARE_OF_NAMES * known:
         raise ColumnError(
-            f"Column '{name}' has another text in every record, as a name or a number of a person has. Declare it as "
-            "an identifier (identifiers=) to leave it out, or name a method for it."
+            f"Column '{name}' has another text in nearly every record, as names of persons have. Declare it "
+            "as an identifier (identifiers=) to leave it out, turn it into a date or a number if it is one, or name a "
+            "method for it."
         )
     if options.max_levels is not None and form.size > options.max_levels:
         raise ColumnError(

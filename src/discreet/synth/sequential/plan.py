@@ -120,7 +120,7 @@ class SynthesisPlan:
         }
 
     def __str__(self) -> str:
-        width = max((len(name) for name in self.order), default=0)
+        width = max((len(name) for name in (*self.order, *self.left_out)), default=0)
         lines = [f"Synthesis of {len(self.columns)} columns, {self.rows:,} records"]
         for number, step in enumerate(self.steps, start=1):
             joint = f" (with {', '.join(step.with_columns)})" if step.with_columns else ""
