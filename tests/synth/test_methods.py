@@ -10,7 +10,7 @@ from discreet.synth import Sequential, load
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import newton_logit
 from discreet.synth.methods.linear import least_squares
-from discreet.synth.methods.method import Method
+from discreet.synth.methods.method import JointMethod, Method
 from discreet.synth.methods.registry import all_methods
 from discreet.synth.smoothing import sheather_jones, smoothed
 from discreet.synth.variables import Variable
@@ -264,6 +264,47 @@ def test_every_method_can_be_saved_and_loaded(tmp_path):
     fitted = Sequential(method=method).fit(DATA, seed=1)
     again = load(fitted.save(tmp_path / "m.discreet"))
     assert again.sample(200, seed=3).frame.equals(fitted.sample(200, seed=3).frame)
+
+
+SINGLE = sorted(
+    name
+    for name, kind in all_methods().items()
+    if name not in ("", "keep", "stratum", "passive", "constant", "collinear", "nested", "binomial")
+    and not issubclass(kind, JointMethod)
+)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", SINGLE)
+def test_a_loaded_model_draws_what_the_fitted_one_does(method, weighted, tmp_path):
+    small = FILE.head(300).select("region", "sex", "pay").with_columns(w=pl.Series(RNG.random(300) + 0.1))
+    data = Microdata(small, weight="w") if weighted else Microdata(small.drop("w"))
+    column = "pay" if "number" in all_methods()[method].targets else "sex"
+    fitted = Sequential(method={column: method}, predictor_matrix={column: ["region"]}).fit(data, seed=1)
+    again = load(fitted.save(tmp_path / "m.discreet"))
+    assert again.sample(200, seed=3).frame.equals(fitted.sample(200, seed=3).frame)
+    assert again.plan.to_dict() == fitted.plan.to_dict()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"events": {"visits": None}},
+        {"denominators": {"no_shows": "visits"}},
+        {"method": {"age": "catall", "sex": "catall"}, "number_groups": {"age": 3}},
+        {
+            "method": {"sex": "ipf", "region": "ipf"},
+            "visit_sequence": ["sex", "region", "age", "visits", "no_shows"],
+        },
+        {"method": {"sex": "keep", "visits": "~age + 1"}},
+        {"strata": ["sex", "region"], "min_stratum": 5, "smoothing": "density", "constraints": ["age < 70"]},
+    ],
+)
+def test_a_loaded_model_of_many_parts_draws_what_the_fitted_one_does(options, tmp_path):
+    data = Microdata(FILE.select("age", "sex", "region", "visits", "no_shows"))
+    fitted = Sequential(**options).fit(data, seed=1)
+    again = load(fitted.save(tmp_path / "m.discreet"))
+    assert again.sample(seed=3).frame.equals(fitted.sample(seed=3).frame)
 
 
 def test_a_method_is_written_and_read_as_plain_values():
