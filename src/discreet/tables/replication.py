@@ -115,7 +115,9 @@ def trajectories(frame: Any, *, unit: str, period: str, states: Sequence[str]) -
     for name in (unit, period, *states):
         if name not in given.columns:
             raise ColumnError(unknown_name(name, given.columns))
-    wide: pl.DataFrame = given.sort(period).pivot(period, index=unit, values=list(states), maintain_order=True)
+    wide: pl.DataFrame = given.sort(period).pivot(
+        period, index=unit, values=list(states), maintain_order=True
+    )
     return wide.sort(unit)
 
 
