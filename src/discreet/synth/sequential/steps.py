@@ -100,6 +100,10 @@ class Fitting:
         """Draw the records that a proper fit sees, with replacement; None where it sees them all."""
         if not self.proper or not len(target) or method.proper_by == "nothing":
             return None
+        first = isinstance(method, Sample) or (method.needs_predictors and not predictors)
+        if self.proper is True and self.weights is not None and first:
+            # By pseudo-likelihood a first column is a new weighted draw for each copy, which is all it varies by.
+            return None
         if method.proper_by == "cells" and predictors:
             return resampled_within(predictors, rng)
         if method.proper_by == "posterior" and self.proper != "bootstrap":
