@@ -110,3 +110,21 @@ def test_unknown_kinds_and_text_without_figures_are_for_a_human(tmp_path):
     assert check(write(tmp_path / "a.csv", "")).status == "review"
     with pytest.raises(InputError, match="no file"):
         check(tmp_path / "none.csv")
+
+
+def test_a_table_with_one_row_a_cell_is_laid_out_before_its_margins_are_judged(tmp_path):
+    lines = ["region,sex,count,status"]
+    counts = {("n", "f"): "", ("n", "m"): "", ("s", "f"): "", ("s", "m"): "", ("w", "f"): 40, ("w", "m"): 60}
+    for (region, sex), count in counts.items():
+        lines.append(f"{region},{sex},{count},{'suppressed' if count == '' else 'published'}")
+    for region, total in (("n", 70), ("s", 80), ("w", 100)):
+        lines.append(f"{region},Total,{total},published")
+    lines += ["Total,f,120,published", "Total,m,130,published", "Total,Total,250,published"]
+    file = tmp_path / "cells.csv"
+    file.write_text("\n".join(lines) + "\n")
+    found = {finding.check: finding.status for finding in check(file).findings}
+    assert found["margins"] == "pass"
+    lone = tmp_path / "lone.csv"
+    lone.write_text("\n".join(line.replace("s,f,,suppressed", "s,f,30,published") for line in lines) + "\n")
+    found = {finding.check: finding.status for finding in check(lone).findings}
+    assert found["margins"] == "fail"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ def _table(file: Path, policy: OutputPolicy) -> CheckResult:
             "No column looks like counts of people, so the file cannot be judged by itself. A human looks."
         )
         return CheckResult([Finding("no counts", "a", "review", reason)], _ask("a"))
-    findings = list(_count_findings(frame, {name: columns[name] for name in counts}, policy))
+    findings = list(_count_findings(*_crossed(frame, columns, counts), policy))
     others = [
         name for name, (numbers, _) in columns.items() if name not in counts and np.isfinite(numbers).any()
     ]
@@ -140,10 +140,40 @@ def _count_findings(
                 "low total", "a", "fail", f"{counted(low_ends, 'total')} below {policy.threshold} people."
             )
         )
-    if unseen.any() and (total_rows.any() or total_columns.any()):
+    if unseen.any() and total_rows.any() and lone and len(labels) > 1:
+        reason = (
+            "Whether hidden cells of a table of several columns can be worked out: run discreet table audit."
+        )
+        findings.append(Finding("margins", "a", "review", reason))
+    elif unseen.any() and (total_rows.any() or total_columns.any()):
         filled = _filled(values, unseen, inner_rows, inner_columns, total_rows, total_columns)
         findings += check_margins(filled, unseen, policy).findings
     return findings
+
+
+def _crossed(
+    frame: pl.DataFrame, columns: Mapping[str, tuple[Any, Any]], counts: Sequence[str]
+) -> tuple[pl.DataFrame, dict[str, tuple[Any, Any]]]:
+    """Lay out a table that has one row a cell as rows and columns, where two columns say which cell it is."""
+    as_it_is = frame, {name: columns[name] for name in counts}
+    labels = [name for name in frame.columns if name not in counts]
+    if len(counts) != 1 or len(labels) < 2 or frame.select(labels[0]).n_unique() == frame.height:
+        return as_it_is
+    rows, across = labels[:2]
+    if frame.select(rows, across).n_unique() < frame.height:
+        return as_it_is
+    numbers, hidden = columns[counts[0]]
+    cells = frame.select(rows, across).with_columns(number=pl.Series(numbers), hidden=pl.Series(hidden))
+    wide = cells.pivot(across, index=rows, values=["number", "hidden"], maintain_order=True)
+    codes = cells[across].cast(pl.String).unique(maintain_order=True).to_list()
+    crossed = {
+        code: (
+            wide[f"number_{code}"].fill_null(0.0).to_numpy(),
+            wide[f"hidden_{code}"].fill_null(False).to_numpy(),
+        )
+        for code in codes
+    }
+    return wide.select(rows), crossed
 
 
 def _filled(  # noqa: PLR0917
