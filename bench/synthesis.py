@@ -32,7 +32,10 @@ import polars as pl
 from discreet import datasets
 
 OURS = """
-import resource, sys, time
+import sys, time
+def peak_kb():
+    # The peak of this program alone; getrusage would count the one that started it too.
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 import polars as pl
 from discreet import Microdata
 from discreet.synth import Sequential
@@ -40,22 +43,25 @@ path, order, method = sys.argv[1:4]
 data = Microdata(pl.read_parquet(path))
 small = Microdata(data.frame.head(500))
 Sequential(method=method).fit(small, seed=1).sample(seed=1)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_kb()
 start, cpu = time.perf_counter(), time.process_time()
 fitted = Sequential(method=method, visit_sequence=order).fit(data, seed=1)
 fit = time.perf_counter() - start
 start = time.perf_counter()
 fitted.sample(seed=1)
 draw = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+peak = peak_kb()
 print(fit, draw, time.process_time() - cpu, (peak - before) / 1024, data.frame.estimated_size() / 2**20)
 """
 NAIVE = """
-import resource, sys, time
+import sys, time
+def peak_kb():
+    # The peak of this program alone; getrusage would count the one that started it too.
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 import numpy as np, polars as pl
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 frame = pl.read_parquet(sys.argv[1])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_kb()
 start, cpu = time.perf_counter(), time.process_time()
 rng, n = np.random.default_rng(1), frame.height
 numbers = [c for c in frame.columns if frame[c].dtype.is_numeric()]
@@ -77,12 +83,15 @@ for at, name in enumerate(frame.columns):
     first = np.searchsorted(home[order], fall, "left")
     size = np.searchsorted(home[order], fall, "right") - first
     drawn[name] = coded[name][order[first + (rng.random(n) * size).astype(int)]]
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+peak = peak_kb()
 print(fit, time.perf_counter() - start - fit, time.process_time() - cpu, (peak - before) / 1024,
       frame.estimated_size() / 2**20)
 """
 PEER = """
-import resource, sys, time
+import sys, time
+def peak_kb():
+    # The peak of this program alone; getrusage would count the one that started it too.
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 import pandas as pd
 from synthpop import Synthpop
 frame = pd.read_parquet(sys.argv[1])
@@ -93,7 +102,7 @@ for name in frame.columns:
     else:
         frame[name] = frame[name].fillna("missing").astype("category")
         kinds[name] = "category"
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_kb()
 model = Synthpop()
 start, cpu = time.perf_counter(), time.process_time()
 model.fit(frame, kinds)
@@ -101,7 +110,7 @@ fit = time.perf_counter() - start
 start = time.perf_counter()
 model.generate(len(frame))
 draw = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+peak = peak_kb()
 print(fit, draw, time.process_time() - cpu, (peak - before) / 1024, frame.memory_usage(deep=True).sum() / 2**20)
 """
 
