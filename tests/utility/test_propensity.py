@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
@@ -46,6 +46,10 @@ def test_order_of_records_and_columns_and_names_of_categories_change_nothing(mod
 
 
 @settings(max_examples=25, deadline=None)
+@example(
+    [(0, "a"), (0, "b"), (1, "a"), (1, "b"), (2, "b"), (3, "a"), (3, "b")],
+    [(0, "a"), (0, "a"), (1, "a"), (1, "b"), (2, "a"), (1, "b"), (2, "b"), (3, "a"), (3, "b")],
+)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab")), min_size=3, max_size=40),
     st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab")), min_size=3, max_size=40),

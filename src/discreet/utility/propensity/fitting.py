@@ -81,13 +81,15 @@ def score_distances(fit: Fit) -> dict[str, float]:
     order = np.argsort(fit.scores)
     scores = fit.scores[order]
     released, original = fit.ours[order], (fit.every - fit.ours)[order]
-    last = np.flatnonzero(np.append(scores[1:] != scores[:-1], True))
+    # Equal scores of different records may differ in their last digits; they must not be ranked by them.
+    same = 1e-9 * float(scores[-1] - scores[0])
+    last = np.flatnonzero(np.append(np.diff(scores) > same, True))
     after, before = np.cumsum(released)[last], np.cumsum(original)[last]
     total, rest = after[-1], before[-1]
     here, there = np.diff(after, prepend=0.0), np.diff(before, prepend=0.0)
     u = float((here * (before - there / 2)).sum())
     away = scores[last] - fit.share
-    tied = np.abs(away) <= 1e-12
+    tied = np.abs(away) <= max(same, 1e-12)
     right = (here * (away > 0) + there * (away < 0))[~tied].sum() + (here + there)[tied].sum() / 2
     return {
         "specks": float(np.abs(after / total - before / rest).max()),
