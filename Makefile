@@ -18,7 +18,7 @@ test: install lint
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test-all: install lint
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
+	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
 
 lint: install
 	$(BIN)/ruff format --check .

@@ -7,6 +7,13 @@ import warnings
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Every run of `make test` tries the same examples, so that a change fails by what it changed;
+# `make test-all` searches for new ones. A busy machine is no failure: there is no deadline.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("searching", deadline=None)
+settings.load_profile(os.environ.get("DISCREET_EXAMPLES", "repeatable"))
 
 
 @pytest.fixture(scope="session")
