@@ -106,20 +106,7 @@ class GaussianCopula(Synthesizer):
             raise ParameterError(
                 unknown_name(str(self.matching), ("auto", "exact", "montecarlo"), what="matching")
             )
-        self._preparation().check()
-
-    def _preparation(self) -> Preparation:
-        return Preparation(
-            margins=self.margins,
-            families=self.families,
-            level_order=self.level_order,
-            special_codes=self.special_codes,
-            strata=self.strata,
-            min_stratum=self.min_stratum,
-            weights=self.weights,
-            few_values=self.few_values,
-            leave_out=self.leave_out,
-        )
+        Preparation.of(self).check()
 
     def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedCopula:
         """Fit margins and correlations.
@@ -151,4 +138,4 @@ class GaussianCopula(Synthesizer):
             return NormalCoupling(found.correlation), found.notes
 
         stream = Stream(seed_of(seed), "gaussian copula")
-        return fit_copula(data, self._preparation(), fitter, kind="gaussian", mixed=False, stream=stream)
+        return fit_copula(data, Preparation.of(self), fitter, kind="gaussian", mixed=False, stream=stream)

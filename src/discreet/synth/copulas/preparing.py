@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,11 @@ class Preparation:
     weights: Weights
     few_values: int
     leave_out: Columns
+
+    @classmethod
+    def of(cls, synthesizer: Any) -> Preparation:
+        """Take the shared parameters of a copula synthesizer."""
+        return cls(**{item.name: getattr(synthesizer, item.name) for item in fields(cls)})
 
     def check(self) -> None:
         """Refuse what makes no sense whatever the data are."""

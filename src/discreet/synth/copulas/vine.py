@@ -123,20 +123,7 @@ class VineCopula(Synthesizer):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ParameterError(f"{name} must be at least {least}.")
-        self._preparation().check()
-
-    def _preparation(self) -> Preparation:
-        return Preparation(
-            margins=self.margins,
-            families=self.families,
-            level_order=self.level_order,
-            special_codes=self.special_codes,
-            strata=self.strata,
-            min_stratum=self.min_stratum,
-            weights=self.weights,
-            few_values=self.few_values,
-            leave_out=self.leave_out,
-        )
+        Preparation.of(self).check()
 
     def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedCopula:
         """Fit margins and the vine.
@@ -156,7 +143,7 @@ class VineCopula(Synthesizer):
         stream = Stream(seed_of(seed), "vine copula")
         return fit_copula(
             data,
-            self._preparation(),
+            Preparation.of(self),
             self._by_information if own else self._by_library,
             kind=self.structure,
             mixed=True,
