@@ -28,18 +28,31 @@ def test_cart_keeps_all_pairs_of_ten_survey_columns(survey, seed):
     assert worst_pair(survey, drawn, special_codes=codes) < 4
 
 
-def test_parametric_synthesis_is_more_than_twice_as_far_off_as_cart(survey):
-    # Published for synthpop: 0.0383 and 0.0085. One file says little; over twelve seeds ours are 0.0275 and 0.0102
-    # (0.0089 with the classical tree, groups=0 and level_penalty=0), a ratio of 2.7 (3.1).
+@pytest.mark.parametrize(
+    ("files", "least"), [(8, 2.0), pytest.param(120, 3.0, marks=pytest.mark.slow, id="published")]
+)
+def test_parametric_synthesis_is_about_three_times_as_far_off_as_cart(survey, files, least):
+    # Published for one file each of synthpop, by rpart: 0.0383 and 0.0085. A single file of either method is off by a
+    # quarter, so the mean of many is compared; of 120 files ours are 0.0285 (0.0004) and 0.0094 (0.0002).
     codes = {"income": [-8]}
-    distance = {"cart": 0.0, "parametric": 0.0}
-    for method in distance:
-        fitted = Sequential(method=method, special_codes=codes).fit(survey, seed=1)
-        for drawn in fitted.sample(copies=4, seed=1):
-            found = utility.pmse(survey, drawn, model="cart", null="permutation", n_perm=2, seed=1)
-            distance[method] += found.figures["pmse"] / 4
-    assert distance["parametric"] > 2 * distance["cart"]
-    assert distance["cart"] < 0.015
+    published = {
+        "model": "cart",
+        "tree": {"minbucket": 5, "minsplit": 15},
+        "null": "permutation",
+        "n_perm": 2,
+    }
+    distance = {}
+    for method in ("cart", "parametric"):
+        found = []
+        for seed in range(4):
+            fitted = Sequential(method=method, special_codes=codes).fit(survey, seed=seed)
+            found += [
+                utility.pmse(survey, drawn, seed=1, **published).value
+                for drawn in fitted.sample(copies=files // 4, seed=100 + seed)
+            ]
+        distance[method] = np.mean(found)
+    assert distance["parametric"] > least * distance["cart"]
+    assert distance["cart"] < 0.012
 
 
 def test_the_worst_pair_of_a_parametric_synthesis_is_three_times_worse_than_that_of_cart(survey):
@@ -66,6 +79,34 @@ def test_cart_is_no_worse_than_naive_scikit_learn_trees():
     naive = utility.tabular(adult, Microdata(naive_trees(adult.frame, seed=1)), ways=2)
     assert table.value < naive.value
     assert table.detail["tables"]["S_pMSE"].mean() < naive.detail["tables"]["S_pMSE"].mean()
+
+
+def test_a_number_that_follows_from_a_category_still_does(test_data):
+    # NIST's excerpts give each area one population density: more areas than a tree has groups of values.
+    frame = pl.read_csv(
+        test_data / "nist-dce" / "national2019.csv", null_values=["N"], infer_schema_length=None
+    )
+    frame = frame.select("PUMA", "AGEP", "SEX", "OWN_RENT", "DENSITY", "INDP_CAT", "PINCP")
+    drawn = Sequential().fit(Microdata(frame), seed=1).sample(seed=1)
+    pairs = frame.select("PUMA", "DENSITY").unique()
+    assert drawn.frame.join(pairs, on=["PUMA", "DENSITY"], how="anti").height == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "without"),
+    [
+        ("tabular/bank_marketing.csv.gz", []),
+        ("tabular/creditcard_default.csv.gz", []),
+        ("laeken_eusilc.csv.gz", ["rb030", "db030"]),
+    ],
+)
+def test_groups_of_values_keep_pairs_better_than_variance_does(test_data, file, without):
+    data = Microdata(pl.read_csv(test_data / file, infer_schema_length=None).drop(without))
+    mean = {}
+    for groups in (0, 10):
+        fitted = Sequential(method_options={"cart": {"groups": groups}}).fit(data, seed=1)
+        mean[groups] = utility.tabular(data, fitted.sample(seed=1), ways=2).figures["mean_S_pMSE"]
+    assert mean[10] < mean[0]
 
 
 def test_the_whole_survey_is_synthesized_in_file_order(test_data):

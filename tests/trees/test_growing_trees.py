@@ -276,6 +276,33 @@ def test_a_penalty_on_levels_keeps_many_meaningless_levels_from_drowning_a_real_
     assert errors[1] < 0.75 * errors[0]
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fine_outcomes_tell_apart_what_is_one_class(weighted):
+    rng = np.random.default_rng(5)
+    place, noise = rng.permutation(np.repeat(np.arange(30), 20)), rng.normal(size=600)
+    features = [Feature.category(30), Feature.numeric(noise)]
+    codes, w = encode(features, [place, noise]), rng.random(600) + 0.1 if weighted else None
+    coarse = grow_classification(codes, features, place // 10, 3, weights=w, rng=rng)
+    assert len(coarse.starts) - 1 == 3
+    tree = grow_classification(codes, features, place // 10, 3, fine=place, weights=w, rng=rng)
+    assert all(len({int(place[row]) for row in leaf}) == 1 for leaf in partition(tree))
+
+
+@given(seed=st.integers(0, 10**6), n_classes=st.integers(3, 6))
+@settings(max_examples=40)
+def test_fine_outcomes_change_nothing_above_the_nodes_of_one_class(seed, n_classes):
+    features, codes, y, rng = mixed(120, seed)
+    classes = np.digitize(y, np.quantile(y, np.linspace(0, 1, n_classes + 1)[1:-1]))
+    limits = {"min_leaf": 3, "rng": rng}
+    plain = partition(grow_classification(codes, features, classes, n_classes, **limits))
+    same = grow_classification(codes, features, classes, n_classes, fine=np.zeros(120), **limits)
+    assert partition(same) == plain
+    finer = partition(grow_classification(codes, features, classes, n_classes, fine=y, **limits))
+    for leaf in finer:
+        (home,) = [whole for whole in plain if leaf <= whole]
+        assert leaf == home or len({int(classes[row]) for row in home}) == 1
+
+
 def test_bad_input_is_refused_with_the_way_out():
     feature = Feature.category(3)
     codes = encode([feature], [[0, 1, 2, -1]])
@@ -286,6 +313,8 @@ def test_bad_input_is_refused_with_the_way_out():
         grow_regression(codes, [feature], [1, 2, 3, np.nan], rng=RNG)
     with pytest.raises(ParameterError, match="outcomes"):
         grow_regression(codes, [feature], [1, 2, 3], rng=RNG)
+    with pytest.raises(ParameterError, match="fine outcomes"):
+        grow_classification(codes, [feature], [0, 1, 2, 2], 3, fine=[1.0], rng=RNG)
     with pytest.raises(ParameterError, match="coded 0 to"):
         grow_classification(codes, [feature], [0, 1, 2, 3], 3, rng=RNG)
     with pytest.raises(ParameterError, match="weights"):

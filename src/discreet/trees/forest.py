@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 from discreet.randomness import generator
 from discreet.trees.coding import Feature
-from discreet.trees.growing import class_outcome, grow_tree, number_outcome
+from discreet.trees.growing import class_outcome, fine_outcome, grow_tree, number_outcome
 from discreet.trees.tree import Tree
 
 Codes = npt.NDArray[Any]
@@ -83,6 +83,7 @@ def grow_forest(
     cp: float = 1e-8,
     max_depth: int = 30,
     level_penalty: float = 0.0,
+    fine: npt.ArrayLike | None = None,
     threads: int = 1,
 ) -> Forest:
     """Grow a random forest for a number, or for classes when ``n_classes`` is given.
@@ -100,6 +101,8 @@ def grow_forest(
         How many trees to grow at the same time; the result does not depend on it.
     codes, features, y, rng, columns, rows, min_leaf, min_split, cp, max_depth, level_penalty
         As in `discreet.trees.grow_regression`.
+    fine
+        As in `discreet.trees.grow_classification`.
 
     Examples
     --------
@@ -116,6 +119,7 @@ def grow_forest(
     if n_trees < 1 or threads < 1:
         raise ParameterError("n_trees and threads must be at least 1.")
     outcome, labels = class_outcome(y, n_classes) if n_classes else number_outcome(y)
+    finer = fine_outcome(fine)
     taken = np.arange(len(codes)) if rows is None else np.asarray(rows, dtype=np.int64)
     weight = None if weights is None else np.asarray(weights, dtype=np.float64)
     if weight is not None:
@@ -134,7 +138,7 @@ def grow_forest(
         tree = grow_tree(
             codes, features, outcome, labels, n_classes, rng=own, columns=columns, rows=sample, weights=weight,
             min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth, features_per_split=per_split,
-            level_penalty=level_penalty,
+            level_penalty=level_penalty, fine=finer,
         )  # fmt: skip
         leaves = tree.leaves(codes, own)[taken]
         return tree.with_donors(leaves, rows=taken, classes=labels if n_classes else None, weights=weight)

@@ -48,6 +48,7 @@ class Space(NamedTuple):
     outcome: Floats
     weights: Floats
     classes: Integers
+    fine: Floats
     local: Integers
     goes: npt.NDArray[np.uint8]
     spare_codes: npt.NDArray[Any]
@@ -120,13 +121,17 @@ def describe(  # noqa: PLR0917
     w: Floats,
     weighted: bool,
     classes: Integers,
+    fine: Floats,
     local: Integers,
     relabel: Integers,
     present: Integers,
     totals: Floats,
     several: bool,
 ) -> Node:
-    """Weigh a node: its mean and sum of squares, or its classes, numbered afresh in the order of the records."""
+    """Weigh a node: its mean and sum of squares, or its classes, numbered afresh in the order of the records.
+
+    A node of one class is weighed by its ``fine`` outcomes where there are any.
+    """
     weight = 0.0
     if several:
         m = 0
@@ -151,7 +156,11 @@ def describe(  # noqa: PLR0917
             # How many equal directions would vary as much: squared sum over sum of squares of the eigenvalues.
             share = squares / weight**2
             free = (1.0 - share) ** 2 / (share - 2.0 * cubes / weight**3 + share**2)
-        return Node(start, stop, weight, totals[1] / weight if m == 2 else 0.0, risk, m, free)
+        if m > 1 or len(fine) == 0:
+            return Node(start, stop, weight, totals[1] / weight if m == 2 else 0.0, risk, m, free)
+        weight = 0.0
+        for i in range(start, stop):
+            y[i] = fine[i]
     total, low, high = 0.0, y[start], y[start]
     for i in range(start, stop):
         weight += w[i] if weighted else 1.0
@@ -308,7 +317,18 @@ def grow(
         here = stack[waiting]
         start, stop, depth = nodes[here, START], nodes[here, STOP], nodes[here, DEPTH]
         node = describe(
-            start, stop, outcome, w, weighted, held, local, space.relabel, space.present, totals, several
+            start,
+            stop,
+            outcome,
+            w,
+            weighted,
+            held,
+            space.fine,
+            local,
+            space.relabel,
+            space.present,
+            totals,
+            several,
         )
         nodes[here, FEATURE] = -1
         figures[here, WEIGHT], figures[here, VALUE], figures[here, RISK] = node.weight, node.center, node.risk
@@ -401,6 +421,8 @@ def grow(
             part(w, goes, spare_floats, start, stop)
         if several:
             part(held, goes, spare_rows, start, stop)
+            if len(space.fine) > 0:
+                part(space.fine, goes, spare_floats, start, stop)
         else:
             part(outcome, goes, spare_floats, start, stop)
         nodes[here, FEATURE] = columns[chosen]

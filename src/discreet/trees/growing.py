@@ -21,6 +21,8 @@ from discreet.trees.tree import FEATURE, RISK, START, Tree
 Codes = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
+_NONE: Floats = np.empty(0)
+
 
 def grow_regression(
     codes: Codes,
@@ -105,8 +107,12 @@ def grow_classification(
     max_depth: int = 30,
     features_per_split: int | None = None,
     level_penalty: float = 0.0,
+    fine: npt.ArrayLike | None = None,
 ) -> Tree:
     """Grow a tree for classes coded 0 to ``n_classes - 1``; parameters as in `grow_regression`.
+
+    With ``fine``, a number for every row, nodes of a single class are split further, by its sum of squares: the
+    classes may then be groups of values, and what happens within a group is not lost.
 
     Examples
     --------
@@ -125,6 +131,7 @@ def grow_classification(
         weights=weights, min_leaf=min_leaf, min_split=min_split, cp=cp, max_depth=max_depth,
         features_per_split=features_per_split,
         level_penalty=level_penalty,
+        fine=fine_outcome(fine),
     )  # fmt: skip
 
 
@@ -146,6 +153,11 @@ def class_outcome(classes: npt.ArrayLike, n_classes: int) -> tuple[Floats, npt.N
     return (labels.astype(np.float64) if n_classes <= 2 else np.empty(0)), labels
 
 
+def fine_outcome(fine: npt.ArrayLike | None) -> Floats:
+    """Check the numbers that split nodes of one class; none is an empty array."""
+    return _NONE if fine is None else number_outcome(fine)[0]
+
+
 def grow_tree(
     codes: Codes,
     features: Sequence[Feature],
@@ -164,6 +176,7 @@ def grow_tree(
     features_per_split: int | None = None,
     level_penalty: float = 0.0,
     criterion: float = 0.0,
+    fine: Floats = _NONE,
 ) -> Tree:
     """Check the input and grow; a positive ``criterion`` asks for conditional inference."""
     if codes.ndim != 2 or codes.shape[1] != len(features):
@@ -174,6 +187,8 @@ def grow_tree(
     n = len(codes)
     if max(len(outcome), len(labels)) != n:
         raise ParameterError(f"There are {n} rows of codes but {max(len(outcome), len(labels))} outcomes.")
+    if len(fine) not in (0, n):
+        raise ParameterError(f"There are {n} rows of codes but {len(fine)} fine outcomes.")
     if min_leaf < 1 or cp < 0 or max_depth < 0:
         raise ParameterError("min_leaf must be at least 1, cp and max_depth must not be negative.")
     if level_penalty < 0:
@@ -195,7 +210,7 @@ def grow_tree(
                 "learn its feature from all training values, with missing ones as a level."
             )
     categorical = np.array([feature.categorical for feature in features], dtype=np.bool_)
-    several = n_classes > 2
+    several = n_classes > 2 or len(fine) > 0
     table = (
         used.astype(np.int32),
         bins,
@@ -222,6 +237,7 @@ def grow_tree(
         outcome[taken] if len(outcome) else outcome,
         weight[taken] if len(weight) else weight,
         labels[taken] if several else np.empty(0, np.int32),
+        fine[taken] if len(fine) else fine,
         n_classes,
         table,
         limits,
@@ -253,6 +269,7 @@ def run_growth(  # noqa: PLR0917
     outcome: Floats,
     weights: Floats,
     classes: npt.NDArray[np.int32],
+    fine: Floats,
     n_classes: int,
     table: tuple[Any, ...],
     limits: tuple[Any, ...],
@@ -294,6 +311,7 @@ def run_growth(  # noqa: PLR0917
         outcome=np.empty(n) if several else outcome,
         weights=weights,
         classes=classes,
+        fine=fine,
         local=whole(n if several else 0),
         goes=np.empty(n, dtype=np.uint8),
         spare_codes=np.empty(n, dtype=work.dtype),

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
 from discreet.errors import ParameterError
 from discreet.synth.methods.method import Conditional, Floats, Method, Task
@@ -31,7 +32,8 @@ class Cart(Method):
     """Classification and regression tree (Breiman and others 1984); the default.
 
     A number is split by groups of its values, as a category is: donors must have the right spread and spikes, not only
-    the right mean. ``groups=0`` and ``level_penalty=0`` give the classical tree.
+    the right mean. Records of one group are then told apart by rank, so that a relation finer than the groups is kept.
+    ``groups=0`` gives the classical tree.
 
     Parameters
     ----------
@@ -57,8 +59,7 @@ class Cart(Method):
     min_split: int | None = None
     cp: float = 1e-8
     max_depth: int = 60
-    # Both chosen by the two-way tables of Adult and SD2011 in several orders.
-    level_penalty: float = 0.25
+    level_penalty: float = 0.0
     groups: int = 10
 
     def __post_init__(self) -> None:
@@ -72,24 +73,19 @@ class Cart(Method):
         codes = code_table(task.predictors, len(task.target))
         features = [variable.feature for variable in task.predictors]
         limits: dict[str, Any] = {
+            "weights": task.weights,
+            "rng": task.rng,
             "min_leaf": self.min_leaf,
             "min_split": self.min_split,
             "cp": self.cp,
             "max_depth": self.max_depth,
             "level_penalty": self.level_penalty,
         }
-        if task.target.is_number and self.groups == 0:
-            tree = grow_regression(
-                codes, features, task.target.values, weights=task.weights, rng=task.rng, **limits
-            )
+        outcome, n_classes, fine = _outcome(task.target, self.groups)
+        if n_classes:
+            tree = grow_classification(codes, features, outcome, n_classes, fine=fine, **limits)
         else:
-            classes = (
-                _grouped(task.target.values, self.groups) if task.target.is_number else task.target.values
-            )
-            n_classes = int(classes.max()) + 1 if task.target.is_number else task.target.levels
-            tree = grow_classification(
-                codes, features, classes, n_classes, weights=task.weights, rng=task.rng, **limits
-            )
+            tree = grow_regression(codes, features, outcome, **limits)
         return TreeDonors(tree, task.target.values)
 
 
@@ -145,6 +141,8 @@ class Rf(Method):
         How many predictors a split may choose from; the usual share unless given.
     min_leaf
         Fewest records in a leaf.
+    groups
+        As in `Cart`.
     """
 
     name = "rf"
@@ -153,10 +151,13 @@ class Rf(Method):
     n_trees: int = 10
     features_per_split: int | None = None
     min_leaf: int = 5
+    groups: int = 10
 
     def __post_init__(self) -> None:
         if self.n_trees < 1:
             raise ParameterError("n_trees must be at least 1.")
+        if self.groups < 0:
+            raise ParameterError("groups must not be negative.")
 
     def fit(self, task: Task) -> ForestDonors:
         """Grow the forest."""
@@ -164,12 +165,14 @@ class Rf(Method):
         return self._grown(task, per_split)
 
     def _grown(self, task: Task, per_split: Any) -> ForestDonors:
+        outcome, n_classes, fine = _outcome(task.target, self.groups)
         forest = grow_forest(
             code_table(task.predictors, len(task.target)),
             [variable.feature for variable in task.predictors],
-            task.target.values,
+            outcome,
             rng=task.rng,
-            n_classes=task.target.levels,
+            n_classes=n_classes,
+            fine=fine,
             n_trees=self.n_trees,
             features_per_split=per_split,
             weights=task.weights,
@@ -234,13 +237,30 @@ class TreeDonors(Conditional):
         return cls(Tree.from_arrays(state["tree"]), state["values"])
 
 
-def _grouped(values: Floats, groups: int) -> npt.NDArray[np.int32]:
+def _outcome(target: Variable, groups: int) -> tuple[npt.NDArray[Any], int, Floats | None]:
+    """Say what a tree splits by: its outcome, the number of classes (0: a number) and what tells one class apart."""
+    if not target.is_number:
+        return target.values, target.levels, None
+    if groups == 0:
+        return target.values, 0, None
+    return *_grouped(target.values, groups), _ranked(target.values)
+
+
+def _grouped(values: Floats, groups: int) -> tuple[npt.NDArray[np.int32], int]:
     """Put numbers into groups of about equal size; a value that would fill a group by itself is one."""
     distinct, place, held = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) <= groups:
-        return place.astype(np.int32)
+        return place.astype(np.int32), len(distinct)
     middle = (np.cumsum(held) - held / 2) / len(values)
     group = np.minimum((middle * groups).astype(np.int64), groups - 1)
     heaped = held > len(values) / groups
-    _, codes = np.unique(np.where(heaped, groups + np.arange(len(distinct)), group), return_inverse=True)
-    return codes[place].astype(np.int32)
+    kept, codes = np.unique(np.where(heaped, groups + np.arange(len(distinct)), group), return_inverse=True)
+    return codes[place].astype(np.int32), len(kept)
+
+
+def _ranked(values: Floats) -> Floats:
+    """Replace numbers by their ranks, brought to mean 0 and variance 1."""
+    ranks = rankdata(values)
+    spread = ranks.std()
+    standardized: Floats = (ranks - ranks.mean()) / (spread if spread > 0 else 1.0)
+    return standardized
