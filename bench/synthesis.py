@@ -1,17 +1,19 @@
 """How fast is sequential synthesis by trees, how does it grow, and what does it take from memory?
 
     python bench/synthesis.py [--rows 48842 200000 1000000] [--order file|auto] [--file SD2011.csv]
-                              [--peer-python PATH] [--peer-limit 600] [--naive]
+                              [--methods cart rf bag copula] [--naive]
+                              [--peer-python PATH] [--sdv-python PATH] [--peer-limit 600]
 
 Adult (48,842 records, 15 columns) is synthesized by CART in a process of its own: fit, sample, peak memory. Larger
 files are Adult resampled, with age and fnlwgt jittered. ``--naive`` does the same with scikit-learn trees on codes in
-alphabetical order, used as a reader of their manual would. The peer py-synthpop runs in an environment of its own,
-made beforehand with
+alphabetical order, used as a reader of their manual would. The method ``copula`` is our `GaussianCopula`. The peers
+py-synthpop and SDV (GaussianCopulaSynthesizer, as it comes) run in environments of their own, made beforehand with
 
     python -m venv .venv-synthpop && .venv-synthpop/bin/pip install py-synthpop "pandas<2" pyarrow
+    python -m venv .venv-sdv && .venv-sdv/bin/pip install sdv pyarrow
 
-and is stopped after ``--peer-limit`` seconds. Seconds are wall clock on an otherwise idle machine; the compiled kernels
-are warm (their first use on a machine takes some ten seconds more, once).
+and are stopped after ``--peer-limit`` seconds. Seconds are wall clock on an otherwise idle machine; the compiled
+kernels are warm (their first use on a machine takes some ten seconds more, once).
 
 Quoted, for other machines of this size (synthpop 1.9-3 for R, CPU seconds): Adult 30,162 x 9 in a favorable order 6.8,
 in file order not finished; SD2011 5,000 x 35 in file order not finished after 25 minutes, reordered 15; SD2011 seven
@@ -38,14 +40,15 @@ def peak_kb():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 import polars as pl
 from discreet import Microdata
-from discreet.synth import Sequential
+from discreet.synth import GaussianCopula, Sequential
 path, order, method = sys.argv[1:4]
 data = Microdata(pl.read_parquet(path))
 small = Microdata(data.frame.head(500))
-Sequential(method=method).fit(small, seed=1).sample(seed=1)
+model = GaussianCopula() if method == "copula" else Sequential(method=method, visit_sequence=order)
+model.fit(small, seed=1).sample(seed=1)
 before = peak_kb()
 start, cpu = time.perf_counter(), time.process_time()
-fitted = Sequential(method=method, visit_sequence=order).fit(data, seed=1)
+fitted = model.fit(data, seed=1)
 fit = time.perf_counter() - start
 start = time.perf_counter()
 fitted.sample(seed=1)
@@ -114,6 +117,29 @@ peak = peak_kb()
 print(fit, draw, time.process_time() - cpu, (peak - before) / 1024, frame.memory_usage(deep=True).sum() / 2**20)
 """
 
+SDV = """
+import sys, time, warnings
+warnings.filterwarnings("ignore")
+def peak_kb():
+    # The peak of this program alone; getrusage would count the one that started it too.
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+import pandas as pd
+from sdv.metadata import Metadata
+from sdv.single_table import GaussianCopulaSynthesizer
+frame = pd.read_parquet(sys.argv[1])
+kinds = Metadata.detect_from_dataframes({"file": frame})
+before = peak_kb()
+start, cpu = time.perf_counter(), time.process_time()
+model = GaussianCopulaSynthesizer(kinds)
+model.fit({"file": frame})
+fit = time.perf_counter() - start
+start = time.perf_counter()
+model.sample(len(frame))
+draw = time.perf_counter() - start
+peak = peak_kb()
+print(fit, draw, time.process_time() - cpu, (peak - before) / 1024, frame.memory_usage(deep=True).sum() / 2**20)
+"""
+
 
 def enlarged(rows: int) -> pl.DataFrame:
     """Adult itself, or Adult resampled to more records with two columns jittered."""
@@ -152,6 +178,7 @@ def main() -> None:
     options.add_argument("--columns", nargs="+", help="columns of that file")
     options.add_argument("--naive", action="store_true")
     options.add_argument("--peer-python", help="Python of an environment that has py-synthpop")
+    options.add_argument("--sdv-python", help="Python of an environment that has SDV")
     options.add_argument("--peer-limit", type=float, default=600.0)
     chosen = options.parse_args()
     print("| job | fit s | draw s | both s | CPU s | peak memory above the data, MB (x data) |")
@@ -173,9 +200,14 @@ def main() -> None:
                     f"| {title}, scikit-learn naively {measured(sys.executable, NAIVE, str(path), limit=3600)}",
                     flush=True,
                 )
-            if chosen.peer_python:
-                row = measured(chosen.peer_python, PEER, str(path), limit=chosen.peer_limit)
-                print(f"| {title}, py-synthpop {row}", flush=True)
+            peers = [
+                ("py-synthpop", chosen.peer_python, PEER),
+                ("SDV GaussianCopula", chosen.sdv_python, SDV),
+            ]
+            for name, python, code in peers:
+                if python:
+                    row = measured(python, code, str(path), limit=chosen.peer_limit)
+                    print(f"| {title}, {name} {row}", flush=True)
 
 
 if __name__ == "__main__":

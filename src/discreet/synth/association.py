@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 _MOST_INDICATORS = 30
 _BINS = 20
+_CHUNK = 50_000
 _SINGULAR = 1e-10
 
 
@@ -53,30 +54,30 @@ class Associations:
     @classmethod
     def of(cls, table: pl.DataFrame, forms: Mapping[str, Form] | None = None) -> Associations:
         """Correlate all columns; missing values are states of their own, not dropped records."""
-        columns: list[Floats] = []
-        owner: list[str] = []
+        columns: list[_Column] = []
         constant = {name for name in table.columns if table[name].n_unique() <= 1}
         shortened = []
         for name in table.columns:
             if name in constant:
                 continue
             for variable in (forms or {}).get(name, _form(table[name])).split(table[name]):
-                own, cut = _indicators(variable)
+                own, cut = _standardized(name, variable)
                 columns += own
-                owner += [name] * len(own)
                 if cut:
                     shortened.append(name)
-        matrix = np.column_stack(columns) if columns else np.empty((table.height, 0))
-        spread = matrix.std(axis=0)
-        kept = spread > 0
-        matrix = (matrix[:, kept] - matrix[:, kept].mean(axis=0)) / spread[kept]
-        correlation = matrix.T @ matrix / max(table.height, 1)
+        correlation = np.zeros((len(columns), len(columns)))
+        for start in range(0, table.height, _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            block = (
+                np.column_stack([column.part(rows) for column in columns]) if columns else np.empty((0, 0))
+            )
+            correlation += block.T @ block / table.height
         notes = (
             (f"Only the {_MOST_INDICATORS} most frequent levels of {', '.join(shortened)} were looked at.",)
             if shortened
             else ()
         )
-        return cls(correlation, list(np.array(owner)[kept]), table.height, constant, notes)
+        return cls(correlation, [column.owner for column in columns], table.height, constant, notes)
 
     def is_constant(self, name: str) -> bool:
         """Whether a column has one value only."""
@@ -158,16 +159,36 @@ def _form(series: pl.Series) -> Form:
     return CategoryForm.of(series)
 
 
-def _indicators(variable: Variable) -> tuple[list[Floats], bool]:
+@dataclass(frozen=True)
+class _Column:
+    """A number, or the indicator of one level, to be brought to mean 0 and standard deviation 1."""
+
+    owner: str
+    variable: Variable
+    level: int | None
+    mean: float
+    spread: float
+
+    def part(self, rows: slice) -> Floats:
+        values = self.variable.values[rows]
+        return ((values if self.level is None else values == self.level) - self.mean) / self.spread
+
+
+def _standardized(name: str, variable: Variable) -> tuple[list[_Column], bool]:
+    """Make the columns of one variable that vary; say whether some levels are left out."""
     if variable.is_number:
-        return [variable.values], False
+        mean, spread = float(variable.values.mean()), float(variable.values.std())
+        return [_Column(name, variable, None, mean, spread)] if spread > 0 else [], False
     held = np.bincount(variable.values, minlength=variable.levels)
     largest = np.argsort(-held, kind="stable")
     # The most frequent level is the one that the others are measured against.
-    shown = largest[1 : _MOST_INDICATORS + 1]
-    return [(variable.values == level).astype(np.float64) for level in shown], len(
-        largest
-    ) > _MOST_INDICATORS + 1
+    shares = {int(level): held[level] / len(variable.values) for level in largest[1 : _MOST_INDICATORS + 1]}
+    columns = [
+        _Column(name, variable, level, float(share), float(np.sqrt(share * (1 - share))))
+        for level, share in shares.items()
+        if 0 < share < 1
+    ]
+    return columns, len(largest) > _MOST_INDICATORS + 1
 
 
 def _exactly_explained(null: Floats, owner: npt.NDArray[np.str_]) -> set[str]:
