@@ -9,7 +9,7 @@ files are Adult resampled, with age and fnlwgt jittered. ``--naive`` does the sa
 alphabetical order, used as a reader of their manual would. The method ``copula`` is our `GaussianCopula`. The peers
 py-synthpop and SDV (GaussianCopulaSynthesizer, as it comes) run in environments of their own, made beforehand with
 
-    python -m venv .venv-synthpop && .venv-synthpop/bin/pip install py-synthpop "pandas<2" pyarrow
+    python -m venv .venv-synthpop && .venv-synthpop/bin/pip install py-synthpop "pandas<2" "numpy<2" "pyarrow<15"
     python -m venv .venv-sdv && .venv-sdv/bin/pip install sdv pyarrow
 
 and are stopped after ``--peer-limit`` seconds. Seconds are wall clock on an otherwise idle machine; the compiled
