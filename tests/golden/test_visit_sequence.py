@@ -97,3 +97,17 @@ def test_exactly_collinear_columns_are_explained_in_full():
     frame = derived(1).frame.with_columns(X4=pl.col("X1") + pl.col("X2"))
     choice = choose_order(Microdata(frame), by="backward")
     assert choice.trace.filter((pl.col("step") == 1) & pl.col("chosen"))["r2"].item() == 1.0
+
+
+def test_few_values_come_first_and_numbers_of_many_keep_their_order():
+    n = 3000
+    frame = pl.DataFrame(
+        {
+            "name": [f"n{i % 2500}" for i in range(n)],
+            "paid": np.arange(n),
+            "billed": np.arange(n) % 1200,
+            "age": np.arange(n) % 80,
+            "sex": np.arange(n) % 2,
+        }
+    )
+    assert choose_order(Microdata(frame)).order == ("sex", "age", "paid", "billed", "name")
