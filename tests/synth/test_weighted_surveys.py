@@ -118,6 +118,22 @@ def test_the_rule_that_fits_is_told_by_the_model():
     assert Sequential(method=METHODS, proper="bootstrap").fit(survey, seed=1).combining_rule == "bootstrap"
 
 
+def test_the_model_that_drew_the_copies_chooses_the_rule_and_refuses_a_wrong_one():
+    rng = np.random.default_rng(15)
+    survey = drawn(population("linear", 5000, rng), 500, rng)
+    five = [10.2, 9.8, 10.5, 9.9, 10.1], [0.04, 0.05, 0.045, 0.05, 0.04]
+    fitted = Sequential(method=METHODS).fit(survey, seed=1)
+    assert combine(*five, generation=fitted).rule == "pseudo-likelihood"
+    for wrong in ("bootstrap", "proper", "simple"):
+        with pytest.raises(ParameterError, match="Use 'pseudo-likelihood'"):
+            combine(*five, wrong, generation=fitted)
+    resampled = Sequential(method=METHODS, proper="bootstrap").fit(survey, seed=1)
+    assert combine(*five, generation=resampled).variance == pytest.approx(0.045)
+    plain = Sequential(weights="ignore").fit(survey, seed=1)
+    assert combine(*five, generation=plain).rule == "simple"
+    assert combine(*five).rule == "simple"
+
+
 def test_mistakes_of_the_check_are_named():
     made = Microdata(pl.DataFrame({"x": [1.0, 2.0]}))
     with pytest.raises(ParameterError, match="no weight"):
@@ -129,6 +145,28 @@ def test_mistakes_of_the_check_are_named():
         survey_check(survey, made, columns=["z"])
     with pytest.raises(ParameterError, match="at least one"):
         survey_check(survey, [])
+    fine = Microdata(pl.DataFrame({"x": [1.0, 2.0], "w": [1.0, 3.0]}), weight="w")
+    with pytest.raises(ColumnError, match="of a synthetic file"):
+        survey_check(fine, survey)
+    with pytest.raises(ColumnError, match="'x' is a number in one file") as told:
+        survey_check(fine, Microdata(pl.DataFrame({"x": ["secret", "value"]})))
+    assert "secret" not in str(told.value)
+    with pytest.raises(ParameterError, match="limit"):
+        survey_check(fine, made, limit="3")
+
+
+def test_a_column_without_values_is_compared_by_its_gaps_alone():
+    empty = pl.Series("z", [None] * 50, dtype=pl.Float64)
+    frame = pl.DataFrame({"x": np.arange(50.0), "z": empty, "w": np.arange(1.0, 51.0)})
+    found = survey_check(Microdata(frame, weight="w"), Microdata(frame.drop("w")))
+    assert np.isfinite(found.value)
+    assert found.detail["means"].filter(pl.col("column") == "z")["figure"].to_list() == ["share missing"]
+
+
+def test_unequal_weights_are_told_whatever_the_limit():
+    x = np.linspace(-3, 3, 400)
+    survey = Microdata(pl.DataFrame({"x": x, "w": np.exp(2 * x)}), weight="w")
+    assert "design effect" in survey_check(survey, Microdata(pl.DataFrame({"x": x})), limit=100).caveats[0]
 
 
 @pytest.mark.slow

@@ -116,7 +116,10 @@ def test_levels_that_a_file_lacks_are_listed_and_not_scored():
     assert rows["term"].to_list() == ["town[T.c]"]
     assert found.figures["coefficients_in_one_only"] == 1
     without_reference = Microdata(B.frame.filter(pl.col("town") != "a"))
-    assert compare_model("pay ~ town", A, without_reference).figures["coefficients"] >= 1
+    found = compare_model("pay ~ age + town", A, without_reference)
+    # What is measured against the lacking level means something else there; the slope of age does not.
+    assert found.detail["coefficients"].filter(pl.col("overlap").is_not_null())["term"].to_list() == ["age"]
+    assert any("reference level of 'town'" in caveat for caveat in found.caveats)
 
 
 def test_population_intervals_are_wider_than_observed_ones():
@@ -166,11 +169,49 @@ def test_weights_of_one_leave_coefficients_alone():
     assert even.coefficients == pytest.approx(plain.coefficients)
 
 
+def test_the_weight_of_the_data_is_used_unless_it_is_taken_away():
+    rng = np.random.default_rng(3)
+    frame = A.frame.with_columns(w=pl.Series(rng.uniform(1, 9, len(A.frame))))
+    survey = Microdata(frame, weight="w")
+    by_role, by_name = fit("pay ~ age", survey), fit("pay ~ age", Microdata(frame), weight="w")
+    assert by_role.coefficients.tolist() == by_name.coefficients.tolist()
+    plain = fit("pay ~ age", survey.with_roles(weight=None))
+    assert plain.coefficients.tolist() == fit("pay ~ age", A).coefficients.tolist()
+    assert compare_model("pay ~ age", survey, A).parameters["weight"] == "w"
+
+
+def test_a_weighted_multinomial_is_the_fit_of_records_repeated_as_often_as_they_weigh():
+    rng = np.random.default_rng(4)
+    times = rng.integers(1, 4, len(A.frame))
+    repeated = Microdata(A.frame[np.repeat(np.arange(len(times)), times)])
+    weighted = fit("town ~ age + sex", Microdata(A.frame.with_columns(w=times), weight="w"), "multinomial")
+    wanted = fit("town ~ age + sex", repeated, "multinomial")
+    assert weighted.names == wanted.names
+    assert weighted.coefficients == pytest.approx(wanted.coefficients, abs=1e-6)
+    assert weighted.converged
+    even = fit("town ~ age + sex", Microdata(A.frame.with_columns(w=pl.lit(2.0)), weight="w"), "multinomial")
+    plain = fit("town ~ age + sex", A, "multinomial")
+    assert even.standard_errors == pytest.approx(plain.standard_errors, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
         (lambda: fit("pay", A), ParameterError, "tilde"),
-        (lambda: fit("pay ~ nose", A), ParameterError, "formula cannot be read"),
+        (lambda: fit("pay ~ nose", A), ColumnError, "no column 'nose'"),
+        (lambda: fit("pay ~ age +", A), ParameterError, "formula cannot be read"),
+        (lambda: compare_model("pay ~ age", A, Microdata(B.frame.drop("age"))), ColumnError, "'age'"),
+        (lambda: compare_model("pay ~ age", A, B.frame), ParameterError, "released must be Microdata"),
+        (
+            lambda: compare_model("pay ~ age", A, Microdata(B.frame.with_columns(pl.col("age").cast(str)))),
+            ColumnError,
+            "'age' is a category in a file and a number in the original",
+        ),
+        (lambda: ModelFit(("x", "x"), [1.0, 2.0], np.eye(2)), ParameterError, "two coefficients"),
+        (lambda: combine([[1, 2], [3]], [[1, 2], [3]]), ParameterError, "estimates must be numbers"),
+        (lambda: combine([1.0, 2.0], [0.1, -0.1]), ParameterError, "negative"),
+        (lambda: combine([1.0, 2.0], [0.1, 0.1], n="a", n_syn=2), ParameterError, "above zero"),
+        (lambda: combine([1.0, 2.0], [0.1, 0.1], generation=A), ParameterError, "fitted synthesizer"),
         (lambda: fit("x ~ z", A), ColumnError, "names no column"),
         (lambda: fit("sex ~ age", A), ColumnError, "category"),
         (lambda: fit("town ~ age", A, "logistic"), ColumnError, "two"),

@@ -15,6 +15,7 @@ from discreet.results import Detail, Measure
 from discreet.synth.forms import as_numbers
 
 _MOST_LEVELS = 30
+_LARGE_DESIGN_EFFECT = 3.0
 
 
 def survey_check(
@@ -74,16 +75,15 @@ def survey_check(
         require_microdata(copy, "synthetic")
     if data.roles.weight is None:
         raise ParameterError("The survey has no weight. Name its column: data.with_roles(weight='…').")
-    if not limit > 0:
-        raise ParameterError("limit must be above zero.")
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
+        raise ParameterError("limit must be a number above zero, e.g. 3.")
     names = _names(data, copies, columns)
-    frame = engine.collect(data, [*names, data.roles.weight])
-    weights = frame[data.roles.weight].cast(pl.Float64).to_numpy()
-    if not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise ColumnError(f"The weight '{data.roles.weight}' must be a positive number in every record.")
+    frame = engine.collect(data, names)
+    weights = _weights(data, "the survey")
     made = [(engine.collect(copy, names), _own_weights(copy)) for copy in copies]
+    _check_kinds(names, frame, [table for table, _ in made])
     rows = [row for name in names for row in _compared(name, frame[name], weights, made)]
-    table = pl.DataFrame(rows)
+    table = pl.DataFrame(rows, infer_schema_length=None)
     worst = table.sort("standard_errors", descending=True).row(0, named=True)
     beyond = int((table["standard_errors"] > limit).sum())
     ignored = int((table["standard_errors_unweighted"] > limit).sum())
@@ -106,7 +106,7 @@ def survey_check(
             f"The weights are very unequal (design effect {effect:.1f}): the standard errors are large, and "
             "differences may hide in them."
         ]
-        if effect > limit
+        if effect > _LARGE_DESIGN_EFFECT
         else [],
         parameters={"columns": list(names), "limit": limit, "copies": len(copies)},
         detail=Detail(means=lambda: engine.like(data, table)),
@@ -128,9 +128,34 @@ def _names(data: Microdata, copies: Sequence[Microdata], columns: Sequence[str] 
 
 
 def _own_weights(copy: Microdata) -> np.ndarray[Any, np.dtype[np.float64]] | None:
-    if copy.roles.weight is None:
-        return None
-    return engine.collect(copy, [copy.roles.weight])[copy.roles.weight].cast(pl.Float64).to_numpy()
+    return None if copy.roles.weight is None else _weights(copy, "a synthetic file")
+
+
+def _weights(data: Microdata, which: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    name = str(data.roles.weight)
+    weights = engine.collect(data, [name])[name].cast(pl.Float64).to_numpy()
+    bad = int((~(np.isfinite(weights) & (weights > 0))).sum())
+    if bad:
+        raise ColumnError(
+            f"The weight '{name}' of {which} must be a positive number in every record; in {bad:,} it is not. Correct "
+            "or drop those records, or take the role away: with_roles(weight=None)."
+        )
+    return weights
+
+
+def _check_kinds(names: Sequence[str], frame: pl.DataFrame, made: Sequence[pl.DataFrame]) -> None:
+    """Refuse a column that is a number in one file and a category in another."""
+    for name in names:
+        kinds = {_is_number(table[name]) for table in (frame, *made) if table[name].dtype != pl.Null}
+        if len(kinds) > 1:
+            raise ColumnError(
+                f"Column '{name}' is a number in one file and a category in another. Give it the type of the survey, "
+                "or leave it out with columns=."
+            )
+
+
+def _is_number(series: pl.Series) -> bool:
+    return series.dtype.is_numeric() and series.dtype != pl.Boolean
 
 
 def _compared(
@@ -148,10 +173,11 @@ def _compared(
         ]
         return {"column": name, "figure": what, **_difference(ours, weights, drawn)}
 
-    if series.dtype.is_numeric() and series.dtype != pl.Boolean:
+    if _is_number(series):
         ours, theirs = as_numbers(series), [as_numbers(table[name]) for table, _ in made]
-        rows = [row("mean", ours, theirs)]
-        if ours.null_count():
+        known = all(column.null_count() < len(column) for column in (ours, *theirs))
+        rows = [row("mean", ours, theirs)] if known else []
+        if ours.null_count() or not known:
             gaps = [own.is_null().cast(pl.Float64) for own in theirs]
             rows.append(row("share missing", ours.is_null().cast(pl.Float64), gaps))
         return rows

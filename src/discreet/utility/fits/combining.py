@@ -16,13 +16,21 @@ Floats = npt.NDArray[np.float64]
 Rule = Literal["simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap"]
 
 _RULES = ("simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap")
-_GENERATIONS: Mapping[str, tuple[str, ...]] = {
+_GENERATIONS: Mapping[str, tuple[Rule, ...]] = {
     "plain": ("simple", "observed", "pseudo-likelihood"),
     "posterior": ("proper", "observed"),
     "bootstrap": ("bootstrap", "proper", "observed"),
     "normal": ("pseudo-likelihood", "observed"),
     "none": ("pseudo-likelihood", "simple", "observed"),
     "partial": ("partial", "observed"),
+}
+# The rule that a fitted synthesizer names tells how its copies were made.
+_MADE_BY_RULE = {
+    "simple": "plain",
+    "proper": "posterior",
+    "partial": "partial",
+    "pseudo-likelihood": "normal",
+    "bootstrap": "bootstrap",
 }
 _TOO_FEW = 2
 
@@ -110,7 +118,7 @@ class Combined:
 def combine(
     estimates: npt.ArrayLike,
     variances: npt.ArrayLike,
-    rule: Rule = "simple",
+    rule: Rule | None = None,
     *,
     n: float | None = None,
     n_syn: float | None = None,
@@ -134,13 +142,14 @@ def combine(
         ``"proper"``: complete synthesis with parameters drawn from their posterior, (1 + 1/m) b - v̄;
         ``"pseudo-likelihood"``: weighted synthesis of surveys with normal draws of the parameters or none,
         (1 + 1/m) b with m - 1 degrees of freedom;
-        ``"bootstrap"``: parameters refitted to a bootstrap of the sample, (1 + 1/m) b - v̄.
+        ``"bootstrap"``: parameters refitted to a bootstrap of the sample, (1 + 1/m) b - v̄. Unless named, the first that
+        belongs to ``generation``, and ``"simple"`` where that is not told either.
     n, n_syn
         Records of the original and of each copy; taken as equal unless both are given.
     generation
-        How the copies were made: ``"plain"`` or ``"none"`` (no draws of the parameters), ``"normal"``, ``"posterior"``,
-        ``"bootstrap"``, ``"partial"``, or an object with an attribute of that name. A rule that does not belong to it
-        is refused.
+        How the copies were made: the fitted synthesizer that drew them, or ``"plain"`` or ``"none"`` (no draws of the
+        parameters), ``"normal"``, ``"posterior"``, ``"bootstrap"``, ``"partial"``. A rule that does not belong to it is
+        refused.
     fpc
         Share of the population that was sampled; the variance is multiplied by 1 - fpc. Not part of the rules.
 
@@ -153,7 +162,7 @@ def combine(
     How to read it
     --------------
     The estimate is the mean over copies. Its variance depends on how the copies were made, and the rules differ by
-    factors of two and more: name the ``generation`` where you know it, so that the wrong one is refused. The interval
+    factors of two and more: give the fitted synthesizer as ``generation``, so that no wrong one is used. The interval
     covers the population's value, except by the rule ``"observed"``, which covers what the original file would say.
 
     When not to trust it
@@ -170,8 +179,8 @@ def combine(
     >>> round(combine([10.2, 9.8], [0.04, 0.05], "simple").variance, 4)
     0.0675
     """
-    _rule(rule, generation)
-    q, v = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    rule = _rule(rule, generation)
+    q, v = _numbers("estimates", estimates), _numbers("variances", variances)
     m = len(q) if q.ndim else 0
     if q.ndim not in (1, 2) or not m or v.shape not in {q.shape, (*q.shape, q.shape[-1])}:
         raise ParameterError(
@@ -180,6 +189,8 @@ def combine(
     matrix = v.ndim == q.ndim + 1 and q.ndim == 2
     if not matrix and v.shape != q.shape:
         raise ParameterError("variances must have the shape of estimates, or be one matrix a copy.")
+    if ((np.diagonal(v, axis1=1, axis2=2) if matrix else v) < 0).any():
+        raise ParameterError("variances must not be negative. Give squared standard errors, one a copy.")
     ratio = _ratio(n, n_syn)
     if fpc is not None and not 0 <= fpc < 1:
         raise ParameterError("fpc is the sampled share of the population, from 0 to below 1.")
@@ -241,26 +252,46 @@ def _applied(
     return variance, df, negative, notes
 
 
-def _rule(rule: str, generation: Any) -> None:
+def _rule(rule: str | None, generation: Any) -> Rule:
+    """Choose the rule by the way the copies were made, or refuse one that does not belong to it."""
+    made = _made(generation)
+    if rule is None:
+        return _GENERATIONS[made or "plain"][0]
     if rule not in _RULES:
         raise ParameterError(unknown_name(str(rule), _RULES, what="rule"))
-    made = (
-        generation
-        if generation is None or isinstance(generation, str)
-        else getattr(generation, "generation", None)
-    )
-    if made is None:
-        if generation is not None:
-            raise ParameterError("generation must be a name, or an object with an attribute 'generation'.")
-        return
-    if made not in _GENERATIONS:
-        raise ParameterError(unknown_name(str(made), _GENERATIONS, what="generation"))
-    if rule not in _GENERATIONS[made]:
+    if made is not None and rule not in _GENERATIONS[made]:
         fitting = " or ".join(f"'{name}'" for name in _GENERATIONS[made])
         raise ParameterError(
             f"The rule '{rule}' does not belong to copies made by generation '{made}': its variance would be wrong. "
             f"Use {fitting}."
         )
+    return rule  # type: ignore[return-value]
+
+
+def _made(generation: Any) -> str | None:
+    """Say how the copies were made: by name, or by the rule of the synthesizer that drew them."""
+    if generation is None:
+        return None
+    made = generation if isinstance(generation, str) else getattr(generation, "generation", None)
+    if made is None:
+        made = _MADE_BY_RULE.get(str(getattr(generation, "combining_rule", "")))
+    if made is None:
+        raise ParameterError(
+            "generation must be the fitted synthesizer that drew the copies, or a name: "
+            f"{', '.join(map(repr, _GENERATIONS))}."
+        )
+    if made not in _GENERATIONS:
+        raise ParameterError(unknown_name(str(made), _GENERATIONS, what="generation"))
+    return str(made)
+
+
+def _numbers(what: str, given: npt.ArrayLike) -> Floats:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{what} must be numbers, as many for every copy: m numbers, or m rows of the same length."
+        ) from error
 
 
 def _ratio(n: float | None, n_syn: float | None) -> float:
@@ -268,8 +299,9 @@ def _ratio(n: float | None, n_syn: float | None) -> float:
         raise ParameterError("Give both n and n_syn, the records of the original and of each copy, or none.")
     if n is None or n_syn is None:
         return 1.0
-    if n <= 0 or n_syn <= 0:
-        raise ParameterError("n and n_syn must be above zero.")
+    whole = isinstance(n, int | float | np.number) and isinstance(n_syn, int | float | np.number)
+    if not whole or not (n > 0 and n_syn > 0):
+        raise ParameterError("n and n_syn must be numbers above zero.")
     return float(n_syn / n)
 
 

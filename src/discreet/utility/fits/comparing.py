@@ -127,7 +127,8 @@ def compare_model(
     family
         ``"linear"``, ``"logistic"``, ``"poisson"`` or ``"multinomial"``, of the formulas that do not say it.
     weight
-        A column of survey weights, used in the files that have it.
+        A column of survey weights, used in the files that have it; the role of each file unless named, so that a
+        weighted survey is compared with synthetic files that stand for its population.
     level, se_synthetic, target, synthesis, posterior, denominator, draws
         As in `compare_fits`.
 
@@ -164,6 +165,8 @@ def compare_model(
     copies = [released] if isinstance(released, Microdata) else list(released)
     if not copies:
         raise ParameterError("released must be a file or a list of at least one.")
+    for copy in copies:
+        require_microdata(copy, "released")
     models = dict(formula) if isinstance(formula, Mapping) else {"model": formula}
     if not models:
         raise ParameterError("No model was named. Give a formula, e.g. 'income ~ age + sex'.")
@@ -197,7 +200,7 @@ def compare_model(
         parameters={
             "models": {name: one.original.formula or "function" for name, one in found.items()},
             "families": {name: one.original.family or "own" for name, one in found.items()},
-            "weight": weight,
+            "weight": weight or original.roles.weight,
             **_parameters(settings),
         },
         detail=Detail(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -15,11 +15,13 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.utility.fits.pseudo_multinomial import weighted_multinomial
 
 Floats = npt.NDArray[np.float64]
 Family = Literal["linear", "logistic", "poisson", "multinomial"]
 _FAMILIES = ("linear", "logistic", "poisson", "multinomial")
 _EXTREME = 1e-8
+_UNKNOWN_NAME = re.compile(r"NameError: name '(\w+)' is not defined")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,11 @@ class ModelFit:
             raise ParameterError(
                 f"A fit of {size} names needs {size} coefficients and a {size} × {size} covariance."
             )
+        twice = [name for name in self.names if self.names.count(name) > 1]
+        if twice:
+            raise ParameterError(
+                f"A fit has two coefficients of the name '{twice[0]}'. Give each a name of its own."
+            )
 
     @property
     def standard_errors(self) -> Floats:
@@ -98,7 +105,8 @@ def fit(
     like
         A fit of the original: the same reference levels are then used, whatever levels this file has.
     weight
-        A column of survey weights: they are scaled to the number of records, and the covariance is the sandwich.
+        A column of survey weights; the role of the data unless named (``data.with_roles(weight=None)`` takes it
+        away). They are scaled to the number of records, and the covariance is the sandwich.
 
     Returns
     -------
@@ -131,9 +139,10 @@ def fit(
         )
     load_extra("statsmodels", extra="models", purpose="Fitting a regression by a formula")
     response = formula.split("~", maxsplit=1)[0].strip()
+    weight = engine.resolve_weight(data, weight)
     frame, levels, used = _frame(formula, data, like, weight)
     frame, outcomes = _response(frame, response, family, levels)
-    exog, endog, names, rows = _matrices(formula, frame, response, family)
+    exog, endog, names, rows = _matrices(formula, frame, response, family, known=data.columns)
     keep = _independent(exog)
     notes = []
     if used > len(endog):
@@ -144,6 +153,13 @@ def fit(
             f"{len(dropped)} coefficients cannot be had from a file: it lacks their levels, or others say it."
         )
     exog, names = exog[:, keep], [name for name, kept in zip(names, keep, strict=True) if kept]
+    shifted = _without_reference(frame, like, response)
+    if shifted:
+        notes.append(
+            f"A file lacks the reference level of {', '.join(map(repr, shifted))}: what is measured against it cannot "
+            "be compared."
+        )
+        names = [_of_other_reference(name, shifted) for name in names]
     if len(endog) <= len(names):
         raise InputError(
             f"The formula has {len(names)} coefficients and the file only {len(endog)} complete records. Use fewer "
@@ -179,7 +195,6 @@ def _frame(
         raise ColumnError(
             f"The formula names no column of the file. There is: {', '.join(map(repr, data.columns[:20]))}."
         )
-    weight = engine.resolve_weight(data, weight) if weight else None
     engine.overview(data, ())
     table = engine.collect(data, [*columns, *([weight] if weight and weight not in columns else [])])
     rows = table.height
@@ -188,8 +203,16 @@ def _frame(
         raise InputError("Every record misses a value in the columns of the formula.")
     levels: dict[str, tuple[Any, ...]] = {}
     frame = {}
+    response = formula.split("~", maxsplit=1)[0].strip()
     for name in columns:
         values = table[name]
+        is_number = values.dtype.is_numeric() or values.dtype.is_temporal()
+        if like and like.formula == formula and name != response and is_number == (name in like.levels):
+            here, there = ("a number", "a category") if is_number else ("a category", "a number")
+            raise ColumnError(
+                f"Column '{name}' is {here} in a file and {there} in the original, so their coefficients cannot be "
+                "compared. Give it the type that it has in the original."
+            )
         if values.dtype.is_numeric():
             frame[name] = pd.Series(values.cast(pl.Float64).to_numpy())
             continue
@@ -239,7 +262,9 @@ def _response(
     ]
 
 
-def _matrices(formula: str, frame: Any, response: str, family: str) -> tuple[Floats, Floats, list[str], Any]:
+def _matrices(
+    formula: str, frame: Any, response: str, family: str, *, known: Sequence[str]
+) -> tuple[Floats, Floats, list[str], Any]:
     import statsmodels.formula.api as smf
 
     try:
@@ -247,6 +272,9 @@ def _matrices(formula: str, frame: Any, response: str, family: str) -> tuple[Flo
             warnings.simplefilter("ignore")
             model = smf.ols(formula, frame)
     except Exception as error:
+        unknown = _UNKNOWN_NAME.search(str(error))
+        if unknown:
+            raise ColumnError(f"{unknown_name(unknown[1], known)} The formula speaks of it.") from error
         raise ParameterError(
             f"The formula cannot be read ({type(error).__name__}). Name columns of the file as they are written there, "
             "and wrap odd names: Q('marital-status')."
@@ -286,6 +314,25 @@ def _independent(exog: Floats) -> npt.NDArray[np.bool_]:
     return keep
 
 
+def _without_reference(frame: Any, like: ModelFit | None, response: str) -> list[str]:
+    """Name the categories whose reference level of the original this file does not have."""
+    return [
+        name
+        for name, levels in (like.levels if like else {}).items()
+        if name != response and name in frame.columns and not (frame[name] == levels[0]).any()
+    ]
+
+
+def _of_other_reference(term: str, shifted: Sequence[str]) -> str:
+    """Give a coefficient that is measured against another level than in the original a name of its own."""
+    of = [
+        name
+        for name in shifted
+        if term == "Intercept" or re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", term)
+    ]
+    return f"{term} [other reference of {', '.join(of)}]" if of else term
+
+
 def _fitted(exog: Floats, endog: Floats, family: str, weights: Floats | None) -> ModelFit:
     import statsmodels.api as sm
 
@@ -299,7 +346,9 @@ def _fitted(exog: Floats, endog: Floats, family: str, weights: Floats | None) ->
             return ModelFit(names, found.params, found.cov_params())
         if family == "multinomial":
             if weights is not None:
-                raise ParameterError("family='multinomial' knows no weights here. Bring your own ModelFit.")
+                beta, covariance, converged = weighted_multinomial(exog, endog, weights)
+                names = tuple(f"c{place}" for place in range(len(beta)))
+                return ModelFit(names, beta, covariance, converged=converged)
             found = sm.MNLogit(endog, exog).fit(disp=False, maxiter=200, method="newton")
             flat = np.asarray(found.params).ravel(order="F")
             return ModelFit(

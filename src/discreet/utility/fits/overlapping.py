@@ -110,6 +110,8 @@ def ellipsoid_overlap(
 
     if not 0 < level < 1:
         raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
+    if draws < 2:
+        raise ParameterError("draws must be at least 2; 10,000 give an error below 0.01.")
     b, c = np.asarray(estimates, dtype=np.float64), np.asarray(other_estimates, dtype=np.float64)
     v, w = np.asarray(covariance, dtype=np.float64), np.asarray(other_covariance, dtype=np.float64)
     try:
