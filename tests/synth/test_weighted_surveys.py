@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import ColumnError, ParameterError
+from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
+from discreet.synth import load
+from discreet.synth.sequential.sampled_units import SampledUnits
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.survey_checks import survey_check
 from discreet.utility import combine
@@ -78,6 +80,90 @@ def test_synthesized_and_regenerated_weights_pass_the_check_as_well():
         made = Sequential(weights=use).fit(survey, seed=1).sample(seed=1)
         assert made.roles.weight == "w"
         assert survey_check(survey, made).figures["beyond_limit"] <= 1
+
+
+@pytest.mark.parametrize("proper", [False, True, "bootstrap"])
+@pytest.mark.parametrize("method", ["cart", "parametric", {"M": "sample", "C1": "norm", "C2": "lognorm"}])
+def test_weights_that_are_all_the_same_give_the_file_that_no_weights_give(method, proper):
+    rng = np.random.default_rng(18)
+    people = pl.DataFrame(population("linear", 300, rng))
+    synthesizer = Sequential(method=method, proper=proper)
+    even = synthesizer.fit(Microdata(people.with_columns(w=pl.lit(7.5)), weight="w"), seed=1)
+    plain = synthesizer.fit(Microdata(people), seed=1)
+    assert even.sample(seed=2).frame.equals(plain.sample(seed=2).frame)
+    assert even.combining_rule == plain.combining_rule
+
+
+def test_synthetic_weights_that_are_not_above_zero_become_the_smallest_and_are_counted(tmp_path):
+    rng = np.random.default_rng(19)
+    x = rng.normal(size=500)
+    frame = pl.DataFrame({"x": x, "y": x + rng.normal(size=500), "w": np.exp(2 * rng.normal(size=500))})
+    survey = Microdata(frame, weight="w")
+    fitted = Sequential(weights="synthesize", method={"w": "norm"}).fit(survey, seed=1)
+    with pytest.warns(DiscreetWarning, match=r"of 500 synthetic weights in 'w' .* 'cart'"):
+        made = fitted.sample(seed=1).frame["w"]
+    assert made.min() == pytest.approx(frame["w"].min())
+    again = load(fitted.save(tmp_path / "model.npz"))
+    with pytest.warns(DiscreetWarning, match="smallest"):
+        assert again.sample(seed=1).frame["w"].to_list() == made.to_list()
+
+
+@pytest.mark.parametrize("use", ["use", "regenerate", "synthesize"])
+@pytest.mark.parametrize("weight", [0.0, -1.0, None, float("nan"), float("inf")])
+def test_weights_that_are_no_weights_are_refused(use, weight):
+    frame = pl.DataFrame({"x": np.arange(50.0), "y": np.arange(50.0) ** 2, "w": [weight] + [1.5] * 49})
+    with pytest.raises(
+        ColumnError, match=r"'w' is missing, zero, negative or not finite in 1 record|infinite"
+    ):
+        Sequential(weights=use).fit(Microdata(frame, weight="w"))
+
+
+def test_the_bootstrap_draws_whole_clusters_within_the_strata_of_the_design():
+    units = SampledUnits(np.repeat(np.arange(6), 3), np.repeat([0, 1], 9))
+    times = units.drawn_again(None, np.random.default_rng(1)).reshape(6, 3)
+    assert (times == times[:, :1]).all()
+    assert times[:3].sum() == times[3:].sum() == 9
+
+
+def test_copies_of_a_clustered_survey_vary_as_its_clusters_do():
+    """All members of a cluster are alike, so that the mean of 400 records is as uncertain as that of 20."""
+    rng = np.random.default_rng(20)
+    value = np.repeat(rng.normal(size=20), 20)
+    frame = pl.DataFrame(
+        {
+            "y": value,
+            "z": rng.normal(size=400),
+            "village": np.repeat(np.arange(20), 20),
+            "w": rng.uniform(1, 2, 400),
+        }
+    )
+    spread = {}
+    for name, roles in (("records", {}), ("clusters", {"psu": "village"})):
+        survey = Microdata(frame, weight="w", **roles)
+        fitted = Sequential(proper="bootstrap", leave_out=["village"]).fit(survey, seed=1)
+        means = [copy.frame["y"].mean() for copy in fitted.sample(copies=60, seed=1)]
+        spread[name] = np.var(means, ddof=1)
+    within = frame["y"].var() / 400
+    assert spread["clusters"] - within == pytest.approx(frame["y"].var() / 20, rel=0.6)
+    assert spread["clusters"] > 5 * spread["records"]
+
+
+def test_one_resample_is_shared_by_all_columns_of_a_copy():
+    """The sum of two columns that cancel out has no sampling error; models of separate resamples would give it one."""
+    rng = np.random.default_rng(21)
+    n = 400
+    group = np.repeat(["a", "b"], n // 2)
+    gain = rng.normal(size=n)
+    frame = pl.DataFrame({"group": group, "gain": gain, "loss": -gain + 1e-3 * rng.normal(size=n)})
+    fitted = Sequential(
+        method={"group": "sample", "gain": "norm", "loss": "norm"},
+        predictor_matrix={"gain": ["group"], "loss": ["group"]},
+        proper="bootstrap",
+    ).fit(Microdata(frame), seed=1)
+    copies = fitted.sample(20_000, copies=25, seed=1)
+    sums = [copy.frame["gain"].mean() + copy.frame["loss"].mean() for copy in copies]
+    # Separate resamples would add 2 / 400 to the variance; what is left is the noise of 20,000 drawn records.
+    assert np.var(sums, ddof=1) < 0.3 * 2 / n
 
 
 def test_the_design_effect_is_in_the_plan_and_warned_of_when_large():
@@ -221,3 +307,25 @@ def test_parameter_draws_widen_the_intervals_of_later_columns_as_the_closed_form
         hits += (low <= truth) & (truth <= high)
     for share, wanted in zip(hits / runs, (0.950, 0.968, 0.976), strict=True):
         assert share == pytest.approx(wanted, abs=3 * np.sqrt(wanted * (1 - wanted) / runs))
+
+
+@pytest.mark.slow
+def test_the_bootstrap_rule_gives_the_variance_of_the_weighted_survey():
+    """n Var(Hajek mean of M) is 93,316 in the nonlinear population (E6); the rule (1 + 1/m) b would give 53,333.
+
+    Forty surveys of twenty copies each give the mean variance to about 8 %; the tolerance is three times that.
+    """
+    rng = np.random.default_rng(22)
+    people = population("nonlinear", 10_000, rng)
+    found = []
+    for run in range(40):
+        survey = drawn({name: people[name] for name in ("M", "C1")}, 1000, rng)
+        fitted = Sequential(method={"M": "sample", "C1": "norm"}, proper="bootstrap").fit(survey, seed=run)
+        copies = [file.frame for file in fitted.sample(copies=20, seed=run)]
+        means = np.array([copy.mean().row(0) for copy in copies])
+        variances = np.array([copy.var().row(0) for copy in copies]) / 1000
+        whole = combine(means, variances, generation=fitted)
+        found.append(1.05 * whole.between - whole.within)
+    assert 1000 * np.mean(found, axis=0)[0] == pytest.approx(93_316, rel=0.25)
+    # C1 is 0.8 M and noise of variance 225, so that its variance is 0.64 that of M and a little more.
+    assert 1000 * np.mean(found, axis=0)[1] == pytest.approx(0.64 * 93_316 + 225 * 1.37, rel=0.25)

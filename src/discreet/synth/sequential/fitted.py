@@ -20,10 +20,13 @@ from discreet.synth.forms import Form, columns_named, restored_form
 from discreet.synth.methods.given import Keep, Passive, Stratum
 from discreet.synth.methods.method import Floats, JointMethod
 from discreet.synth.sequential.choosing import default_methods
+from discreet.synth.sequential.fitting import Fitting, Shape
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
+from discreet.synth.sequential.sampled_units import SampledUnits
 from discreet.synth.sequential.scene import Scene
-from discreet.synth.sequential.steps import Fitting, JointStep, ModelStep, PassiveStep, Shape, Step
+from discreet.synth.sequential.steps import JointStep, ModelStep, PassiveStep, Step
 from discreet.synth.sequential.stratified import Strata
+from discreet.synth.sequential.survey_weights import SAME_WEIGHTS, above_zero
 from discreet.synth.synthesizer import Fitted, Stream, empty_like
 from discreet.synth.variables import Variable
 
@@ -56,6 +59,7 @@ class FittedSequential(Fitted):
         constraints: Sequence[str],
         max_rounds: int,
         weight: tuple[str, float] | None,
+        least_weight: tuple[str, float] | None = None,
         refit: Refit | None = None,
     ) -> None:
         super().__init__(like, rows)
@@ -68,6 +72,7 @@ class FittedSequential(Fitted):
         self.constraints = tuple(constraints)
         self.max_rounds = max_rounds
         self.weight = weight
+        self.least_weight = least_weight
         self.refit = refit
         self.keeps_records = kept.width > 0
         self.combining_rule = _combining_rule(plan, self.keeps_records)
@@ -95,12 +100,16 @@ class FittedSequential(Fitted):
         }
         weight = frame[data.roles.weight] if data.roles.weight else None
         strata = Strata.of(options, plan, frame, weight, weights=weights)
-        again = Refit(options, plan, forms, shapes, training, weights, strata)
+        units = SampledUnits.of(data, frame) if options.proper == "bootstrap" else None
+        again = Refit(options, plan, forms, shapes, training, weights, strata, units)
         chains = again.chains(stream, progress=progress)
         kept = [step.name for step in plan.steps if isinstance(step.method, Keep)]
         regenerated = None
         if options.weights == "regenerate" and data.roles.weight:
             regenerated = (data.roles.weight, float(frame[data.roles.weight].cast(pl.Float64).sum()))
+        least = None
+        if plan.settings.get("weights") == "synthesize" and weight is not None:
+            least = (weight.name, float(weight.cast(pl.Float64).min()))  # type: ignore[arg-type]
         shown = [*plan.columns, *([regenerated[0]] if regenerated else [])]
         ordered = [name for name in data.columns if name in shown]
         private = _noisy_table(plan, chains)
@@ -116,6 +125,7 @@ class FittedSequential(Fitted):
             constraints=options.constraints,
             max_rounds=options.max_rounds,
             weight=regenerated,
+            least_weight=least,
             refit=again if options.proper else None,
         )
         fitted.guarantee = None if private is None else private[1]
@@ -145,7 +155,7 @@ class FittedSequential(Fitted):
         if self.weight is not None:
             name, total = self.weight
             table = table.with_columns(pl.lit(total / n).alias(name))
-        return table
+        return table if self.least_weight is None else above_zero(table, *self.least_weight)
 
     def _drawn(
         self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
@@ -213,6 +223,7 @@ class FittedSequential(Fitted):
             "constraints": list(self.constraints),
             "max_rounds": self.max_rounds,
             "weight": None if self.weight is None else list(self.weight),
+            "least_weight": None if self.least_weight is None else list(self.least_weight),
             "guarantee": self.guarantee,
         }
 
@@ -247,6 +258,7 @@ class FittedSequential(Fitted):
             constraints=state["constraints"],
             max_rounds=state["max_rounds"],
             weight=None if state["weight"] is None else (state["weight"][0], state["weight"][1]),
+            least_weight=tuple(state["least_weight"]) if state.get("least_weight") else None,
         )
         fitted.guarantee = state["guarantee"]
         return fitted
@@ -263,6 +275,7 @@ class Refit:
     training: Scene
     weights: Floats | None
     strata: Strata
+    units: SampledUnits | None = None
 
     def chains(self, stream: Stream, *, progress: bool = False) -> list[Chain]:
         """Fit one chain a stratum; columns are fitted in parallel, each with a random stream of its own."""
@@ -271,8 +284,15 @@ class Refit:
             scene = self.training if rows is None else self.training.taken(rows, self.plan.columns)
             weights = self.weights if rows is None or self.weights is None else self.weights[rows]
             own = stream.child(f"stratum {number}") if len(self.strata.rows) > 1 else stream
+            times = None if self.units is None else self.units.drawn_again(rows, own("bootstrap"))
             fitting = Fitting(
-                self.forms, self.shapes, weights, self.options.proper, default_methods(self.options), own
+                self.forms,
+                self.shapes,
+                weights,
+                self.options.proper,
+                default_methods(self.options),
+                own,
+                times,
             )
             jobs += [
                 (number, step, scene, fitting)
@@ -352,6 +372,7 @@ def _noisy_table(plan: SynthesisPlan, chains: Sequence[Chain]) -> tuple[int, str
 def _combining_rule(plan: SynthesisPlan, partial: bool) -> str:
     if partial:
         return "partial"
-    if plan.settings.get("weights") in ("use", "regenerate"):
+    # Weights that are all the same change nothing, and the rule is that of a file without.
+    if plan.settings.get("design_effect", 1.0) > SAME_WEIGHTS:
         return "bootstrap" if plan.settings.get("proper") == "bootstrap" else "pseudo-likelihood"
     return "proper" if plan.settings.get("proper") else "simple"

@@ -1,16 +1,13 @@
-"""What the plan of a synthesis tells its user: weights, broken rules, and columns that are no models."""
+"""What the plan of a synthesis tells its user: broken rules, and columns that are no models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
-from discreet.errors import ParameterError, unknown_name
 from discreet.expressions import parse
-from discreet.microdata import Microdata
 from discreet.synth.forms import Form, NumberForm
 from discreet.synth.methods.given import Constant, Keep, Passive
 from discreet.synth.sequential.plan import ColumnPlan
@@ -18,50 +15,6 @@ from discreet.synth.sequential.rules import Rule, covered, parsed
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
-
-
-_LARGE_DESIGN_EFFECT = 3.0
-
-
-def weight_use(options: Sequential, data: Microdata) -> str:
-    """Say what becomes of the survey weights; ``none`` where the file has none."""
-    if options.weights not in ("use", "regenerate", "synthesize", "ignore"):
-        raise ParameterError(
-            unknown_name(
-                str(options.weights), ("use", "regenerate", "synthesize", "ignore"), what="use of weights"
-            )
-        )
-    return options.weights if data.roles.weight else "none"
-
-
-def design_effect(options: Sequential, data: Microdata, frame: pl.DataFrame) -> dict[str, float]:
-    """Return how much unequal weights blow variances up (Kish 1965), where weights are used."""
-    if data.roles.weight is None or weight_use(options, data) not in ("use", "regenerate"):
-        return {}
-    weights = frame[data.roles.weight].cast(pl.Float64).drop_nulls().drop_nans().to_numpy()
-    if not len(weights) or not weights.sum() > 0:
-        return {}
-    return {"design_effect": float(len(weights) * np.square(weights).sum() / weights.sum() ** 2)}
-
-
-def weight_notes(
-    options: Sequential, data: Microdata, frame: pl.DataFrame, strata: Sequence[str]
-) -> list[str]:
-    """Say where the weights make a file other than what it may be taken for."""
-    notes = []
-    if strata and options.stratum_sizes == "fixed" and weight_use(options, data) in ("use", "regenerate"):
-        notes.append(
-            "Every stratum is like a simple random sample of its population, but the file is not: strata are as large "
-            'as in the sample. Use stratum_sizes="drawn" or "population" for a file that is analyzed as a whole.'
-        )
-    effect = design_effect(options, data, frame).get("design_effect", 1.0)
-    if effect <= _LARGE_DESIGN_EFFECT:
-        return notes
-    return [
-        *notes,
-        f"The weights are very unequal (design effect {effect:.1f}): variances combined from copies by the rule "
-        "'pseudo-likelihood' are too small. Fit with proper='bootstrap' and combine by that rule, or trim the weights.",
-    ]
 
 
 def rule_breaks(rules: Mapping[str, tuple[Rule, ...]], frame: pl.DataFrame) -> list[str]:

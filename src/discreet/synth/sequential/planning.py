@@ -34,14 +34,12 @@ from discreet.synth.sequential.plan_checks import (
 )
 from discreet.synth.sequential.plan_notes import (
     constraint_breaks,
-    design_effect,
     rule_breaks,
     step_notes,
-    weight_notes,
-    weight_use,
 )
 from discreet.synth.sequential.rules import Rule, read_rules
 from discreet.synth.sequential.stratified import some_are_small
+from discreet.synth.sequential.survey_weights import design_effect, weight_notes, weight_use
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential

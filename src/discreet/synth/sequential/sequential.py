@@ -7,20 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
-import polars as pl
 
 from discreet import engine
 from discreet.described import made_from, nested
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
-from discreet.synth.methods.method import Floats, Method
+from discreet.synth.methods.method import Method
 from discreet.synth.sequential.choosing import values_of
 from discreet.synth.sequential.fitted import FittedSequential
 from discreet.synth.sequential.plan import SynthesisPlan
-from discreet.synth.sequential.plan_notes import weight_use
 from discreet.synth.sequential.planning import plan_synthesis
 from discreet.synth.sequential.rules import read_rules
+from discreet.synth.sequential.survey_weights import fit_weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 from discreet.synth.typed_values import written
 
@@ -75,12 +74,14 @@ class Sequential(Synthesizer):
         Columns within whose values everything is fitted and drawn separately.
     proper
         False: models are used as fitted. True: their parameters are drawn anew for each copy (trees are fitted to a
-        resample). ``"bootstrap"``: every model is fitted to a resample.
+        resample). ``"bootstrap"``: all models of a copy are fitted to one resample of the records, or of the clusters
+        where the data have the role ``psu``, within the design strata where they have the role ``strata``.
     weights
         What becomes of survey weights, where the data have the role: ``"use"`` fits every model by pseudo-likelihood,
         so that the synthetic file is like a simple random sample of the population and has no weights;
         ``"regenerate"`` does so and adds a constant weight that adds up to the population; ``"synthesize"`` makes the
-        weight one more column, the last; ``"ignore"`` leaves weights aside.
+        weight one more column, the last, and raises drawn weights that are not above zero to the smallest of the data
+        (with a warning that counts them); ``"ignore"`` leaves weights aside.
     method_options
         ``{method: {option: value}}``, e.g. ``{"cart": {"min_leaf": 10}}``.
     defaults
@@ -209,7 +210,7 @@ class Sequential(Synthesizer):
             forms,
             data,
             frame,
-            weights=_weights(self, data, frame),
+            weights=fit_weights(self, data, frame),
             stream=Stream(seed_of(seed), "sequential"),
             progress=progress,
         )
@@ -248,19 +249,3 @@ class Sequential(Synthesizer):
 def _check_whole(setting: str, value: Any, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ParameterError(f"{setting} must be a whole number of at least {least}.")
-
-
-def _weights(options: Sequential, data: Microdata, frame: pl.DataFrame) -> Floats | None:
-    use = weight_use(options, data)
-    if use in ("none", "ignore", "synthesize") or data.roles.weight is None:
-        return None
-    column = data.roles.weight
-    weights = frame[column].cast(pl.Float64)
-    bad = int((weights.is_null() | ~weights.is_finite() | (weights <= 0)).fill_null(True).sum())
-    if bad:
-        raise ColumnError(
-            f"The weight '{column}' is missing, zero, negative or not finite in {bad:,} records. Pseudo-likelihood "
-            "needs a positive weight for every record: correct or remove them, or set weights='ignore'."
-        )
-    values = weights.to_numpy()
-    return np.asarray(values * (len(values) / values.sum()))

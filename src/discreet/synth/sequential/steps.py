@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,25 +13,20 @@ import polars as pl
 
 from discreet.expressions import parse
 from discreet.synth.forms import Form, NumberForm
-from discreet.synth.methods.cells import resampled_within
 from discreet.synth.methods.method import (
     Conditional,
-    Floats,
     JointConditional,
     JointMethod,
     JointTask,
-    Method,
-    Task,
 )
-from discreet.synth.methods.resampling import Nested, Sample
+from discreet.synth.methods.resampling import Nested
 from discreet.synth.sequential.choosing import state_method
+from discreet.synth.sequential.fitting import Fitting, Shape
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
 from discreet.synth.sequential.scene import Scene
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Rows, Variable
-
-Shape = tuple[Variable, ...]
 
 
 class Step(ABC):
@@ -62,53 +57,6 @@ class Step(ABC):
         cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
     ) -> Self:
         """Make the step again."""
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """What the fit of a step needs to know beside the data."""
-
-    forms: Mapping[str, Form]
-    shapes: Mapping[str, Shape]
-    weights: Floats | None
-    proper: bool | str
-    defaults: Mapping[str, Method]
-    stream: Stream
-
-    def law(
-        self, method: Method, target: Variable, predictors: Sequence[Variable], rows: Rows | None, *path: str
-    ) -> Conditional:
-        """Fit a method to some records; a target with one value, or without predictors, is drawn as it is."""
-        rng = self.stream("fit", *path)
-        weights = None if self.weights is None else self.weights if rows is None else self.weights[rows]
-        if weights is not None:
-            weights = weights * (len(weights) / weights.sum())
-        again = self._resample(method, target, predictors, rng)
-        if again is not None:
-            target, predictors = target.take(again), [variable.take(again) for variable in predictors]
-            weights = None if weights is None else weights[again]
-        alone = (method.needs_predictors and not predictors) or bool(
-            np.all(target.values == target.values[0])
-        )
-        chosen = Sample() if alone else method
-        posterior = self.proper is True and chosen.proper_by == "posterior"
-        return chosen.fit(Task(target, predictors, rng, weights, posterior))
-
-    def _resample(
-        self, method: Method, target: Variable, predictors: Sequence[Variable], rng: np.random.Generator
-    ) -> npt.NDArray[Any] | None:
-        """Draw the records that a proper fit sees, with replacement; None where it sees them all."""
-        if not self.proper or not len(target) or method.proper_by == "nothing":
-            return None
-        first = isinstance(method, Sample) or (method.needs_predictors and not predictors)
-        if self.proper is True and self.weights is not None and first:
-            # By pseudo-likelihood a first column is a new weighted draw for each copy, which is all it varies by.
-            return None
-        if method.proper_by == "cells" and predictors:
-            return resampled_within(predictors, rng)
-        if method.proper_by == "posterior" and self.proper != "bootstrap":
-            return None
-        return rng.integers(len(target), size=len(target))
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +218,8 @@ class JointStep(Step):
         weights = fitting.weights
         if fitting.proper:
             again = rng.integers(training.size, size=training.size)
+            if fitting.times is not None:
+                again = np.repeat(np.arange(training.size), fitting.times)
             targets = [target.take(again) for target in targets]
             predictors = [variable.take(again) for variable in predictors]
             weights = None if weights is None else weights[again]

@@ -1,0 +1,87 @@
+"""How one law is fitted: which records and weights it sees, and what a proper synthesis varies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.synth.forms import Form
+from discreet.synth.methods.cells import resampled_within
+from discreet.synth.methods.method import Conditional, Floats, Method, Task
+from discreet.synth.methods.resampling import Sample
+from discreet.synth.synthesizer import Stream
+from discreet.synth.variables import Rows, Variable
+
+Shape = tuple[Variable, ...]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What the fit of a step needs to know beside the data."""
+
+    forms: Mapping[str, Form]
+    shapes: Mapping[str, Shape]
+    weights: Floats | None
+    proper: bool | str
+    defaults: Mapping[str, Method]
+    stream: Stream
+    times: npt.NDArray[np.int64] | None = None
+    """How often the bootstrap drew each record: one resample for all columns, as relations between them are kept."""
+
+    def law(
+        self, method: Method, target: Variable, predictors: Sequence[Variable], rows: Rows | None, *path: str
+    ) -> Conditional:
+        """Fit a method to some records; a target with one value, or without predictors, is drawn as it is."""
+        rng = self.stream("fit", *path)
+        weights = None if self.weights is None else self.weights if rows is None else self.weights[rows]
+        if weights is not None:
+            weights = scaled(weights)
+        again = self._resample(method, target, predictors, rows, rng)
+        if again is not None:
+            target, predictors = target.take(again), [variable.take(again) for variable in predictors]
+            weights = None if weights is None else scaled(weights[again])
+        alone = (method.needs_predictors and not predictors) or bool(
+            np.all(target.values == target.values[0])
+        )
+        chosen = Sample() if alone else method
+        posterior = self.proper is True and chosen.proper_by == "posterior"
+        return chosen.fit(Task(target, predictors, rng, weights, posterior))
+
+    def _resample(
+        self,
+        method: Method,
+        target: Variable,
+        predictors: Sequence[Variable],
+        rows: Rows | None,
+        rng: np.random.Generator,
+    ) -> npt.NDArray[Any] | None:
+        """Draw the records that a proper fit sees, with replacement; None where it sees them all."""
+        if not self.proper or not len(target) or method.proper_by == "nothing":
+            return None
+        first = isinstance(method, Sample) or (method.needs_predictors and not predictors)
+        if self.proper is True and self.weights is not None and first:
+            # By pseudo-likelihood a first column is a new weighted draw for each copy, which is all it varies by.
+            return None
+        if method.proper_by == "cells" and predictors:
+            return resampled_within(predictors, rng)
+        if self.times is not None:
+            # Where none of these records was drawn, those that there are must do.
+            return self.drawn_again(rows)
+        if method.proper_by == "posterior":
+            return None
+        return rng.integers(len(target), size=len(target))
+
+    def drawn_again(self, rows: Rows | None = None) -> npt.NDArray[Any] | None:
+        """Return the places of the records that the bootstrap drew; None where it drew none of them."""
+        assert self.times is not None
+        times = self.times if rows is None else self.times[rows]
+        return np.repeat(np.arange(len(times)), times) if times.any() else None
+
+
+def scaled(weights: Floats) -> Floats:
+    """Scale weights to add up to the number of records."""
+    return np.asarray(weights * (len(weights) / weights.sum()))
