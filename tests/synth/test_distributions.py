@@ -585,3 +585,43 @@ def test_a_bootstrap_copies_and_interpolation_does_not():
 def test_an_empty_file_is_refused():
     with pytest.raises(InputError):
         bootstrap(PEOPLE.head(0), seed=1)
+
+
+@pytest.mark.parametrize("option", ["lower", "spikes"])
+def test_interpolation_refuses_settings_for_a_column_that_is_not_there(option):
+    value = {"pya": 0.0} if option == "lower" else {"pya": [0.0]}
+    with pytest.raises(DiscreetError, match=f"Did you mean 'pay'.*'{option}'"):
+        interpolate(PEOPLE, variant="I", **{option: value})
+
+
+def test_one_column_to_interpolate_may_be_named_without_a_list():
+    assert interpolate(PEOPLE, columns="pay", seed=1).diagnostics["interpolated"] == ("pay",)
+
+
+def test_a_text_among_the_values_is_refused_without_being_shown():
+    with pytest.raises(ParameterError) as caught:
+        fit_family(["1.5", "secret"], "norm")
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: smote(np.eye(3), k=1.5),
+        lambda: smote(np.eye(3), k="2"),
+        lambda: interpolate(PEOPLE, within=("beta", "a", 2)),
+        lambda: inverse_transform(stats.norm(), 3),
+        lambda: inverse_transform(cdf=stats.norm, size=3),
+        lambda: condition(stats.norm(), lambda x: x > 0, 3, max_tries=0),
+    ],
+)
+def test_parameters_of_the_wrong_kind_are_refused_in_words(wrong):
+    with pytest.raises(ParameterError):
+        wrong()
+
+
+def test_a_location_of_zero_that_was_estimated_counts_as_a_parameter():
+    fit = fit_family(np.array([0.0, 0.25, 0.5, 1.0]), "uniform")
+    assert fit.parameters["loc"] == 0.0
+    assert fit.aic == pytest.approx(2 * 2 - 2 * fit.log_likelihood)

@@ -99,7 +99,11 @@ def fit_family(
     >>> normal.parameters, normal.method
     ({'loc': 2.0, 'scale': 1.0}, 'moments')
     """
-    known = np.asarray(values, dtype=np.float64).ravel()
+    try:
+        known = np.asarray(values, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        # The message of NumPy would show a value.
+        raise ParameterError("values must be numbers; some are not.") from None
     known = known[~np.isnan(known)]
     if len(known) < 2 or not np.isfinite(known).all():
         raise ParameterError("A family needs at least two values, all of them finite.")
@@ -315,11 +319,7 @@ def _fitted(name: str, values: Floats, method: FitMethod, fixed: dict[str, float
     likelihood = float(np.sum((family.logpmf if discrete else family.logpdf)(values, **parameters)))
     if np.isnan(likelihood) or likelihood == -np.inf:
         raise ParameterError(f"The family '{name}' cannot have produced some of the values.")
-    free = (
-        len(parameters)
-        - len(fixed)
-        - (1 if not discrete and not fixed and parameters.get("loc") == 0.0 else 0)
-    )
+    free = len(parameters) - len(fixed)
     return FittedFamily(
         name, parameters, chosen, tuple(fixed), len(values), likelihood, 2 * max(free, 1) - 2 * likelihood
     )

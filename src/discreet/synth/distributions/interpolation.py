@@ -21,7 +21,7 @@ def interpolate(
     size: int | None = None,
     *,
     variant: Literal["I", "II"] = "II",
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     lower: float | Mapping[str, float] | None = None,
     within: Within = "uniform",
     spikes: Sequence[float] | Mapping[str, Sequence[float]] = (),
@@ -73,6 +73,10 @@ def interpolate(
         raise ParameterError("lower is for variant 'I'; variant 'II' stays within the observed range.")
     records = Records.of(data)
     names = _chosen(records, columns)
+    for given, what in ((lower, "lower"), (spikes, "spikes")):
+        for name in given if isinstance(given, Mapping) else ():
+            if name not in names:
+                raise ColumnError(f"{unknown_name(name, names)} It was named under '{what}'.")
     rng = generator(seed)
     wanted = len(records) if size is None else count_of(size)
     rows = rng.integers(len(records), size=wanted)
@@ -91,7 +95,8 @@ def interpolate(
         drawn[name] = np.clip(_on_grid(moved, records.decimals[name], upwards[rows]), low, high)
     if constant:
         warnings.warn(
-            f"Nothing to interpolate in {', '.join(map(repr, constant))}: there is one distinct value, which is kept.",
+            f"Nothing to interpolate in {', '.join(map(repr, constant))}: there is at most one distinct value. "
+            "It is kept.",
             DiscreetWarning,
             stacklevel=2,
         )
@@ -107,9 +112,10 @@ def interpolate(
     )
 
 
-def _chosen(records: Records, columns: Sequence[str] | None) -> tuple[str, ...]:
+def _chosen(records: Records, columns: str | Sequence[str] | None) -> tuple[str, ...]:
     if columns is None:
         return tuple(records.numbers)
+    columns = (columns,) if isinstance(columns, str) else columns
     for name in columns:
         if name not in records.table.columns:
             raise ColumnError(unknown_name(name, records.table.columns))
@@ -149,8 +155,9 @@ def _shares(within: Within, n: int, rng: np.random.Generator) -> Floats:
         # Three standard deviations to either side of the middle.
         inside = ndtr(-3.0) + rng.random(n) * (ndtr(3.0) - ndtr(-3.0))
         return np.asarray(0.5 + ndtri(inside) / 6.0)
-    if isinstance(within, tuple) and len(within) == 3 and within[0] == "beta" and min(within[1:]) > 0:
-        return rng.beta(within[1], within[2], n)
+    is_beta = isinstance(within, tuple) and len(within) == 3 and within[0] == "beta"
+    if is_beta and all(isinstance(shape, int | float) and shape > 0 for shape in within[1:]):
+        return rng.beta(float(within[1]), float(within[2]), n)
     raise ParameterError("within must be 'uniform', 'triangular', 'truncnorm' or ('beta', a, b).")
 
 

@@ -14,6 +14,7 @@ from discreet.synth.distributions.draws import Array, Draws, Floats, Size, count
 
 _KNOTS = 1025
 _STEPS = 200
+_OF_SCIPY = {"quantile": "ppf", "cdf": "cdf"}
 
 
 def inverse_transform(
@@ -56,6 +57,11 @@ def inverse_transform(
     low, high = float(support[0]), float(support[1])
     if not low < high:
         raise ParameterError("support must go from a smaller to a larger number.")
+    for function, name in ((quantile, "quantile"), (cdf, "cdf")):
+        if function is not None and (not callable(function) or hasattr(function, "rvs")):
+            raise ParameterError(
+                f"{name} must be a function of an array, e.g. scipy.stats.norm.{_OF_SCIPY[name]}."
+            )
     shares = uniforms(size, uniform, seed)
     if quantile is not None:
         values = np.asarray(quantile(shares), dtype=np.float64)

@@ -207,6 +207,8 @@ def _kept(
     """Draw in batches, sized by the share kept so far, until there are enough."""
     pieces: list[Array] = []
     tries, kept = 0, 0
+    if limit < 1:
+        raise ParameterError("At least one try must be allowed.")
     while kept < n or not pieces:
         if tries >= limit:
             raise ParameterError(

@@ -66,8 +66,8 @@ def smote(
     ((6, 2), True)
     """
     records = Records.of(data)
-    if k < 1 or isinstance(k, bool):
-        raise ParameterError("k must be at least 1.")
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ParameterError("k must be a whole number of at least 1.")
     if alone not in ("error", "copy"):
         raise ParameterError("alone must be 'error' or 'copy'.")
     labels = _labels(records, classes)
