@@ -418,3 +418,48 @@ def test_an_unknown_column_in_a_rule_is_named():
 
 def test_a_microdata_of_aggregates_does_as_well():
     assert PLAIN.fit(Microdata(TABLE)).sample(seed=1).frame.height == 375
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"variables": ["revenu"]}, "Did you mean 'revenue'"),
+        ({"variables": "revenu"}, "Did you mean 'revenue'"),
+        ({"records": "recrods"}, "Did you mean 'records'"),
+        ({"records": {"58": 3, "62": 3, "63": 3, "64": 3, "99": 3}}, "'records' names a unit"),
+        ({"scenario": "none", "records": (2.5, 9)}, "must be a range"),
+        ({"sds": {**SPREAD, "revenue": -200.0}}, "'revenue' in unit 1 is negative"),
+        ({"sds": {**SPREAD, "revenue": "many"}}, "'sds' of 'revenue' must be a number"),
+        ({"correlation": [[1, 0], [0]]}, "matrix of numbers"),
+        ({"correlation": {"revenue": 0.5}}, "must be a matrix or"),
+        ({"correlation": None, "covariance": [[9, 60, 0], [60, 9, 0], [0, 0, 9]]}, "larger than the product"),
+        ({"rules": "revenu >= 0"}, "Did you mean 'revenue'"),
+    ],
+)
+def test_what_is_named_or_written_wrongly_is_told(options, said):
+    with pytest.raises(DiscreetError, match=said):
+        MacroToMicro(**{"unit": "sector", "sds": SPREAD, "correlation": MATRIX, **options}).fit(TABLE)
+
+
+@pytest.mark.parametrize(("option", "value"), [("scale", "z"), ("cv", 0), ("cv", "half")])
+def test_a_scale_or_spread_that_is_none_is_refused_at_once(option, value):
+    with pytest.raises(ParameterError, match=option):
+        MacroToMicro(**{option: value})
+
+
+def test_the_real_file_must_fit_the_aggregates_and_is_refused_where_nobody_asked_for_it():
+    real = PLAIN.fit(TABLE).sample(seed=1).frame
+    inside = MacroToMicro(unit="sector", scenario="internal")
+    assert inside.fit(TABLE, microdata=real.to_pandas()).rows == 375
+    with pytest.raises(ColumnError, match="'sector' is String in the aggregates and Int64"):
+        inside.fit(TABLE, microdata=real.with_columns(pl.col("sector").cast(pl.Int64)))
+    with pytest.raises(ColumnError, match="'revenue' of the microdata is not numeric"):
+        inside.fit(TABLE, microdata=real.with_columns(pl.col("revenue").cast(pl.String)))
+    with pytest.raises(ParameterError, match="scenario 'internal' only"):
+        PLAIN.fit(TABLE, microdata=real)
+
+
+def test_three_units_in_a_line_are_no_proof_of_a_correlation():
+    found, shrunk = between_units(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]))
+    assert shrunk == 0.5
+    assert found[0, 1] == pytest.approx(0.5)

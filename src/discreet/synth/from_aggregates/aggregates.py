@@ -86,15 +86,13 @@ class Aggregates:
             if name not in self.variables:
                 raise ColumnError(f"{unknown_name(name, self.variables)} It was named under '{what}'.")
             column = self.variables.index(name)
-            if isinstance(number, Mapping):
-                for key, value in number.items():
-                    if key not in self.keys:
-                        raise ParameterError(
-                            f"'{what}' names a unit of '{name}' that is not in the aggregates."
-                        )
-                    table[self.keys.index(key), column] = value
-            else:
-                table[:, column] = number
+            if not isinstance(number, Mapping):
+                table[:, column] = _number(number, what, name)
+                continue
+            for key, value in number.items():
+                if key not in self.keys:
+                    raise ParameterError(f"'{what}' names a unit of '{name}' that is not in the aggregates.")
+                table[self.keys.index(key), column] = _number(value, what, name)
         return table
 
     def place(self, row: int, column: int) -> str:
@@ -131,9 +129,9 @@ def read_aggregates(
     if len(set(keys)) < len(keys):
         raise ParameterError("A unit stands in two rows of the aggregates. Give one row for each.")
     numeric = [name for name in table.columns if name not in unit and name != records]
+    meanings = {name: _meaning(name, variables, cells) for name in numeric}
     found: dict[str, dict[str, str]] = {}
-    for name in numeric:
-        stem, statistic = _meaning(name, variables, cells)
+    for name, (stem, statistic) in meanings.items():
         if variables is None or stem in variables:
             if not table.schema[name].is_numeric() and table.schema[name] != pl.Null:
                 raise ColumnError(
@@ -143,7 +141,8 @@ def read_aggregates(
     names = tuple(found) if variables is None else tuple(variables)
     for name in names:
         if name not in found:
-            raise ColumnError(f"{unknown_name(name, found)} It was named under 'variables'.")
+            stems = dict.fromkeys(stem for stem, _ in meanings.values())
+            raise ColumnError(f"{unknown_name(name, stems)} It was named under 'variables'.")
     if not names:
         raise ParameterError("The aggregates have no variable. Give a column of totals or means for each.")
     statistics = {
@@ -188,6 +187,12 @@ def _meaning(name: str, variables: Sequence[str] | None, cells: str) -> tuple[st
         return name, cells
     stem, _, ending = name.rpartition("_")
     return (stem, ending) if stem and ending in STATISTICS else (name, cells)
+
+
+def _number(value: Any, what: str, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ParameterError(f"'{what}' of '{name}' must be a number, or a number for each unit.")
+    return float(value)
 
 
 def _floats(table: pl.DataFrame, name: str | None) -> Floats:

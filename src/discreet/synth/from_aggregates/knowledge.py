@@ -137,6 +137,10 @@ def gathered(
     if known_real is not None:
         sds = sds.filled(known_real["sds"], REAL, over=True)
     sds = sds.filled(np.where(means.values == 0, 0.0, np.nan), DERIVED)
+    negative = np.argwhere(sds.values < 0)
+    if len(negative):
+        place = aggregates.place(int(negative[0][0]), int(negative[0][1]))
+        raise ParameterError(f"The standard deviation of {place} is negative. Correct it.")
     families, sources = _families(options, aggregates, means.values)
     sds = _with_assumed(options, aggregates, means=means.values, sds=sds, families=families, notes=notes)
     zeros = statistics["zeros"].filled(aggregates.spread_out(options.zeros, "zeros"), given_source)
@@ -159,13 +163,20 @@ def _records(
     asked = options.records
     units = len(aggregates.keys)
     if options.scenario == "none":
-        if not isinstance(asked, tuple | list) or len(asked) != 2 or not 1 <= asked[0] <= asked[1]:
-            raise ParameterError("In scenario 'none' records must be a range, e.g. records=(20, 200).")
-        return rng.integers(asked[0], asked[1], size=units, endpoint=True), RANDOM
+        wrong = "In scenario 'none' records must be a range, e.g. records=(20, 200)."
+        ends = tuple(asked) if isinstance(asked, tuple | list) else ()
+        if len(ends) != 2 or not all(isinstance(end, int | np.integer) for end in ends):
+            raise ParameterError(wrong)
+        low, high = int(ends[0]), int(ends[1])
+        if not 1 <= low <= high:
+            raise ParameterError(wrong)
+        return rng.integers(low, high, size=units, endpoint=True), RANDOM
     if real is not None:
         return real["records"].astype(np.int64), REAL
     source = EXTERNAL if options.scenario == "external" else PUBLISHED
     if isinstance(asked, Mapping):
+        if any(key not in aggregates.keys for key in asked):
+            raise ParameterError("'records' names a unit that is not in the aggregates.")
         found = np.array([asked.get(key, np.nan) for key in aggregates.keys], dtype=float)
     elif isinstance(asked, str):
         found, source = aggregates.records, PUBLISHED
@@ -197,6 +208,13 @@ def _real_figures(aggregates: Aggregates, real: pl.DataFrame | None) -> dict[str
         if name not in real.columns:
             raise ColumnError(
                 f"{unknown_name(name, real.columns)} The microdata of scenario 'internal' must have it."
+            )
+        if name in aggregates.variables and not real.schema[name].is_numeric():
+            raise ColumnError(f"Column '{name}' of the microdata is not numeric.")
+        if name in units and real.schema[name] != aggregates.units.schema[name]:
+            raise ColumnError(
+                f"Column '{name}' is {aggregates.units.schema[name]} in the aggregates and {real.schema[name]} in the "
+                "microdata. Make them the same."
             )
     totals = [pl.len().alias("records"), *(pl.col(name).std().alias(name) for name in aggregates.variables)]
     counted = real.group_by(units, maintain_order=True).agg(totals) if units else real.select(totals)
@@ -273,8 +291,6 @@ def _with_assumed(
             f"No standard deviation is known for {names}. Give it in the aggregates or with sds=, or assume one "
             "with cv= (sd over mean)."
         )
-    if not options.cv > 0:
-        raise ParameterError("cv must be above 0.")
     message = (
         f"The spread of {names} was assumed: sd = {options.cv:g} × mean. The result says nothing about it."
     )
@@ -320,8 +336,6 @@ def _scaling(scale: str, means: Floats) -> tuple[Floats, Floats]:
     none = np.zeros(means.shape[1]), np.ones(means.shape[1])
     if scale in ("none", "log"):
         return none
-    if scale not in ("minmax", "standard"):
-        raise ParameterError("scale must be 'none', 'minmax', 'standard' or 'log'.")
     origin = means.min(axis=0) if scale == "minmax" else means.mean(axis=0)
     span = np.ptp(means, axis=0) if scale == "minmax" else means.std(axis=0)
     return origin, np.where(span > 0, span, 1.0)

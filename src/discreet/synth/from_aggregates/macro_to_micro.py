@@ -135,6 +135,9 @@ class MacroToMicro(Synthesizer):
     repair: Literal["projection", "reject"] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("variables", "whole", "rules"):
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, (getattr(self, name),))
         if self.scenario not in (None, "none", "internal", "external"):
             raise ParameterError("scenario must be 'none', 'internal', 'external' or left out.")
         if self.cells not in ("total", "mean"):
@@ -143,6 +146,10 @@ class MacroToMicro(Synthesizer):
             raise ParameterError("correlation_of must be 'data' or 'latent'.")
         if self.repair not in (None, "projection", "reject"):
             raise ParameterError("repair must be 'projection', 'reject' or left out.")
+        if self.scale not in ("none", "minmax", "standard", "log"):
+            raise ParameterError("scale must be 'none', 'minmax', 'standard' or 'log'.")
+        if self.cv is not None and not (isinstance(self.cv, int | float) and self.cv > 0):
+            raise ParameterError("cv must be a number above 0.")
         if self.correlation is not None and self.covariance is not None:
             raise ParameterError("Give either correlation or covariance, not both.")
 
@@ -150,7 +157,7 @@ class MacroToMicro(Synthesizer):
         self,
         data: Any,
         *,
-        microdata: Microdata | None = None,
+        microdata: Any = None,
         seed: Seed = None,
         progress: bool = False,
     ) -> FittedMacroToMicro:
@@ -161,22 +168,26 @@ class MacroToMicro(Synthesizer):
         data
             The aggregates: a data frame (or Microdata) with a row a unit.
         microdata
-            The real file, for scenario ``internal`` only.
+            The real file (Microdata or a data frame), for scenario ``internal`` only.
         seed
             For what is random in scenario ``none``.
         progress
             There is nothing to wait for.
         """
-        file = data if isinstance(data, Microdata) else Microdata(data)
+        file = _as_microdata(data)
         table = engine.whole_frame(file)
         unit = [] if self.unit is None else [self.unit] if isinstance(self.unit, str) else list(self.unit)
         count_column = self.records if isinstance(self.records, str) else "records"
+        if count_column != "records" and count_column not in table.columns:
+            raise ColumnError(f"{unknown_name(count_column, table.columns)} It was named under 'records'.")
         read = read_aggregates(
             table, unit=unit, variables=self.variables, cells=self.cells, records=count_column
         )
         rules, names = self._rules(read)
         drawn = _only(read, [name for name in read.variables if name not in derived_columns(rules)])
-        real = engine.whole_frame(microdata) if microdata is not None else None
+        if microdata is not None and self.scenario != "internal":
+            raise ParameterError("The real file is used in scenario 'internal' only. Leave microdata= out.")
+        real = None if microdata is None else engine.whole_frame(_as_microdata(microdata))
         rng = generator(seed, "macro-to-micro", "fit")
         target, sds = self._given_correlation(drawn.variables)
         known = gathered(self, drawn, real, sds, rng)
@@ -203,7 +214,12 @@ class MacroToMicro(Synthesizer):
         if self.correlation is not None:
             return checked_correlation(as_matrix(self.correlation, variables, "correlation")), None
         if self.covariance is not None:
-            return correlation_of_covariance(as_matrix(self.covariance, variables, "covariance"))
+            found, sds = correlation_of_covariance(as_matrix(self.covariance, variables, "covariance"))
+            if np.abs(found).max() > 1 + 1e-9:
+                raise ParameterError(
+                    "covariance holds a number larger than the product of its two standard deviations."
+                )
+            return np.clip(found, -1.0, 1.0), sds
         return None, None
 
     def _dependence(
@@ -249,6 +265,10 @@ class MacroToMicro(Synthesizer):
         warnings.warn(message, DiscreetWarning, stacklevel=4)
         source = BETWEEN if units >= 3 else "assumed"
         return dependence_of(matrix, known.margins, names, latent=False, source=source, notes=[message])
+
+
+def _as_microdata(data: Any) -> Microdata:
+    return data if isinstance(data, Microdata) else Microdata(data)
 
 
 def _only(read: Aggregates, names: Sequence[str]) -> Aggregates:
