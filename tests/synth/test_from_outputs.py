@@ -515,3 +515,28 @@ def test_every_pair_of_tables_of_one_file_is_rebuilt_exactly(cells, seed):
     fitted = FromOutputs(Codebook([SEX, CAR, REGION]), targets, int(joint.sum())).fit(seed=seed)
     assert met(fitted)
     assert fitted.sample().frame.height == joint.sum()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        Frequencies("SEX", {"m": 0.6, "f": 0.4}),
+        Frequencies("CAR", {0: 0.3, 1: 0.7}, where={"SEX": "m"}),
+        CrossTab(["SEX", "CAR"], [[20.5, 29.5], [35, 15]]),
+    ],
+)
+def test_shares_are_not_taken_for_counts(table):
+    with pytest.raises(ParameterError, match="counted='proportions'"):
+        made([table])
+
+
+def test_margins_of_the_weights_are_checked_before_anything_is_made():
+    book = Codebook([SEX, CAR, Variable("w", "weight")])
+    with pytest.raises(ColumnError, match="Did you mean 'SEX'"):
+        made([TABLE], book=book, weights=Raking({"SX": {"m": 4, "f": 6}}))
+    with pytest.raises(ParameterError, match="every level"):
+        made([TABLE], book=book, weights=Raking({"SEX": {"m": 4}}))
+    margins = Raking({"SEX": {"m": 400, "f": 600}, "CAR": {0: 450, 1: 450}})
+    with pytest.warns(DiscreetWarning, match="between 900 and 1,000"):
+        fitted = made([TABLE], book=book, weights=margins)
+    assert fitted.sample().frame["w"].sum() == pytest.approx(1000)

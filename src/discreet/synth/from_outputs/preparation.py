@@ -59,6 +59,8 @@ class Preparation:
         check_consistency(components, plan.n)
         notes = [note for bound in bounds if isinstance(bound, BoundTable) for note in bound.notes]
         notes += _margin_notes(plan.codebook)
+        if plan.weights is not None:
+            notes += plan.weights.check(plan.codebook)
         for note in notes:
             warnings.warn(note, DiscreetWarning, stacklevel=4)
         return cls(

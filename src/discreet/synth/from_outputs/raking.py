@@ -50,6 +50,17 @@ class Raking:
             if any(not count >= 0 for count in margin.values()) or sum(margin.values()) <= 0:
                 raise ParameterError(f"The population margin of '{name}' must hold counts of at least 0.")
 
+    def check(self, codebook: Codebook) -> tuple[str, ...]:
+        """Refuse margins that the codebook does not know, and tell where they contradict one another."""
+        sizes = [self._wanted(codebook, name).sum() for name in self.margins]
+        largest, smallest = max(sizes), min(sizes)
+        if largest - smallest <= 1e-9 * largest:
+            return ()
+        return (
+            f"The population margins of the weights add up to between {smallest:,.0f} and {largest:,.0f}; all were "
+            f"brought to {sizes[0]:,.0f}, the sum of the first.",
+        )
+
     def weigh(self, codebook: Codebook, file: Floats) -> tuple[Floats, pl.DataFrame]:
         """Return the weights, and the margins published and reached."""
         sides = [self._side(codebook, name, file) for name in self.margins]
@@ -76,6 +87,13 @@ class Raking:
         return weights, pl.DataFrame(rows).with_columns(difference=pl.col("reached") - pl.col("population"))
 
     def _side(self, codebook: Codebook, name: str, file: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+        wanted = self._wanted(codebook, name)
+        first = next(iter(self.margins.values()))
+        # Margins of different sources rarely agree on the size of the population; the first one settles it.
+        wanted *= sum(first.values()) / wanted.sum()
+        return file[:, codebook.index(name)].astype(np.int64), wanted
+
+    def _wanted(self, codebook: Codebook, name: str) -> Floats:
         variable = codebook[name]
         if not variable.is_categorical:
             raise ParameterError(
@@ -86,10 +104,7 @@ class Raking:
             wanted[variable.position(level)] = count
         if len(self.margins[name]) != len(variable.levels):
             raise ParameterError(f"The population margin of '{name}' must name every level of the codebook.")
-        first = next(iter(self.margins.values()))
-        # Margins of different sources rarely agree on the size of the population; the first one settles it.
-        wanted *= sum(first.values()) / wanted.sum()
-        return file[:, codebook.index(name)].astype(np.int64), wanted
+        return wanted
 
     def to_dict(self) -> dict[str, Any]:
         """Return the raking as it stands in TOML."""

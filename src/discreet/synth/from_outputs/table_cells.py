@@ -80,6 +80,11 @@ class Cells:
                     f"The table '{title}' has proportions above 1; divide percentages by 100."
                 )
             return values, half, ()
+        if (values[there] != np.round(values[there])).any():
+            raise ParameterError(
+                f"The table '{title}' has counts that are no whole numbers. Say counted='proportions' for shares of "
+                "the whole (divide percentages by 100), or round weighted counts."
+            )
         # A count printed as a whole number is that number; only coarser rounding leaves room.
         half = 0.0 if unit <= 1 else half
         total = float(values[there].sum())
