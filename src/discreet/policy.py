@@ -119,7 +119,7 @@ class Policy:
     >>> Policy.from_dict(policy.to_dict()) == policy
     True
     >>> Policy.templates()
-    ('public-use-file', 'safe-setting', 'scientific-use-file')
+    ('public-use-file', 'safe-setting', 'scientific-use-file', 'synthetic-file')
     """
 
     name: str

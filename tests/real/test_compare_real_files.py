@@ -11,7 +11,7 @@ import pytest
 
 import discreet
 from discreet import Microdata
-from discreet.synth import Sequential
+from discreet.synth import Bootstrap, Sequential
 from discreet.workflow.comparison import compare
 
 RELEASES = ("cart_cf21", "sdv_ctgan_epochs1000", "aim_e_10_all", "pram_default")
@@ -31,6 +31,21 @@ def test_a_synthesis_of_sd2011_by_trees_is_better_than_shuffled_columns(test_dat
     assert not good.alignment.linked
     assert "weakened" in " ".join(bad.worst.sentences)
     assert found.plot().axes
+
+
+def test_the_template_for_synthetic_files_refuses_people_drawn_again():
+    adult = discreet.datasets.adult()
+    blurred = (
+        Sequential(visit_sequence="auto", smoothing={"fnlwgt": "density"}).fit(adult, seed=1).sample(seed=1)
+    )
+    again = Bootstrap().fit(adult, seed=1).sample(seed=1)
+    measures = ["replicated_uniques", "new_rows", "attribution", "information_loss", "dependence"]
+    found = compare(
+        adult, {"synthetic": blurred, "drawn again": again}, policy="synthetic-file", measures=measures
+    )
+    assert found.releases["synthetic"].verdict.meets
+    assert not found.releases["drawn again"].verdict.meets
+    assert found.releases["drawn again"].risk["new_rows"].figures["copied_share"] > 0.6
 
 
 @pytest.mark.slow

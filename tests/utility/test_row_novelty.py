@@ -58,6 +58,15 @@ def test_the_tolerance_may_be_a_share_of_the_range(real, made, tolerance):
     assert found.value == pytest.approx(by_all_pairs(real, made, tolerance, span))
 
 
+@given(rows, rows)
+@settings(max_examples=60, deadline=None)
+def test_copies_are_real_records_like_no_other_that_come_back(real, made):
+    found = new_rows(Microdata(frame(real)), Microdata(frame(made)))
+    copied = sum(real.count(row) == 1 and row in made for row in real)
+    assert found.figures["copied_share"] == pytest.approx(copied / len(real))
+    assert ("come back whole" in found.meaning) == (copied > 0)
+
+
 def test_the_curve_falls_from_exact_matches_to_wide_ones():
     rng = np.random.default_rng(1)
     real, made = (

@@ -63,8 +63,9 @@ def new_rows(
     -------
     Measure
         ``value`` is the share of new records at ``tolerance``: 1 when all are new. ``figures``: ``new_share``,
-        ``new_share_exact`` (tolerance 0), ``new_share_holdout``, ``excess_matches`` (matched share beyond that of
-        the hold-out). ``detail``: ``curve`` and ``records`` (nearest real record and the tolerance it takes).
+        ``new_share_exact`` (tolerance 0), ``copied_share`` (the share of real records that are like no other and
+        come back whole), ``new_share_holdout``, ``excess_matches`` (matched share beyond that of the hold-out),
+        ``median_tolerance``. ``detail``: ``curve`` and ``records`` (nearest real record and the tolerance it takes).
 
     Examples
     --------
@@ -83,6 +84,7 @@ def new_rows(
     figures: dict[str, Any] = {
         "new_share": _new(found, tolerance),
         "new_share_exact": _new(found, 0.0),
+        "copied_share": _copied_uniques(tables[0], found),
         "new_share_holdout": None,
         "excess_matches": None,
         "median_tolerance": float(np.median(found.tolerance))
@@ -163,6 +165,12 @@ def _new(found: Reach, tolerance: float) -> float:
     return float((found.tolerance > tolerance * (1 + _SLACK) + _SLACK).mean())
 
 
+def _copied_uniques(original: pl.DataFrame, found: Reach) -> float:
+    alone = plain_rows(original).is_unique().to_numpy()
+    whole = np.unique(found.nearest[found.tolerance <= _SLACK])
+    return float(alone[whole].sum() / len(alone))
+
+
 def _curve(reaches: Sequence[Reach], steps: Floats) -> pl.DataFrame:
     table = {"tolerance": steps}
     for name, found in zip(("new", "new_holdout"), reaches, strict=False):
@@ -178,6 +186,8 @@ def _in_words(figures: dict[str, Any], n: int, tolerance: float, scale: Scale) -
         f"{percent(figures['new_share'])} of {n:,} released records match no real one when numbers may differ by "
         f"{percent(tolerance)} {of_what}"
     )
+    if figures["copied_share"] > 0:
+        text += f"; {percent(figures['copied_share'])} of the real ones are like no other and come back whole"
     if figures["new_share_holdout"] is not None:
         text += f"; of real people who were not used it is {percent(figures['new_share_holdout'])}"
     return f"{text}."
