@@ -7,8 +7,9 @@ import pytest
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
 from discreet.synth import Sequential, load
+from discreet.synth.methods.counts import Poisson
 from discreet.synth.methods.design import Design
-from discreet.synth.methods.likelihood import newton_logit
+from discreet.synth.methods.likelihood import newton_logit, newton_poisson
 from discreet.synth.methods.linear import least_squares
 from discreet.synth.methods.method import JointMethod, Method
 from discreet.synth.methods.registry import all_methods
@@ -280,6 +281,8 @@ def test_a_loaded_model_draws_what_the_fitted_one_does(method, weighted, tmp_pat
     small = FILE.head(300).select("region", "sex", "pay").with_columns(w=pl.Series(RNG.random(300) + 0.1))
     data = Microdata(small, weight="w") if weighted else Microdata(small.drop("w"))
     column = "pay" if "number" in all_methods()[method].targets else "sex"
+    if method == "poisson":
+        data = data.with_frame(data.frame.with_columns(pl.col("pay").round().cast(pl.Int64)))
     fitted = Sequential(method={column: method}, predictor_matrix={column: ["region"]}).fit(data, seed=1)
     again = load(fitted.save(tmp_path / "m.discreet"))
     assert again.sample(200, seed=3).frame.equals(fitted.sample(200, seed=3).frame)
@@ -339,3 +342,44 @@ def test_the_weighted_fits_of_the_survey_examples():
     assert covariance == pytest.approx(np.array([[0.036424, -0.009878], [-0.009878, 0.003087]]), abs=5e-7)
     beta, _ = newton_logit(design, x, np.array([0, 0, 1, 0, 1]), weights=weights)
     assert turn @ beta == pytest.approx([-2.980699, 0.930032], abs=5e-7)
+
+
+@pytest.mark.parametrize("kind", ["logit", "poisson"])
+def test_weighted_fits_and_their_sandwich_are_those_of_statsmodels(kind):
+    sm = pytest.importorskip("statsmodels.api")
+    rng = np.random.default_rng(5)
+    x, weights = rng.normal(size=400), rng.uniform(0.2, 3, 400)
+    weights *= 400 / weights.sum()
+    y = rng.poisson(np.exp(0.3 + 0.5 * x)) if kind == "poisson" else rng.random(400) < 1 / (1 + np.exp(-x))
+    family = sm.families.Poisson() if kind == "poisson" else sm.families.Binomial()
+    given = [Variable("x", x)]
+    design = Design.of(given, weights=weights)
+    turn = np.array([[1, -design.center[1] / design.scale[1]], [0, 1 / design.scale[1]]])
+    newton = newton_poisson if kind == "poisson" else newton_logit
+    model = sm.GLM(y.astype(float), sm.add_constant(x), family=family, var_weights=weights)
+    for sandwich, how in ((False, {}), (True, {"cov_type": "HC0"})):
+        beta, root = newton(design, given, y.astype(float), weights=weights, sandwich=sandwich)
+        wanted = model.fit(**how)
+        assert turn @ beta == pytest.approx(wanted.params, abs=1e-6)
+        assert turn @ root @ root.T @ turn.T == pytest.approx(wanted.cov_params(), rel=1e-4)
+
+
+def test_weighted_counts_have_the_mean_of_the_population_and_say_when_they_vary_too_much():
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=4000)
+    visits = rng.poisson(np.exp(0.5 + 0.4 * x))
+    frame = pl.DataFrame({"x": x, "visits": visits, "w": np.exp(0.5 * x)})
+    fitted = Sequential(method={"visits": "poisson"}).fit(Microdata(frame, weight="w"), seed=1)
+    made = fitted.sample(20_000, seed=1).frame["visits"]
+    assert made.dtype == pl.Int64
+    assert made.mean() == pytest.approx(np.average(visits, weights=frame["w"]), rel=0.05)
+    assert not any("Poisson" in note for note in fitted.plan.warnings)
+    heaped = Microdata(frame.select("x", visits=pl.col("visits") * 3))
+    notes = Sequential(method={"visits": "poisson"}).fit(heaped, seed=1).plan.warnings
+    assert any("'visits': the counts vary 3" in note and "cart" in note for note in notes)
+    with pytest.raises(ColumnError, match=r"'visits' is negative or no whole number in 4,000"):
+        Sequential(method={"visits": "poisson"}).fit(
+            Microdata(frame.select("x", visits=pl.col("visits") + 0.5))
+        )
+    with pytest.raises(ParameterError, match="sandwich"):
+        Sequential(method={"visits": Poisson(covariance="robust")})

@@ -13,8 +13,10 @@ from discreet.synth.methods.pseudo_records import PseudoRecords
 from discreet.synth.variables import Variable
 
 Floats = npt.NDArray[np.float64]
+Block = tuple[Floats, npt.NDArray[np.int64], Floats]
 
 _PENALTY = 1e-8
+_LARGEST_LOG = 50.0
 
 
 def newton_logit(
@@ -25,19 +27,41 @@ def newton_logit(
     weights: Floats | None = None,
     extra: PseudoRecords | None = None,
     iterations: int = 50,
+    sandwich: bool = False,
 ) -> tuple[Floats, Floats]:
     """Fit a logistic regression; return coefficients and a square root of their covariance.
 
     Newton steps are halved until the likelihood does not fall. With weights that sum to the number of records this
-    is the pseudo-likelihood fit of a survey.
+    is the pseudo-likelihood fit of a survey; its covariance is that of the model, or the ``sandwich``.
     """
     blocks = _blocks(design, predictors, y, weights, extra)
-    beta = np.zeros(design.width)
-    best, gradient, hessian = _logit_at(blocks, beta)
+    return _newton(blocks, np.zeros(design.width), _logit_at, _logistic, iterations, sandwich=sandwich)
+
+
+def newton_poisson(
+    design: Design,
+    predictors: Sequence[Variable],
+    y: npt.NDArray[Any],
+    *,
+    weights: Floats | None = None,
+    iterations: int = 50,
+    sandwich: bool = False,
+) -> tuple[Floats, Floats]:
+    """Fit a Poisson regression with a logarithmic link; as `newton_logit`."""
+    blocks = _blocks(design, predictors, y, weights, None)
+    start = np.zeros(design.width)
+    start[0] = np.log(max(float(np.average(y, weights=weights)), 1e-12))
+    return _newton(blocks, start, _poisson_at, _capped_exp, iterations, sandwich=sandwich)
+
+
+def _newton(
+    blocks: Sequence[Block], beta: Floats, at: Any, mean: Any, iterations: int, *, sandwich: bool
+) -> tuple[Floats, Floats]:
+    best, gradient, hessian = at(blocks, beta)
     for _ in range(iterations):
         step = np.linalg.solve(hessian + _PENALTY * np.eye(len(beta)), gradient)
         for _half in range(20):
-            value, next_gradient, next_hessian = _logit_at(blocks, beta + step)
+            value, next_gradient, next_hessian = at(blocks, beta + step)
             if value >= best - 1e-12 * abs(best):
                 break
             step = step / 2
@@ -46,6 +70,9 @@ def newton_logit(
         if abs(gained) <= 1e-10 * (abs(best) + 1) and np.abs(step).max() < 1e-8:
             break
     covariance = np.linalg.inv(hessian + _PENALTY * np.eye(len(beta)))
+    if sandwich:
+        scores = [x * (w * (y - mean(x @ beta)))[:, None] for x, y, w in blocks]
+        covariance = covariance @ sum(score.T @ score for score in scores) @ covariance
     values, vectors = np.linalg.eigh(covariance)
     return beta, vectors * np.sqrt(np.maximum(values, 0.0))
 
@@ -157,7 +184,7 @@ def _blocks(
     y: npt.NDArray[Any],
     weights: Floats | None,
     extra: PseudoRecords | None,
-) -> list[tuple[Floats, npt.NDArray[np.int64], Floats]]:
+) -> list[Block]:
     blocks = [
         (x, y[rows].astype(np.int64), np.ones(len(x)) if w is None else w)
         for x, w, rows in design.parts(predictors, weights)
@@ -167,9 +194,7 @@ def _blocks(
     return blocks
 
 
-def _logit_at(
-    blocks: Sequence[tuple[Floats, npt.NDArray[np.int64], Floats]], beta: Floats
-) -> tuple[float, Floats, Floats]:
+def _logit_at(blocks: Sequence[Block], beta: Floats) -> tuple[float, Floats, Floats]:
     value, gradient = 0.0, np.zeros(len(beta))
     hessian = np.zeros((len(beta), len(beta)))
     for x, y, w in blocks:
@@ -179,3 +204,20 @@ def _logit_at(
         gradient += x.T @ (w * (y - share))
         hessian += x.T @ (x * (w * share * (1 - share))[:, None])
     return value, gradient, hessian
+
+
+def _poisson_at(blocks: Sequence[Block], beta: Floats) -> tuple[float, Floats, Floats]:
+    value, gradient = 0.0, np.zeros(len(beta))
+    hessian = np.zeros((len(beta), len(beta)))
+    for x, y, w in blocks:
+        eta = x @ beta
+        expected = _capped_exp(eta)
+        value += float(np.sum(w * (y * eta - expected)))
+        gradient += x.T @ (w * (y - expected))
+        hessian += x.T @ (x * (w * expected)[:, None])
+    return value, gradient, hessian
+
+
+def _capped_exp(eta: Floats) -> Floats:
+    """A step that is too long must be seen as one, not overflow."""
+    return np.asarray(np.exp(np.minimum(eta, _LARGEST_LOG)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,8 @@ class Logreg(Method):
     ----------
     augment
         Add pseudo-records against separation.
+    covariance
+        Of the coefficients in a proper synthesis: ``"model"`` or ``"sandwich"``.
     """
 
     name = "logreg"
@@ -46,13 +48,23 @@ class Logreg(Method):
     targets: ClassVar[frozenset[str]] = frozenset({"binary"})
     proper_by: ClassVar[ProperBy] = "posterior"
     augment: bool = True
+    covariance: Literal["model", "sandwich"] = "model"
+
+    def __post_init__(self) -> None:
+        if self.covariance not in ("model", "sandwich"):
+            raise ParameterError('covariance must be "model" or "sandwich".')
 
     def fit(self, task: Task) -> Conditional:
         """Fit by Newton's method, with weights by pseudo-likelihood."""
         design = Design.of(task.predictors, weights=task.weights)
         extra = augmented(design, task.predictors, 2) if self.augment else None
         beta, root = newton_logit(
-            design, task.predictors, task.target.values, weights=task.weights, extra=extra
+            design,
+            task.predictors,
+            task.target.values,
+            weights=task.weights,
+            extra=extra,
+            sandwich=self.covariance == "sandwich",
         )
         if task.proper:
             beta = beta + root @ task.rng.standard_normal(len(beta))

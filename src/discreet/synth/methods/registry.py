@@ -8,6 +8,7 @@ from discreet.synth.methods.method import Method
 
 _FAMILIES = (
     "binomial",
+    "counts",
     "given",
     "joint_tables",
     "linear",

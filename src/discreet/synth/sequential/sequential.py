@@ -52,8 +52,8 @@ class Sequential(Synthesizer):
     method
         One name for all columns, or ``{column: name}`` (the others take ``otherwise``). Trees: ``"cart"``, ``"ctree"``,
         ``"rf"``, ``"bag"``; parametric: ``"norm"``, ``"lognorm"``, ``"sqrtnorm"``, ``"cubertnorm"``, ``"normrank"``,
-        ``"pmm"``, ``"logreg"``, ``"polyreg"``, ``"polr"``, or ``"parametric"`` for what fits the kind of column;
-        draws: ``"sample"``, ``"nested.other"``, ``"satcat"``; joint tables for the first columns: ``"catall"``,
+        ``"pmm"``, ``"poisson"``, ``"logreg"``, ``"polyreg"``, ``"polr"``, or ``"parametric"`` for what fits the kind of
+        column; draws: ``"sample"``, ``"nested.other"``, ``"satcat"``; joint tables for the first columns: ``"catall"``,
         ``"ipf"``; ``"keep"`` (or ``""``) leaves a column as it is; ``"~weight / height"`` computes it.
     otherwise
         The method of columns that ``method`` does not name.
