@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.synth.baselines import Independent
+from discreet.synth.forms import restored_form
 from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.preflighting.distributions import spike_scores, whipple_indices
 from discreet.synth.preflighting.kinds import exhaustive_splits
 from discreet.synth.preflighting.proposing import in_order
 from discreet.synth.preflighting.restoring import topological
 from discreet.synth.sequential.sequential import Sequential
+from discreet.synth.written_numbers import WrittenNumberForm
 
 
 def people(n=600, seed=1):
@@ -337,3 +340,105 @@ def test_an_order_is_kept_but_for_what_must_come_first(order, pairs):
     done = in_order(order, edges)
     assert sorted(done) == list("abcdef")
     assert all(done.index(source) < done.index(name) for name, own in edges.items() for source in own)
+
+
+def coded_incomes(n=600):
+    rng = np.random.default_rng(8)
+    age = rng.integers(5, 80, n)
+    income = np.where(age < 15, "N", (100 * rng.integers(-20, 900, n)).astype(str))
+    return pl.DataFrame(
+        {
+            "age": age,
+            "income": income,
+            "industry": rng.choice(["N", *(str(v) for v in range(170, 9900, 130))], n),
+            "schooling": rng.choice(["N", "1", "2", "3"], n),
+            "price": [f"{v:.2f}" for v in rng.uniform(0, 9, n)],
+        }
+    )
+
+
+def test_a_code_among_numbers_that_are_texts_is_named_with_what_to_do():
+    found = look(coded_incomes())
+    income = found["number-as-text:income"]
+    assert (income.confidence, income.reversible) == ("high", True)
+    assert income.evidence["code"] == "'N'"
+    assert income.evidence["records_with_code"] == (coded_incomes()["income"] == "N").sum()
+    assert "take as numbers, its codes as states of their own (special_codes)" in str(found)
+    # Numbers of industries may be mere labels; school years are few enough to stay a category.
+    assert found["number-as-text:industry"].confidence == "medium"
+    assert found["many-levels:industry"].confidence == "high"
+    assert "number-as-text:schooling" not in [finding.name for finding in found.findings]
+    told = preflight(
+        Microdata(coded_incomes()),
+        codebook={"industry": {"kind": "number"}, "income": {"kind": "category"}},
+        probe=False,
+    )
+    assert told["number-as-text:industry"].confidence == "high"
+    assert "number-as-text:income" not in [finding.name for finding in told.findings]
+
+
+def test_numbers_among_codes_are_synthesized_as_numbers_and_written_as_they_were():
+    data = Microdata(coded_incomes())
+    found = look(coded_incomes())
+    synthesizer = found.synthesizer()
+    assert synthesizer.special_codes == {"income": ["N"], "price": []}
+    made = synthesizer.fit(data, seed=1).sample(seed=1).frame
+    assert made.schema == data.frame.schema
+    assert (made.filter(pl.col("age") < 15)["income"] == "N").mean() > 0.9
+    assert made["price"].str.contains(r"^\d+\.\d\d$").all()
+    clean = found.apply(data)
+    assert clean.frame.schema["income"] == pl.Int64
+    assert clean.frame.schema["price"] == pl.Float64
+    assert found.restore(clean).frame.equals(data.frame)
+    other = found.synthesize(data, Independent(), seed=1)
+    assert other.frame.schema == data.frame.schema
+
+
+def test_two_codes_and_missing_texts_come_back_each_as_itself():
+    frame = coded_incomes().with_columns(
+        income=pl.when(pl.int_range(pl.len()) % 9 == 0)
+        .then(pl.lit("NA"))
+        .when(pl.int_range(pl.len()) % 9 > 1)
+        .then(pl.col("income"))
+    )
+    found = look(frame)
+    assert found["number-as-text:income"].parameters["codes"] == ["N", "NA"]
+    assert found.restore(found.apply(Microdata(frame))).frame.equals(frame)
+    made = found.synthesizer().fit(Microdata(frame), seed=1).sample(seed=1).frame["income"]
+    assert {"N", "NA", None} < set(made.to_list())
+
+
+def test_a_text_of_one_person_among_numbers_is_not_told():
+    frame = coded_incomes().with_columns(
+        income=pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("ask Ann Lee")).otherwise(pl.col("income"))
+    )
+    found = look(frame)
+    assert "Ann Lee" not in str(found)
+    assert found["number-as-text:income"].evidence["code"] == "2 rare texts"
+
+
+def test_numbers_with_leading_zeros_stay_as_they_are():
+    frame = coded_incomes().with_columns(zip=pl.Series([f"{v:05d}" for v in range(600)]).sample(600, seed=1))
+    frame = frame.with_columns(pl.col("zip").str.replace("00001", "N").str.replace("00002", "N"))
+    found = look(frame)["number-as-text:zip"]
+    assert (found.confidence, found.reversible) == ("medium", False)
+    assert "convert them yourself" in found.action
+    assert "zip" not in (look(frame).decided(accept=[found.name]).synthesizer().special_codes or {})
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.none(), st.sampled_from(["N", "?"]), st.integers(-999, 999).map(str)),
+        min_size=3,
+        max_size=40,
+    )
+)
+def test_any_column_of_numbers_and_codes_is_split_and_joined_again(texts):
+    series = pl.Series("x", texts, dtype=pl.String)
+    form = WrittenNumberForm.of_texts(series, codes=["N", "?"])
+    assert form.joined([part.values for part in form.split(series)]).to_list() == [
+        None if text is None else text for text in texts
+    ]
+    again = restored_form(form.state())
+    assert again.split(series)[-1].values.tolist() == form.split(series)[-1].values.tolist()

@@ -347,3 +347,38 @@ def test_what_cannot_be_is_refused_before_anything_is_fitted(options, error, wor
     with pytest.raises(error, match=words) as caught:
         Sequential(**options).fit(DATA, seed=1)
     assert "\n" not in str(caught.value)
+
+
+def test_a_text_column_under_special_codes_is_taken_for_numbers():
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=400)
+    texts = np.where(x < -1, "N", np.round(100 * x + rng.normal(size=400)).astype(int).astype(str))
+    data = Microdata(pl.DataFrame({"x": x, "pay": texts}))
+    plain = Sequential().fit(data, seed=1)
+    assert any("'pay' is text" in note and "special_codes" in note for note in plain.plan.warnings)
+    for method in ("cart", "norm"):
+        fitted = Sequential(method={"pay": method}, special_codes={"pay": ["N"]}).fit(data, seed=1)
+        assert not any("is text" in note for note in fitted.plan.warnings)
+        made = fitted.sample(seed=1).frame
+        assert made["pay"].dtype == pl.String
+        assert (made["pay"] == "N").mean() == pytest.approx((texts == "N").mean(), abs=0.06)
+        numbers = made.filter(pl.col("pay") != "N").with_columns(pl.col("pay").cast(pl.Int64))
+        assert numbers.select(pl.corr("x", "pay")).item() > 0.95
+    with pytest.raises(ColumnError, match=r"'pay' stands under special_codes .* in \d+ records it is not"):
+        Sequential(special_codes={"pay": []}).fit(data)
+    with pytest.raises(ColumnError, match="None of the special_codes of column 'pay'"):
+        Sequential(special_codes={"pay": ["refused"]}).fit(data)
+    zeros = Microdata(data.frame.with_columns(pay=pl.col("pay").str.strip_chars("-").str.zfill(5)))
+    with pytest.raises(ColumnError, match="leading zeros"):
+        Sequential(special_codes={"pay": ["0000N"]}).fit(zeros)
+
+
+def test_a_rule_may_give_numbers_in_texts_a_code():
+    rng = np.random.default_rng(10)
+    age = rng.integers(5, 60, 300)
+    texts = np.where(age < 15, "N", (age * 10).astype(str))
+    data = Microdata(pl.DataFrame({"age": age, "pay": texts}))
+    fitted = Sequential(special_codes={"pay": []}, rules={"pay": [("age < 15", "N")]}).fit(data, seed=1)
+    made = fitted.sample(seed=1).frame
+    assert (made.filter(pl.col("age") < 15)["pay"] == "N").all()
+    assert (made.filter(pl.col("age") >= 15)["pay"] != "N").all()

@@ -251,6 +251,10 @@ def restored_form(state: Mapping[str, Any]) -> Form:
         return CategoryForm(
             state["name"], state["empty"].dtype, state["levels"], state["has_missing"], state["ordered"]
         )
+    if state["form"] == "written":
+        from discreet.synth.written_numbers import WrittenNumberForm
+
+        return WrittenNumberForm.restored(state)
     return NumberForm(
         state["name"],
         state["empty"].dtype,

@@ -9,9 +9,14 @@ import polars as pl
 
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.looking import Look
+from discreet.synth.written_numbers import as_read, way_of_writing
 
 _NEAR_UNIQUE = 0.5
 _MOST_EXACT = 60
+_MOST_TEXT_CODES = 6
+_FEW_RECORDS = 5
+_DENSE = 0.5
+_MOST_LABELS = 50
 
 
 def types_and_levels(look: Look) -> list[Finding]:
@@ -27,7 +32,7 @@ def types_and_levels(look: Look) -> list[Finding]:
         elif given == "identifier" or _is_unique(look, series):
             found.append(_identifier(look, series, declared=given == "identifier"))
         elif series.dtype == pl.String:
-            found += _text(look, series)
+            found += _text(look, series, given)
         elif series.dtype.is_numeric():
             found += _number(look, series, given)
         else:
@@ -78,25 +83,13 @@ def _all_missing(name: str) -> Finding:
     )
 
 
-def _text(look: Look, series: pl.Series) -> list[Finding]:
+def _text(look: Look, series: pl.Series, given: str | None) -> list[Finding]:
     texts = series.drop_nulls().unique()
-    numbers = texts.str.strip_chars().cast(pl.Float64, strict=False)
-    if numbers.null_count() == 0 and numbers.is_finite().all():
-        whole = numbers.cast(pl.Int64, strict=False)
-        is_whole = bool(whole.null_count() == 0 and (whole.cast(pl.String) == texts).all())
-        # "007" and "1.50" do not come back as they were.
-        faithful = is_whole or bool((numbers.cast(pl.String) == texts).all())
-        return [
-            Finding(
-                "number-as-text",
-                (series.name,),
-                {"distinct": len(texts), "missing": series.null_count()},
-                "high" if faithful else "medium",
-                "convert to numbers, and write back as text afterwards",
-                reversible=faithful,
-                parameters={"dtype": "int" if is_whole else "float"},
-            )
-        ]
+    if given != "category":
+        written = _written_numbers(look, series, texts, declared=given == "number")
+        if written is not None:
+            # Where they may be mere labels, they stay the category that they are until the user decides.
+            return [written, *([] if written.confidence == "high" else _category(look, series.name))]
     for form in ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y"):
         if texts.str.strptime(pl.Date, form, strict=False).null_count() == 0:
             return [
@@ -121,6 +114,54 @@ def _text(look: Look, series: pl.Series) -> list[Finding]:
             )
         ]
     return _category(look, series.name)
+
+
+def _written_numbers(look: Look, series: pl.Series, texts: pl.Series, *, declared: bool) -> Finding | None:
+    """Find numbers that stand as texts, alone or with a few codes among them ("N" for "not asked")."""
+    read = as_read(texts)
+    codes = texts.filter(read.is_null()).sort()
+    numbers, as_texts = read.drop_nulls(), texts.filter(read.is_not_null())
+    if not len(numbers) or len(codes) > _MOST_TEXT_CODES:
+        return None
+    amounts = declared or _are_amounts(numbers)
+    if len(codes) and not amounts and len(numbers) <= look.limits.many_levels:
+        return None
+    way = way_of_writing(as_texts)
+    held = series.value_counts().filter(pl.col(series.name).is_in(codes.implode()))
+    coded = int(held["count"].sum())
+    evidence: dict[str, Any] = {"distinct": len(numbers), "missing": series.null_count()}
+    if len(codes):
+        evidence |= {"code": _told(look, codes, held["count"]), "records_with_code": coded}
+    sure = way is not None and (amounts or not len(codes))
+    action = "take as numbers" if sure else "take as numbers if they are amounts, not labels"
+    states = ", its codes as states of their own" if len(codes) else ""
+    return Finding(
+        "number-as-text",
+        (series.name,),
+        evidence,
+        "high" if sure else "medium",
+        f"{action}{states} (special_codes)"
+        if way is not None
+        else f"{action}{states}: convert them yourself, as they are written in ways that do not come back",
+        reversible=way is not None,
+        parameters={"codes": codes.to_list(), "way": way},
+    )
+
+
+def _are_amounts(numbers: pl.Series) -> bool:
+    """Labels are whole, positive, and either few or far between; amounts are not."""
+    values = numbers.to_numpy()
+    if (values < 0).any() or (values != np.round(values)).any():
+        return True
+    return bool(len(values) > _MOST_LABELS and len(values) >= _DENSE * (values.max() - values.min() + 1))
+
+
+def _told(look: Look, codes: pl.Series, counts: pl.Series) -> str:
+    """Tell codes that many records share; a text of a few records may be a value that stays in the house."""
+    least = max(_FEW_RECORDS, look.limits.sentinel_min_share * look.rows)
+    if look.show_values or counts.min() >= least:  # type: ignore[operator]
+        return ", ".join(repr(code) for code in codes.to_list())
+    return f"{len(codes)} rare texts"
 
 
 def _category(look: Look, name: str) -> list[Finding]:

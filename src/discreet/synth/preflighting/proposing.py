@@ -25,6 +25,7 @@ def proposed_synthesizer(
     for finding in accepted:
         if finding.kind == "coded-missing" and finding.column in codes:
             codes[finding.column] = sorted({*codes[finding.column], *finding.parameters["codes"]})
+    codes |= written_numbers(accepted, gone)
     methods: dict[str, str | Method] = {}
     for finding in accepted:
         if finding.kind == "look-up" and finding.parameters["of"] not in gone and finding.column not in gone:
@@ -68,6 +69,15 @@ def proposed_synthesizer(
         "leave_out": tuple(gone) or None,
     }
     return Sequential(**(proposed | dict(options)))
+
+
+def written_numbers(accepted: Sequence[Finding], gone: Sequence[str] = ()) -> dict[str, list[Any]]:
+    """Return the codes of every text column that is to be taken for numbers and can be written back."""
+    found: dict[str, list[Any]] = {}
+    for finding in accepted:
+        if finding.kind == "number-as-text" and finding.reversible and finding.column not in gone:
+            found[finding.column] = list(finding.parameters.get("codes", ()))
+    return found
 
 
 def _root(finding: Finding, accepted: Sequence[Finding]) -> str:

@@ -10,6 +10,7 @@ import polars as pl
 from discreet.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.synth.preflighting.findings import Finding
+from discreet.synth.written_numbers import as_read, as_written
 
 DERIVED = ("look-up", "sum", "product")
 _DROPPED = ("identifier", "near-unique-text", "all-missing")
@@ -24,7 +25,7 @@ def left_out(accepted: Sequence[Finding], *, with_derived: bool = True) -> list[
 
 def cleaned(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
     """Return the file as a generator should see it."""
-    frame = _typed(frame, accepted)
+    frame = _typed(_with_text_states(frame, accepted), accepted)
     for name, codes in _codes(accepted).items():
         series = frame[name]
         hit = _has(series, codes)
@@ -44,6 +45,12 @@ def cleaned(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
 def restored(frame: pl.DataFrame, accepted: Sequence[Finding], columns: Mapping[str, str]) -> pl.DataFrame:
     """Put back codes, given values, computed columns, texts, types and the order of the columns."""
     codes = _codes(accepted)
+    # Rules and look-ups were found in the texts, so the texts come back first.
+    for finding in accepted:
+        if finding.kind == "date-as-text" and finding.column in frame.columns:
+            frame = frame.with_columns(pl.col(finding.column).dt.strftime(finding.parameters["form"]))
+        elif finding.kind == "number-as-text" and finding.column in frame.columns:
+            frame = _as_texts(frame, finding)
     for name, own in codes.items():
         if name in frame.columns:
             frame = _recoded(frame, name, own)
@@ -62,13 +69,38 @@ def restored(frame: pl.DataFrame, accepted: Sequence[Finding], columns: Mapping[
         if finding.kind == "all-missing" and finding.column not in frame.columns:
             dtype = dtype_of(columns.get(finding.column, "String"))
             frame = frame.with_columns(pl.lit(None, dtype=dtype).alias(finding.column))
-        elif finding.kind in ("number-as-text", "date-as-text") and finding.column in frame.columns:
-            form = finding.parameters.get("form")
-            column = pl.col(finding.column)
-            frame = frame.with_columns(column.dt.strftime(form) if form else column.cast(pl.String))
     own = [name for name in columns if name in frame.columns]
-    helpers = [_state_name(name) for name in codes]
+    helpers = [_state_name(name) for name in (*codes, *_text_codes(accepted))]
     return frame.select(*own, *(n for n in frame.columns if n not in columns and n not in helpers))
+
+
+def _with_text_states(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
+    """Set aside which code a text had, before its column becomes numbers."""
+    for name, codes in _text_codes(accepted).items():
+        if codes and _needs_state(frame[name], codes):
+            hit = _has(frame[name], codes)
+            states = pl.when(hit).then(pl.col(name)).when(pl.col(name).is_null()).then(pl.lit(_MISSING))
+            frame = frame.with_columns(states.otherwise(pl.lit(_ORDINARY)).alias(_state_name(name)))
+    return frame
+
+
+def _as_texts(frame: pl.DataFrame, finding: Finding) -> pl.DataFrame:
+    """Write numbers as the file wrote them, and put the codes back."""
+    name, codes = finding.column, finding.parameters.get("codes", ())
+    frame = frame.with_columns(
+        as_written(frame[name], finding.parameters.get("way") or "shortest").alias(name)
+    )
+    return _recoded(frame, name, codes) if codes else frame
+
+
+def _text_codes(accepted: Sequence[Finding]) -> dict[str, list[Any]]:
+    """Return the codes of columns whose texts become numbers."""
+    dropped = left_out(accepted)
+    return {
+        f.column: list(f.parameters.get("codes", ()))
+        for f in accepted
+        if f.kind == "number-as-text" and f.column not in dropped
+    }
 
 
 def topological(derived: Sequence[Finding]) -> list[Finding]:
@@ -111,9 +143,8 @@ def dtype_of(text: str) -> pl.DataType:
 def _typed(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
     for finding in accepted:
         if finding.kind == "number-as-text":
-            kind = pl.Int64 if finding.parameters.get("dtype") == "int" else pl.Float64
-            column = pl.col(finding.column).cast(pl.String).str.strip_chars()
-            frame = frame.with_columns(column.cast(kind, strict=False).alias(finding.column))
+            kind = pl.Int64 if finding.parameters.get("way") == "whole" else pl.Float64
+            frame = frame.with_columns(as_read(frame[finding.column]).cast(kind).alias(finding.column))
         elif finding.kind == "date-as-text":
             form = finding.parameters["form"]
             frame = frame.with_columns(pl.col(finding.column).str.strptime(pl.Date, form, strict=False))
@@ -121,10 +152,10 @@ def _typed(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
 
 
 def _codes(accepted: Sequence[Finding]) -> dict[str, list[Any]]:
-    dropped = left_out(accepted)
+    elsewhere = (*left_out(accepted), *_text_codes(accepted))
     found: dict[str, list[Any]] = {}
     for finding in accepted:
-        if finding.kind == "coded-missing" and finding.column not in dropped:
+        if finding.kind == "coded-missing" and finding.column not in elsewhere:
             known = found.setdefault(finding.column, [])
             known += [code for code in finding.parameters["codes"] if code not in known]
     return found

@@ -20,6 +20,7 @@ from discreet.synth.methods.resampling import Nested
 from discreet.synth.sequential.rules import Rule
 from discreet.synth.typed_values import typed
 from discreet.synth.variables import Variable
+from discreet.synth.written_numbers import WrittenNumberForm, as_read
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
@@ -43,7 +44,9 @@ def column_forms(
         as_number = is_numeric(series.dtype) and (
             name in groups or bool(codes) or distinct > options.few_values or _must_be_number(options, name)
         )
-        if as_number:
+        if series.dtype == pl.String and name in (options.special_codes or {}) and name not in groups:
+            forms[name] = _written_numbers(options, series, given)
+        elif as_number:
             number = NumberForm.of(
                 series, fixed=_numbers(codes, series), groups=_groups(groups, name), missing=None in given
             )
@@ -52,7 +55,9 @@ def column_forms(
         else:
             if codes or name in groups:
                 setting = "special_codes or semicontinuous" if codes else "number_groups"
-                raise ColumnError(f"Column '{name}' is no number, so {setting} cannot name it.")
+                raise ColumnError(
+                    f"Column '{name}' is no number, so {setting} cannot name it. Convert it to numbers first."
+                )
             ordered = isinstance(data.schema[name], nw.Enum)
             private = _is_private(options)
             category = CategoryForm.of(
@@ -64,6 +69,15 @@ def column_forms(
             _check_levels(options, name, series, category)
             forms[name] = category
     return forms
+
+
+def _written_numbers(options: Sequential, series: pl.Series, given: Sequence[Any]) -> WrittenNumberForm:
+    """Take a text column that is named under special_codes for numbers; what its rules give may be a code too."""
+    codes = values_of(options.special_codes, series.name)
+    if codes and not series.is_in(pl.Series(codes, dtype=pl.String, strict=False).implode()).any():
+        raise ColumnError(f"None of the special_codes of column '{series.name}' occurs in it. Check them.")
+    ruled = [value for value in given if value is not None and as_read(pl.Series([value])).null_count()]
+    return WrittenNumberForm.of_texts(series, codes=[*codes, *ruled], missing=None in given)
 
 
 def method_of(options: Sequential, name: str, form: Form, series: pl.Series) -> Method:
@@ -169,7 +183,7 @@ def _partition(series: pl.Series) -> tuple[bytes, int]:
 
 
 def _on_a_line(frame: pl.DataFrame, forms: Mapping[str, Form], name: str, other: str) -> bool:
-    if not (isinstance(forms[name], NumberForm) and isinstance(forms[other], NumberForm)):
+    if not all(isinstance(forms[n], NumberForm) and is_numeric(frame[n].dtype) for n in (name, other)):
         return False
     both = pl.DataFrame({"one": as_numbers(frame[name]), "other": as_numbers(frame[other])})
     sizes = [both["one"].n_unique(), both["other"].n_unique(), both.n_unique()]

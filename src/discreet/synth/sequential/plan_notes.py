@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from discreet.expressions import parse
-from discreet.synth.forms import Form, NumberForm
+from discreet.synth.forms import CategoryForm, Form, NumberForm
 from discreet.synth.methods.given import Constant, Keep, Passive
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
+from discreet.synth.written_numbers import as_read, way_of_writing
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
+
+_MANY_LEVELS = 50
+_FEW_CODES = 6
 
 
 def rule_breaks(rules: Mapping[str, tuple[Rule, ...]], frame: pl.DataFrame) -> list[str]:
@@ -72,6 +76,7 @@ def step_notes(
     if constant:
         found.append(f"Constant in the data, so constant in the synthetic file: {', '.join(constant)}.")
     for step in steps:
+        found += _numbers_in_texts(forms[step.name])
         if isinstance(step.method, Passive):
             found += _passive_breaks(step.name, step.method, frame, forms[step.name])
         if step.method.name == "collinear":
@@ -80,11 +85,41 @@ def step_notes(
     return found
 
 
+def _numbers_in_texts(form: Form) -> list[str]:
+    """Say which categories are columns of numbers that one or two codes have turned into texts."""
+    if not isinstance(form, CategoryForm) or form.dtype != pl.String or len(form.levels) <= _MANY_LEVELS:
+        return []
+    others = as_read(form.levels).null_count()
+    if others > _FEW_CODES or way_of_writing(form.levels.filter(as_read(form.levels).is_not_null())) is None:
+        return []
+    codes = f"the {others:,} that are none" if others else "none: []"
+    return [
+        f"'{form.name}' is text, but {len(form.levels) - others:,} of its {len(form.levels):,} values are numbers. If "
+        f"they are amounts and no mere labels, name its codes ({codes}) under special_codes: as a category it loses "
+        "their order."
+    ]
+
+
+def is_numbered(series: pl.Series) -> bool:
+    """Whether a column numbers the records: whole, never twice, and in order or without large gaps.
+
+    Examples
+    --------
+    >>> is_numbered(pl.Series(range(1, 101))), is_numbered(pl.Series([30, 40] * 50))
+    (True, False)
+    """
+    known = series.rename("number").drop_nulls()
+    if not series.dtype.is_integer() or len(known) < _MANY_LEVELS or known.n_unique() < len(known):
+        return False
+    reach = int(known.max()) - int(known.min())  # type: ignore[arg-type]
+    return reach < 10 * len(known) or known.is_sorted() or known.is_sorted(descending=True)
+
+
 def _passive_breaks(name: str, method: Passive, frame: pl.DataFrame, form: Form) -> list[str]:
     expression = parse(method.expression, frame.schema)
     computed = frame.select(expression.value.alias("c"))["c"]
     given = frame[name]
-    if isinstance(form, NumberForm) and computed.dtype.is_numeric():
+    if isinstance(form, NumberForm) and computed.dtype.is_numeric() and given.dtype.is_numeric():
         computed = computed.cast(pl.Float64)
         computed = computed if form.decimals is None else computed.round(form.decimals)
         unit = 0.0 if form.decimals is None else 10.0**-form.decimals

@@ -66,7 +66,9 @@ class Sequential(Synthesizer):
     rules
         ``{column: [(condition, value), …]}``: where the condition holds, the column has the value (None: missing).
     special_codes, semicontinuous
-        ``{column: [values]}``: codes that are no numbers (-8 for "refused"), and values at which numbers pile up.
+        ``{column: [values]}``: codes that are no numbers (-8 for "refused"), and values at which numbers pile up. A
+        text column named under ``special_codes`` is taken for numbers: ``{"income": ["N"]}``, or ``[]`` where it has no
+        codes.
     smoothing
         Blurs numbers that are drawn from donors: ``"spline"``, ``"density"`` or ``"running-mean"``, for all or by
         column.
