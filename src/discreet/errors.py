@@ -76,7 +76,7 @@ def load_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
 
 
 def _fold(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "").replace(" ", "").replace(".", "")
+    return str(name).lower().replace("-", "").replace("_", "").replace(" ", "").replace(".", "")
 
 
 def _listed(names: list[str], conjunction: str) -> str:

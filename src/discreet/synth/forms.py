@@ -62,6 +62,7 @@ class CategoryForm:
         fresh = [value for value in dict.fromkeys(extra) if value is not None and value not in seen]
         if fresh:
             levels = pl.concat([levels, _as_levels(fresh, plain.dtype, series.name)])
+            levels = levels.sort() if series.dtype == pl.Boolean else levels
         if isinstance(series.dtype, pl.Enum):
             place = {level: at for at, level in enumerate(series.dtype.categories.to_list())}
             levels = pl.Series(sorted(levels.to_list(), key=place.__getitem__), dtype=pl.String)

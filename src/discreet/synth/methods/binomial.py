@@ -39,6 +39,12 @@ class Binomial(Method):
             raise ColumnError(
                 f"Column '{task.target.name}' counts out of '{self.of}', which is no number. Name another denominator."
             )
+        part = (task.target.values % 1 != 0) | (trials.values % 1 != 0)
+        if part.any():
+            raise ColumnError(
+                f"Column '{task.target.name}' counts out of '{self.of}', but {int(part.sum()):,} records do not hold "
+                "whole numbers in both. Round them, or model the column otherwise."
+            )
         too_many = int(((task.target.values > trials.values) | (task.target.values < 0)).sum())
         if too_many:
             raise ColumnError(

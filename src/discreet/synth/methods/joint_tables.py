@@ -11,7 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.synth.methods.method import Floats, JointConditional, JointMethod, JointTask
+from discreet.synth.methods.method import (
+    Floats,
+    JointConditional,
+    JointMethod,
+    JointTask,
+    check_number,
+    check_whole,
+)
 from discreet.synth.variables import Variable
 
 _CATEGORIES = frozenset({"number", "binary", "category", "ordered"})
@@ -43,10 +50,10 @@ class Catall(JointMethod):
     max_cells: float = 1e8
 
     def __post_init__(self) -> None:
-        if self.prior < 0:
-            raise ParameterError("prior must not be negative.")
-        if self.epsilon is not None and self.epsilon <= 0:
-            raise ParameterError("epsilon must be positive.")
+        check_number("prior", self.prior)
+        check_number("max_cells", self.max_cells)
+        if self.epsilon is not None:
+            check_number("epsilon", self.epsilon, positive=True)
 
     def fit_joint(self, task: JointTask) -> TableLaw:
         """Count the cells."""
@@ -88,6 +95,11 @@ class Ipf(JointMethod):
     max_rounds: int = 1000
     max_cells: float = 1e8
 
+    def __post_init__(self) -> None:
+        for setting in ("prior", "tolerance", "max_cells"):
+            check_number(setting, getattr(self, setting))
+        check_whole("max_rounds", self.max_rounds, least=1)
+
     def fit_joint(self, task: JointTask) -> TableLaw:
         """Fit the margins in turn, from a table of ones."""
         shape = _shape(task.targets, self.max_cells)
@@ -122,7 +134,8 @@ class Ipf(JointMethod):
         if self.margins is None:
             return list(combinations(range(len(names)), min(2, len(names))))
         sets = []
-        for margin in self.margins:
+        for given in self.margins:
+            margin = [given] if isinstance(given, str) else given
             for name in margin:
                 if name not in names:
                     raise ColumnError(f"{unknown_name(name, names)} It was named in a margin of ipf.")

@@ -11,7 +11,15 @@ import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError
 from discreet.synth.methods.design import Design
-from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
+from discreet.synth.methods.method import (
+    Conditional,
+    Floats,
+    Method,
+    ProperBy,
+    Task,
+    check_number,
+    check_whole,
+)
 from discreet.synth.variables import Variable
 
 
@@ -108,8 +116,8 @@ class Norm(Method):
     _transform: ClassVar[str] = "identity"
 
     def __post_init__(self) -> None:
-        if self.ridge < 0:
-            raise ParameterError("ridge must not be negative.")
+        check_number("ridge", self.ridge)
+        check_whole("df_adjust", self.df_adjust, least=0)
         if self.covariance not in ("model", "sandwich"):
             raise ParameterError('covariance must be "model" or "sandwich".')
 

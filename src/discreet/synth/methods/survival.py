@@ -9,8 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import ColumnError
-from discreet.synth.methods.method import JointConditional, JointMethod, JointTask
+from discreet.errors import ColumnError, ParameterError
+from discreet.synth.methods.method import (
+    JointConditional,
+    JointMethod,
+    JointTask,
+    check_number,
+    check_whole,
+)
 from discreet.synth.methods.tree_donors import code_table
 from discreet.synth.variables import Variable
 from discreet.trees import Tree
@@ -35,6 +41,12 @@ class SurvivalTree(JointMethod):
     mincriterion: float = 0.9
     min_leaf: int = 5
 
+    def __post_init__(self) -> None:
+        check_number("mincriterion", self.mincriterion)
+        if not self.mincriterion < 1:
+            raise ParameterError("mincriterion must be below 1: it is one minus a p-value.")
+        check_whole("min_leaf", self.min_leaf, least=1)
+
     def fit_joint(self, task: JointTask) -> PairDonors:
         """Grow the tree."""
         time, *events = task.targets
@@ -43,14 +55,14 @@ class SurvivalTree(JointMethod):
             raise ColumnError(
                 f"The survival time '{name}' must be a number of at least 0 without missing values or special codes."
             )
-        event = events[0] if events else None
-        if event is not None:
-            _check_event(event)
+        happened = events[0].values.astype(np.float64) if events else None
+        # Where none of these records had the event (a stratum, a resample), nothing tells their survival apart.
+        seen = task.predictors if happened is None or happened.any() else ()
         tree = grow_survival(
-            code_table(task.predictors, len(time)),
-            [variable.feature for variable in task.predictors],
+            code_table(seen, len(time)),
+            [variable.feature for variable in seen],
             time.values,
-            None if event is None else event.values.astype(np.float64),
+            happened if happened is None or happened.any() else None,
             rng=task.rng,
             weights=task.weights,
             mincriterion=self.mincriterion,
@@ -81,15 +93,3 @@ class PairDonors(JointConditional):
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """Make the law again."""
         return cls(Tree.from_arrays(state["tree"]), state["values"])
-
-
-def _check_event(event: Variable) -> None:
-    name = event.name.removesuffix(": state")
-    if not np.isin(event.values, (0, 1)).all() or event.name != name or event.levels > 2:
-        raise ColumnError(
-            f"The event column '{name}' must hold 0 and 1, or false and true, and no missing values."
-        )
-    if not event.values.any():
-        raise ColumnError(
-            f"The event column '{name}' has no events. Name no event column if nothing is censored."
-        )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from discreet.errors import ParameterError
-from discreet.synth.methods.method import Conditional, Floats, Method, Task
+from discreet.synth.methods.method import Conditional, Floats, Method, Task, check_number, check_whole
 from discreet.synth.variables import Variable
 from discreet.trees import Tree, grow_classification, grow_regression
 from discreet.trees.conditional_inference import grow_conditional
@@ -63,10 +63,13 @@ class Cart(Method):
     groups: int = 10
 
     def __post_init__(self) -> None:
-        if self.min_leaf < 1:
-            raise ParameterError("min_leaf must be at least 1.")
-        if self.cp < 0 or self.level_penalty < 0 or self.groups < 0:
-            raise ParameterError("cp, level_penalty and groups must not be negative.")
+        check_whole("min_leaf", self.min_leaf, least=1)
+        if self.min_split is not None:
+            check_whole("min_split", self.min_split, least=1)
+        check_whole("max_depth", self.max_depth, least=0)
+        check_whole("groups", self.groups, least=0)
+        check_number("cp", self.cp)
+        check_number("level_penalty", self.level_penalty)
 
     def fit(self, task: Task) -> TreeDonors:
         """Grow the tree."""
@@ -110,8 +113,11 @@ class Ctree(Method):
     max_depth: int = 60
 
     def __post_init__(self) -> None:
-        if not 0 <= self.mincriterion < 1:
-            raise ParameterError("mincriterion must be at least 0 and below 1.")
+        check_number("mincriterion", self.mincriterion)
+        if not self.mincriterion < 1:
+            raise ParameterError("mincriterion must be below 1: it is one minus a p-value.")
+        check_whole("min_leaf", self.min_leaf, least=1)
+        check_whole("max_depth", self.max_depth, least=0)
 
     def fit(self, task: Task) -> TreeDonors:
         """Grow the tree."""
@@ -132,6 +138,9 @@ class Ctree(Method):
 @dataclass(frozen=True)
 class Rf(Method):
     """Random forest (Breiman 2001): a tree at random, and a donor in the leaf that a record falls into there.
+
+    Because every split sees only a few columns, a column that follows exactly from another one loses that tie (an
+    income and its decile); prefer `Cart` or `Bag` there.
 
     Parameters
     ----------
@@ -154,10 +163,11 @@ class Rf(Method):
     groups: int = 10
 
     def __post_init__(self) -> None:
-        if self.n_trees < 1:
-            raise ParameterError("n_trees must be at least 1.")
-        if self.groups < 0:
-            raise ParameterError("groups must not be negative.")
+        check_whole("n_trees", self.n_trees, least=1)
+        check_whole("min_leaf", self.min_leaf, least=1)
+        check_whole("groups", self.groups, least=0)
+        if self.features_per_split is not None:
+            check_whole("features_per_split", self.features_per_split, least=1)
 
     def fit(self, task: Task) -> ForestDonors:
         """Grow the forest."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -13,11 +13,13 @@ import polars as pl
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth.forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
+from discreet.synth.methods.binomial import Binomial
 from discreet.synth.methods.given import Collinear, Constant, Keep, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method, kind_of
 from discreet.synth.methods.registry import all_methods
 from discreet.synth.methods.resampling import Nested
-from discreet.synth.sequential.rules import Rule
+from discreet.synth.methods.survival import SurvivalTree
+from discreet.synth.sequential.rules import Rule, read_rules
 from discreet.synth.typed_values import typed
 from discreet.synth.variables import Variable
 from discreet.synth.written_numbers import WrittenNumberForm, as_read
@@ -36,6 +38,7 @@ def column_forms(
     """Take every column for numbers or categories, with its missing values, special codes and spikes."""
     forms: dict[str, Form] = {}
     groups = options.number_groups or {}
+    events = (options.events or {}).values()
     for name in frame.columns:
         series = frame[name]
         given = [rule.typed(name, series.dtype).item() for rule in rules.get(name, ())]
@@ -64,7 +67,7 @@ def column_forms(
                 series,
                 ordered=ordered,
                 missing=private,
-                extra=[*given, *(declared_levels(series.dtype) if private else ())],
+                extra=[*given, *(declared_levels(series.dtype) if private or name in events else ())],
             )
             _check_levels(options, name, series, category)
             forms[name] = category
@@ -87,6 +90,7 @@ def method_of(options: Sequential, name: str, form: Form, series: pl.Series) -> 
         asked = asked.get(name, options.otherwise)
     variable = main_variable(form)
     method = _resolved(options, asked, variable, name)
+    _check_named(method, name, series)
     if isinstance(method, JointMethod) and isinstance(form, NumberForm) and not form.breaks:
         raise ParameterError(
             f"Column '{name}' is a number; '{method.name}' models categories. Give it groups with "
@@ -94,7 +98,7 @@ def method_of(options: Sequential, name: str, form: Form, series: pl.Series) -> 
         )
     if not isinstance(method, JointMethod) and kind_of(variable) not in method.targets:
         raise ParameterError(
-            f"Column '{name}' is {_said(variable)}; the method '{method.name}' cannot model it. Use "
+            f"Column '{name}' is {_said(variable, form)}; the method '{method.name}' cannot model it. Use "
             "method='parametric' to let the kind of column decide, or name a method for this column."
         )
     return method
@@ -131,7 +135,11 @@ def check_options(options: Sequential) -> None:
             raise ParameterError(
                 f"{unknown_name(name, all_methods(), what='method')} It was named under method_options."
             )
+        named_method(options, name)
     default_methods(options)
+    other = options.otherwise
+    if isinstance(other, str) and other != "parametric" and not other.startswith(("~", "nested.")):
+        named_method(options, other)
 
 
 def main_variable(form: Form) -> Variable:
@@ -157,18 +165,28 @@ def collinear_pairs(
     fine: list[str] = []
     for name in free:
         partition, size = _partition(frame[name])
-        given = name in named or (options.rules is not None and name in options.rules)
+        rules = read_rules(options.rules).get(name, ())
+        given = name in named or bool(rules)
+        # A value that no record has goes with nothing in another column.
+        source = not any(_is_new(rule, frame[name]) for rule in rules)
         if size > frame.height / 2:
             # Columns without repeated values are one-to-one with everything; only a straight line says something.
             twin = None if given else next((o for o in fine if _on_a_line(frame, forms, name, o)), None)
-            if twin is None:
+            if twin is None and source:
                 fine.append(name)
         else:
             twin = None if given else alike.get(partition)
-            alike.setdefault(partition, name)
+            if source:
+                alike.setdefault(partition, name)
         if twin is not None:
             found[name] = Collinear(of=twin)
     return found
+
+
+def _is_new(rule: Rule, series: pl.Series) -> bool:
+    value = rule.typed(series.name, series.dtype).item()
+    held = series.rename("value")
+    return not (held.is_null() if value is None else held == value).any()
 
 
 def _partition(series: pl.Series) -> tuple[bytes, int]:
@@ -268,6 +286,17 @@ def _numbers(codes: Sequence[Any], series: pl.Series) -> list[float]:
     return [float(value.item()) for value in values if value.item() is not None]
 
 
+def names_in(given: Any, setting: str) -> tuple[str, ...]:
+    """Return the columns that a setting names: one, several or none."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise ParameterError(f"{setting} must be the name of a column, or a list of names.")
+    return tuple(given)
+
+
 def values_of(setting: Mapping[str, Any] | None, name: str) -> list[Any]:
     """Return what was given for a column, one value or several, as a list."""
     given = (setting or {}).get(name, [])
@@ -278,7 +307,7 @@ def values_of(setting: Mapping[str, Any] | None, name: str) -> list[Any]:
 def _must_be_number(options: Sequential, name: str) -> bool:
     """Whether the column was given a role or a method that only a number can have, however few values it has."""
     counts, times = options.denominators or {}, options.events or {}
-    if name in counts or name in counts.values() or name in times:
+    if name in (*counts, *counts.values(), *times, *times.values()):
         return True
     asked: Any = options.method
     if isinstance(asked, Mapping):
@@ -289,8 +318,38 @@ def _must_be_number(options: Sequential, name: str) -> bool:
     return kind is not None and getattr(kind, "targets", None) == frozenset({"number"})
 
 
-def _said(variable: Variable) -> str:
+def _check_named(method: Method, name: str, series: pl.Series) -> None:
+    """Refuse methods that need what a method alone cannot say."""
+    if isinstance(method, Stratum):
+        raise ParameterError(f"'stratum' is no method to choose. Name column '{name}' under strata instead.")
+    if isinstance(method, Constant) and series.n_unique() > 1:
+        raise ParameterError(
+            f"Column '{name}' has several values, so it cannot be given the method 'constant'. Name another method, or "
+            "leave the column out."
+        )
+    if isinstance(method, SurvivalTree):
+        raise ParameterError(
+            f"The survival time '{name}' needs to know its event. Name it under events={{'{name}': event}}, with None "
+            "where nothing is censored, and not under method."
+        )
+    if isinstance(method, Binomial) and not method.of:
+        raise ParameterError(
+            f"Column '{name}' counts out of another column: name it under denominators={{'{name}': other}}."
+        )
+    if isinstance(method, Collinear) and not method.of:
+        raise ParameterError(
+            f"Column '{name}' is to be looked up, but not said from what. Leave it out of method: one-to-one functions "
+            "of another column are found by themselves."
+        )
+    if isinstance(method, Passive) and not method.expression.strip():
+        raise ParameterError(
+            f"Column '{name}' is to be computed, but not said how. Write an expression, e.g. '~weight / height'."
+        )
+
+
+def _said(variable: Variable, form: Form) -> str:
     if variable.is_number:
         return "a number"
     kind = "an ordered category" if variable.ordered else "a category"
-    return f"{kind} with {variable.levels} levels"
+    missing = ", missing being one," if form.has_missing else ""
+    return f"{kind} with {variable.levels} levels{missing}".removesuffix(",")

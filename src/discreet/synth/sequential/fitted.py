@@ -104,6 +104,9 @@ class FittedSequential(Fitted):
         again = Refit(options, plan, forms, shapes, training, weights, strata, units)
         chains = again.chains(stream, progress=progress)
         kept = [step.name for step in plan.steps if isinstance(step.method, Keep)]
+        if kept:
+            # Records that stay the original ones stay in their strata, also where small strata are pooled.
+            kept += [step.name for step in plan.steps if isinstance(step.method, Stratum)]
         regenerated = None
         if options.weights == "regenerate" and data.roles.weight:
             regenerated = (data.roles.weight, float(frame[data.roles.weight].cast(pl.Float64).sum()))
@@ -147,7 +150,11 @@ class FittedSequential(Fitted):
             own = stream.child(f"stratum {number}") if len(chains) > 1 else stream
             if sizes[number]:
                 kept = self.kept if places is None else self.kept[places[number]]
-                fixed = self.strata.values(number, sizes[number], own("strata", "values"))
+                fixed = (
+                    pl.DataFrame()
+                    if self.keeps_records
+                    else self.strata.values(number, sizes[number], own("strata", "values"))
+                )
                 parts.append(self._drawn(chain, sizes[number], kept, fixed, own))
         table = pl.concat(parts) if len(parts) > 1 else parts[0]
         if places is not None and len(parts) > 1:

@@ -18,6 +18,19 @@ if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
 
 
+def check_columns(columns: Sequence[str], left_out: Mapping[str, str] | None = None) -> None:
+    """Refuse a file with fewer than two columns: there is nothing to model one column by."""
+    if len(columns) >= 2:
+        return
+    there = "no column" if not columns else f"only the column '{columns[0]}'"
+    way_out = (
+        f"{len(left_out)} are left out ({', '.join(left_out)}): leave out fewer."
+        if left_out
+        else "Add columns that have to do with it."
+    )
+    raise ParameterError(f"A synthesis needs at least two columns; there is {there}. {way_out}")
+
+
 def check_names(
     options: Sequential,
     rules: Mapping[str, Any],
@@ -58,6 +71,26 @@ def check_joint(methods: Mapping[str, Method], order: Sequence[str]) -> None:
         raise ParameterError(
             f"The columns of a joint table (catall, ipf) come first; '{late}' comes after a column that is modelled "
             "otherwise. Put it first in visit_sequence."
+        )
+    tables = [methods[name] for name, is_joint in zip(free, joint, strict=True) if is_joint]
+    if any(method != tables[0] for method in tables):
+        raise ParameterError(
+            "The columns of a joint table share one method with one set of options. Name catall for all of them, or "
+            "ipf."
+        )
+
+
+def check_event(event: pl.Series) -> None:
+    """Refuse a column that does not say of every record whether it had the event, or says that none had."""
+    told = event.dtype == pl.Boolean or event.dtype.is_numeric()
+    happened = event.rename("event").cast(pl.Float64) if told else event
+    if not told or event.null_count() or not happened.is_in([0.0, 1.0]).all():
+        raise ColumnError(
+            f"The event column '{event.name}' must hold 0 and 1, or false and true, and no missing values."
+        )
+    if not (happened == 1.0).any():
+        raise ColumnError(
+            f"The event column '{event.name}' has no events. Name no event column if nothing is censored."
         )
 
 

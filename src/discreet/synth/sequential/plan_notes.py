@@ -75,6 +75,12 @@ def step_notes(
     constant = [step.name for step in steps if isinstance(step.method, Constant)]
     if constant:
         found.append(f"Constant in the data, so constant in the synthetic file: {', '.join(constant)}.")
+    numbered = [step.name for step in steps if is_numbered(frame[step.name])]
+    if numbered:
+        found.append(
+            f"Another whole number in every record, as identifiers have: {', '.join(numbered)}. Synthetic records "
+            "would carry numbers of real ones; declare such columns as identifiers (identifiers=) to leave them out."
+        )
     for step in steps:
         found += _numbers_in_texts(forms[step.name])
         if isinstance(step.method, Passive):

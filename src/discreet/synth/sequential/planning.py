@@ -13,6 +13,7 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.forms import Form, NumberForm, columns_named
+from discreet.synth.methods.binomial import Binomial
 from discreet.synth.methods.given import Collinear, Constant, Keep, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method
 from discreet.synth.methods.resampling import Nested, Sample
@@ -23,11 +24,14 @@ from discreet.synth.sequential.choosing import (
     column_forms,
     method_of,
     named_method,
+    names_in,
 )
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.plan_checks import (
+    check_columns,
     check_constraints,
     check_epsilon,
+    check_event,
     check_joint,
     check_names,
     check_rules,
@@ -58,8 +62,7 @@ def plan_synthesis(
     left_out = _left_out(options, data)
     columns = tuple(name for name in data.columns if name not in left_out)
     check_names(options, rules, columns, left_out)
-    if len(columns) < 2:
-        raise ParameterError("A synthesis needs at least two columns. Name fewer columns in leave_out.")
+    check_columns(columns, left_out)
     if frame.height < 2:
         raise ParameterError(f"A synthesis needs at least two records; the file has {frame.height}.")
     forms = column_forms(options, data, columns_named(frame, columns), rules)
@@ -67,6 +70,8 @@ def plan_synthesis(
     events = _events(options, frame)
     check_constraints(options, frame, columns)
     order = _visit_sequence(options, data, frame, forms=forms, columns=columns, events=tuple(events))
+    for event in events:
+        check_event(frame[event])
     methods = {
         name: _method(options, name, forms[name], frame[name]) for name in columns if name not in events
     }
@@ -114,7 +119,7 @@ def plan_synthesis(
 def _left_out(options: Sequential, data: Microdata) -> dict[str, str]:
     named = set(options.method) if isinstance(options.method, Mapping) else set()
     reasons = {}
-    for name in _names(options.leave_out):
+    for name in names_in(options.leave_out, "leave_out"):
         if name not in data.schema:
             raise ColumnError(f"{unknown_name(name, data.columns)} It was named under leave_out.")
         reasons[name] = "as asked for"
@@ -129,7 +134,7 @@ def _left_out(options: Sequential, data: Microdata) -> dict[str, str]:
 
 
 def _strata(options: Sequential, data: Microdata, columns: Sequence[str]) -> tuple[str, ...]:
-    strata = _names(options.strata)
+    strata = names_in(options.strata, "strata")
     for name in strata:
         if name not in columns:
             raise ColumnError(f"{unknown_name(name, columns)} It was named under strata.")
@@ -172,7 +177,7 @@ def _visit_sequence(
     twice = [name for name in named if named.count(name) > 1]
     if twice:
         raise ColumnError(f"Column '{twice[0]}' stands twice in visit_sequence. Name it once.")
-    given = _names(options.strata)
+    given = names_in(options.strata, "strata")
     absent = [name for name in visited if name not in (*named, *given) and not _is_kept(options, name)]
     if absent:
         raise ColumnError(
@@ -195,12 +200,22 @@ def _is_kept(options: Sequential, name: str) -> bool:
 
 def _method(options: Sequential, name: str, form: Form, series: pl.Series) -> Method:
     if options.denominators and name in options.denominators:
-        from discreet.synth.methods.binomial import Binomial
-
+        _check_one_method(options, name, Binomial, "denominators")
         return Binomial(of=options.denominators[name])
     if options.events and name in options.events:
+        _check_one_method(options, name, SurvivalTree, "events")
         return named_method(options, SurvivalTree.name)
     return method_of(options, name, form, series)
+
+
+def _check_one_method(options: Sequential, name: str, kind: type[Method], setting: str) -> None:
+    """Refuse another method for a column whose method its role already says."""
+    asked = options.method.get(name, kind.name) if isinstance(options.method, Mapping) else kind.name
+    if asked not in (kind.name, *kind.also):
+        raise ParameterError(
+            f"Column '{name}' is named under {setting}, which models it by '{kind.name}', and under method. Take it "
+            "out of one of them."
+        )
 
 
 def _constants(frame: pl.DataFrame, methods: Mapping[str, Method]) -> dict[str, Method]:
@@ -219,7 +234,9 @@ def _predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tu
     if given is None:
         return None
     if isinstance(given, Mapping):
-        given = {name: _names(predictors) for name, predictors in given.items()}
+        given = {
+            name: names_in(predictors, f"predictor_matrix of '{name}'") for name, predictors in given.items()
+        }
         for name, predictors in given.items():
             for wanted in (name, *predictors):
                 if wanted not in columns:
@@ -262,10 +279,14 @@ def _steps(
     if joint:
         steps.append(ColumnPlan(joint[0], methods[joint[0]], with_columns=tuple(joint[1:])))
     usable = [name for name in (*first, *joint) if not isinstance(methods[name], silent)]
+    if not joint and not rest:
+        raise ParameterError(
+            "Every column is kept as it is or a stratum, so there is nothing to synthesize. Name a method for one."
+        )
     for name in rest:
         method = methods[name]
         with_columns = tuple(event for event, time in events.items() if time == name)
-        predictors = _predictors_of(name, method, usable, allowed)
+        predictors = _predictors_of(name, method, usable, allowed, order=order)
         if method.needs_predictors and not predictors and not isinstance(method, JointMethod):
             method = Sample()
         if not method.needs_predictors:
@@ -286,13 +307,26 @@ def _steps(
 
 
 def _predictors_of(
-    name: str, method: Method, usable: Sequence[str], allowed: Mapping[str, tuple[str, ...]] | None
+    name: str,
+    method: Method,
+    usable: Sequence[str],
+    allowed: Mapping[str, tuple[str, ...]] | None,
+    *,
+    order: Sequence[str],
 ) -> tuple[str, ...]:
     partner = getattr(method, "within", getattr(method, "of", None))
-    if partner is not None and partner not in usable:
+    if partner == "" and partner not in order:
+        raise ParameterError(
+            f"Column '{name}' is to be nested, but not said in what. Write the coarser column: 'nested.other'."
+        )
+    if partner is not None and partner not in order:
+        raise ColumnError(f"{unknown_name(partner, order)} It was named for column '{name}'.")
+    # Trials may be the same number in all records; they are no predictor then, but still what is counted out of.
+    there = order[: order.index(name)] if isinstance(method, Binomial) else usable
+    if partner is not None and partner not in there:
         raise ParameterError(
             f"Column '{name}' is drawn by '{method.name}' from '{partner}', which must come before it in "
-            "visit_sequence and not be constant."
+            "visit_sequence and be able to predict: not be constant, nested or looked up itself."
         )
     if method.name in ("nested", "collinear"):
         return (str(partner),)
@@ -329,10 +363,6 @@ def _events(options: Sequential, frame: pl.DataFrame) -> dict[str, str]:
             raise ParameterError(
                 f"Column '{event}' stands twice under events. Every time has an event of its own."
             )
-        if not (frame.schema[event] == pl.Boolean or frame.schema[event].is_numeric()):
-            raise ColumnError(
-                f"The event column '{event}' must hold 0 and 1, or false and true, and no missing values."
-            )
         named = {**(options.rules or {}), **(options.method if isinstance(options.method, Mapping) else {})}
         if event in named:
             raise ParameterError(
@@ -359,9 +389,3 @@ def _passive_needs(steps: Sequence[ColumnPlan], schema: Mapping[str, Any]) -> li
             )
         done.append(replace(step, predictors=needs))
     return done
-
-
-def _names(columns: Any) -> tuple[str, ...]:
-    if columns is None:
-        return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.errors import ParameterError
+from discreet.errors import DiscreetError, ParameterError
 from discreet.expressions import Expression, parse
 from discreet.synth.typed_values import typed, written
 
@@ -65,8 +65,8 @@ def parsed(rules: Sequence[Rule], column: str, schema: Mapping[str, Any]) -> tup
     for rule in rules:
         try:
             expression = parse(rule.when, schema)
-        except ParameterError as error:
-            raise ParameterError(f"In the rule of column '{column}': {error}") from error
+        except DiscreetError as error:
+            raise type(error)(f"In the rule of column '{column}': {error}") from error
         if not expression.columns:
             raise ParameterError(
                 f"The rule '{rule.when}' of column '{column}' speaks of no column, so it holds always or never."

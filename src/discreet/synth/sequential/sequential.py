@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-import numpy as np
-
 from discreet import engine
 from discreet.described import made_from, nested
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
-from discreet.synth.methods.method import Method
-from discreet.synth.sequential.choosing import values_of
+from discreet.synth.methods.method import Method, check_whole
+from discreet.synth.sequential.choosing import names_in, values_of
 from discreet.synth.sequential.fitted import FittedSequential
 from discreet.synth.sequential.plan import SynthesisPlan
+from discreet.synth.sequential.plan_checks import check_columns
 from discreet.synth.sequential.planning import plan_synthesis
 from discreet.synth.sequential.rules import read_rules
 from discreet.synth.sequential.survey_weights import fit_weights
@@ -165,11 +164,15 @@ class Sequential(Synthesizer):
             )
         if isinstance(self.constraints, str):
             object.__setattr__(self, "constraints", (self.constraints,))
-        _check_whole("max_rounds", self.max_rounds, least=1)
-        _check_whole("few_values", self.few_values, least=0)
+        if not isinstance(self.constraints, Sequence):
+            raise ParameterError("constraints must be a condition, or a list of them, e.g. ['age >= 16'].")
+        for setting in ("strata", "leave_out"):
+            names_in(getattr(self, setting), setting)
+        check_whole("max_rounds", self.max_rounds, least=1)
+        check_whole("few_values", self.few_values, least=0)
         for setting, value in (("max_levels", self.max_levels), ("min_stratum", self.min_stratum)):
             if value is not None:
-                _check_whole(setting, value, least=1)
+                check_whole(setting, value, least=1)
         if not isinstance(self.visit_sequence, str | Sequence | None):
             raise ParameterError(
                 "visit_sequence must be a list of columns, or the name of a way to choose them."
@@ -178,6 +181,11 @@ class Sequential(Synthesizer):
             value = getattr(self, setting)
             if not isinstance(value, Mapping | None):
                 raise ParameterError(f"{setting} must be a mapping from columns to what is said about them.")
+        for name, given in (self.method_options or {}).items():
+            if not isinstance(given, Mapping):
+                raise ParameterError(
+                    f"method_options of '{name}' must be a mapping from options to values, e.g. {{'min_leaf': 10}}."
+                )
         for kind in self.defaults:
             if kind not in _DEFAULTS:
                 raise ParameterError(
@@ -189,6 +197,7 @@ class Sequential(Synthesizer):
     def plan(self, data: Microdata) -> SynthesisPlan:
         """Say what would be done, without fitting anything: order, methods, predictors, warnings."""
         require_microdata(data)
+        check_columns(data.columns)
         return plan_synthesis(self, data, engine.collect(data))[0]
 
     def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedSequential:
@@ -204,6 +213,7 @@ class Sequential(Synthesizer):
             Show how far it is, on a terminal.
         """
         require_microdata(data)
+        check_columns(data.columns)
         frame = engine.collect(data)
         plan, forms = plan_synthesis(self, data, frame)
         return FittedSequential.fit(
@@ -246,8 +256,3 @@ class Sequential(Synthesizer):
     def from_dict(cls, parameters: Mapping[str, Any]) -> Self:
         """Make the synthesizer from the content of a plan file."""
         return made_from(cls, "sequential", parameters)
-
-
-def _check_whole(setting: str, value: Any, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{setting} must be a whole number of at least {least}.")
