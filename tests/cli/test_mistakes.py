@@ -199,3 +199,87 @@ def test_a_console_of_few_characters_is_no_reason_to_stop(people, tmp_path, enco
 def test_a_slip_in_the_roles_file_beside_the_data_is_found(discreet, people):
     (people.parent / "people.roles.toml").write_text('[roles]\nkeys = ["agge"]\n')
     refused(discreet("assess", people), "Did you mean 'age'", "people.roles.toml")
+
+
+def test_no_output_lands_on_the_file_that_is_read_even_with_overwrite(discreet, people, tmp_path):
+    before = people.read_bytes()
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[step]]\ntreatment = "local-suppression"\nk = 3\n')
+    for command in (
+        ("synthesize", people),
+        ("protect", people, "--plan", plan, "-k", "age,sex"),
+        ("table", "protect", people, "-t", "age*sex", "-r", "threshold=3"),
+    ):
+        refused(discreet(*command, "--out", people, "--overwrite"), "--out", "is the file that is read")
+    refused(
+        discreet("synthesize", people, "-o", tmp_path / "s.csv", "--model", people, "--overwrite"), "--model"
+    )
+    assert people.read_bytes() == before
+
+
+def test_a_file_that_is_there_is_kept_and_the_option_that_replaces_it_named(discreet, people, tmp_path):
+    there = tmp_path / "there.csv"
+    there.write_text("mine")
+    for command in (
+        ("synthesize", people),
+        ("table", "protect", people, "-t", "age*sex", "-r", "threshold=3"),
+    ):
+        refused(discreet(*command, "--out", there), "already exists", "--overwrite")
+    assert there.read_text() == "mine"
+
+
+def test_a_picture_that_cannot_be_written_is_refused_before_the_work(discreet, people, tmp_path):
+    for name, words in (("map.xyz", ".svg, .png or .pdf"), ("nowhere/map.svg", "does not exist")):
+        done = discreet(
+            "compare",
+            people,
+            people,
+            "-k",
+            "age,sex",
+            "--plot",
+            tmp_path / name,
+            "--html",
+            tmp_path / "r.html",
+        )
+        refused(done, words)
+        refused(discreet("evaluate", "no-study.toml", "--plot", tmp_path / name), words)
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_linking_column_that_is_not_there_is_refused(discreet, people, tmp_path):
+    refused(
+        discreet("compare", people, people, "-k", "age", "--ids", "agee"), "'agee'", "Did you mean 'age'?"
+    )
+    other = tmp_path / "other.csv"
+    pl.read_csv(people).drop("w").write_csv(other)
+    refused(discreet("compare", people, other, "-k", "age", "--ids", "w"), "'other.csv' has no column 'w'")
+
+
+def test_a_model_that_cannot_be_meant_is_refused_and_not_left_out(discreet, people):
+    refused(discreet("compare", people, people, "--columns", "age,sex", "--model", "w ~ nosuch"), "'nosuch'")
+    refused(discreet("compare", people, people, "--columns", "age,sex", "--model", "age"), "a tilde")
+
+
+def test_a_hierarchy_file_of_bytes_is_refused(discreet, people, tmp_path):
+    broken = tmp_path / "h.csv"
+    broken.write_bytes(b"child,parent\n" + b"\xff\xfe\x80,\x81\n" * 20)
+    done = discreet(
+        "table", "protect", people, "-t", "age*sex", "-r", "threshold=3", "--hierarchy", f"age={broken}"
+    )
+    refused(done, "hierarchy file 'h.csv' cannot be read")
+
+
+def test_suppressed_cells_of_another_table_are_refused(discreet, people, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    done = discreet("table", "audit", people, "-t", "age*sex", "-r", "threshold=3", "--suppressed", other)
+    refused(done, "none of the columns of the table")
+
+
+def test_text_where_the_original_has_numbers_is_compared_and_reported(discreet, people, tmp_path):
+    other = tmp_path / "other.csv"
+    pl.read_csv(people).with_columns(w=pl.lit("much")).write_csv(other)
+    page = tmp_path / "r.html"
+    done = discreet("compare", people, other, "-k", "age,sex", "-s", "w", "--html", page)
+    assert done.returncode == 0, done.stderr
+    assert page.exists()

@@ -45,6 +45,7 @@ def evaluate(
     if fresh and retry:
         raise ParameterError("--fresh runs everything again; leave out --retry.")
     options.check_report(html)
+    options.check_picture(plot)
     chosen = Study.load(study)
     if seed is not None:
         chosen = replace(chosen, seed=seed)

@@ -6,6 +6,7 @@ import csv
 import sys
 import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,8 +14,6 @@ import typer
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.figure import Figure as Picture
 
 
@@ -23,6 +22,7 @@ MissingKeys = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 ShowValues = Annotated[bool, typer.Option("--show-values", help="Show key values of the riskiest classes.")]
+_PICTURES = (".svg", ".png", ".pdf")
 
 
 def columns(given: Sequence[str] | None) -> list[str] | None:
@@ -99,13 +99,61 @@ def write_picture(picture: Picture, path: Path) -> None:
     """Write a drawing to a file of the kind its suffix says."""
     from discreet.io import replacing
 
-    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise ParameterError("--plot writes .svg, .png or .pdf files.")
+    check_picture(path)
     with replacing(path) as temporary:
         picture.savefig(temporary, format=path.suffix.lstrip(".").lower())
 
 
 def check_report(path: Path | None) -> None:
-    """Refuse a report that would overwrite something else."""
-    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+    """Refuse a report that would overwrite something else or cannot be written, before any work is done."""
+    from discreet.io.atomic import check_target
+
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"--html writes a report; '{path.name}' must end in .html.")
+    check_target(path, overwrite=True)
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a drawing that cannot be written, before any work is done."""
+    from discreet.io.atomic import check_target
+
+    if path is None:
+        return
+    if path.suffix.lower() not in _PICTURES:
+        raise ParameterError(f"--plot writes .svg, .png or .pdf files; '{path.name}' is none of them.")
+    check_target(path, overwrite=True)
+
+
+def check_targets(
+    *targets: tuple[str, str | Path | None, bool], sources: Sequence[str | Path | None] = ()
+) -> None:
+    """Refuse files that cannot be written, share a name or would replace what is read, before any work is done.
+
+    A target is the option that names it, its path, and whether a file that is there may be replaced.
+    """
+    from discreet.io.atomic import check_target
+    from discreet.io.naming import is_address
+
+    files = [
+        (option, Path(to), over) for option, to, over in targets if to is not None and not is_address(str(to))
+    ]
+    read = {Path(file).resolve() for file in sources if file is not None and not is_address(str(file))}
+    seen: dict[Path, str] = {}
+    for option, path, _ in files:
+        place = path.resolve()
+        if place in seen:
+            both = f"{seen[place]} and {option}" if seen[place] != option else f"Two files of {option}"
+            raise ParameterError(f"{both} name the same file '{path.name}'. Give each its own.")
+        seen[place] = option
+    for option, path, overwrite in files:
+        if path.exists() and not path.is_dir() and path.resolve() in read:
+            raise ParameterError(
+                f"{option} '{path.name}' is the file that is read: it would be lost. Give another name."
+            )
+        if path.is_file() and not overwrite:
+            raise ParameterError(
+                f"'{path.name}' already exists. Give another name under {option}, or add --overwrite to replace it."
+            )
+        check_target(path, overwrite=overwrite)

@@ -57,8 +57,12 @@ def protect(
     if out is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
     options.check_report(html)
-    _check_targets(
-        (None if dry_run else out, overwrite), (html, True), (log, overwrite), (internal_log, overwrite)
+    options.check_targets(
+        ("--out", None if dry_run else out, overwrite),
+        ("--html", html, True),
+        ("--log", log, overwrite),
+        ("--internal-log", internal_log, overwrite),
+        sources=(source.file, plan),
     )
     steps = Plan.load(plan)
     data = source.read()
@@ -94,18 +98,6 @@ def _documented(
     from discreet.workflow import document_plan
 
     return document_plan(data, plan, policy, missing=missing, **settings)  # type: ignore[arg-type]
-
-
-def _check_targets(*targets: tuple[str | Path | None, bool]) -> None:
-    """Refuse files that cannot be written, or share a name, before any work is done."""
-    from discreet.io.atomic import check_target
-    from discreet.io.naming import is_address
-
-    files = [(Path(to), over) for to, over in targets if to is not None and not is_address(str(to))]
-    if len({path.resolve() for path, _ in files}) < len(files):
-        raise ParameterError("Two of --out, --html, --log and --internal-log name the same file.")
-    for path, overwrite in files:
-        check_target(path, overwrite=overwrite)
 
 
 def _write_release(release: Release, out: str, *, overwrite: bool) -> None:

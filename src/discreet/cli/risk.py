@@ -57,7 +57,7 @@ def risk(
     from discreet.io import write
 
     measure = _measure(name)
-    _check_plot(plot)
+    options.check_picture(plot)
     options.check_report(html)
     data = source.read()
     others = {"released": released, "population": population, "holdout": holdout}
@@ -146,8 +146,3 @@ def _detail(found: Measure, item: str, *, overwrite: bool) -> tuple[Any, Path]:
     if path.exists() and not overwrite:
         raise InputError(f"'{path.name}' is there already. Use --overwrite to replace it, or another name.")
     return found.detail[name], path
-
-
-def _check_plot(path: Path | None) -> None:
-    if path and path.suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise ParameterError(f"--plot writes .svg, .png or .pdf files; '{path.name}' is none of them.")

@@ -38,6 +38,7 @@ def search(
     from discreet.protect import Plan
     from discreet.workflow import search as search_plans
 
+    options.check_picture(plot)
     data = source.read()
     found = search_plans(
         data,

@@ -69,7 +69,12 @@ def synthesize(
         if value is not None and value < 1:
             raise ParameterError(f"{option} must be at least 1.")
     targets = _targets(out, copies)
-    _check_targets([*targets, model, save_plan], overwrite=overwrite)
+    options.check_targets(
+        *(("--out", target, overwrite) for target in targets),
+        ("--model", model, overwrite),
+        ("--save-plan", save_plan, overwrite),
+        sources=(source.file, plan, from_model),
+    )
     began = time.perf_counter()
     chosen = None if from_model else _synthesizer(plan, method, options.settings(setting))
     if chosen is not None and save_plan is not None:
@@ -132,17 +137,6 @@ def _targets(out: str | None, copies: int) -> list[str]:
     stem = bare_name(place)
     suffix = place.name[len(stem) :]
     return [str(place.with_name(f"{stem}-{number}{suffix}")) for number in range(1, copies + 1)]
-
-
-def _check_targets(targets: list[Any], *, overwrite: bool) -> None:
-    from discreet.io.atomic import check_target
-    from discreet.io.naming import is_address
-
-    files = [Path(to) for to in targets if to is not None and not is_address(str(to))]
-    if len({path.resolve() for path in files}) < len(files):
-        raise ParameterError("Two of --out, --model and --save-plan name the same file.")
-    for path in files:
-        check_target(path, overwrite=overwrite)
 
 
 def _save(chosen: Synthesizer, path: Path, *, overwrite: bool) -> None:

@@ -113,7 +113,7 @@ def protect_table(
     json: options.AsJson = False,
 ) -> None:
     """Protect a table and say what it cost. Exit code 3 where the audit finds a disclosure."""
-    _check_targets(out, html, overwrite=overwrite)
+    _check_targets(source, out, html, overwrite=overwrite)
     built = _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total)
     result = _protected(built, method, rule, options.settings(setting), seed)
     _finish(result, out, html, overwrite=overwrite, json=json, show_values=show_values)
@@ -197,7 +197,7 @@ def synthesize_table(
 
     if law not in LAWS:
         raise ParameterError(unknown_name(law, LAWS, what="law"))
-    _check_targets(out, html, overwrite=overwrite)
+    _check_targets(source, out, html, overwrite=overwrite)
     built = _built(source, formula, None, count, hierarchy, cells, None, zeros, total)
     given = {"alpha": alpha, "epsilon": epsilon, "delta": delta, "model": model}
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -238,8 +238,6 @@ def _built(
 
 def _hierarchies(given: list[str] | None) -> dict[str, Any]:
     """Read ``column=file`` and ``column=coarser,coarsest``; several of one column are overlapping hierarchies."""
-    import polars as pl
-
     found: dict[str, list[Any]] = {}
     for item in given or ():
         column, equals, rest = item.partition("=")
@@ -251,12 +249,25 @@ def _hierarchies(given: list[str] | None) -> dict[str, Any]:
         elif place.suffix.lower() in (".csv", ".txt"):
             if not place.exists():
                 raise ParameterError(f"The hierarchy file '{place.name}' is not there.")
-            listed = pl.read_csv(place, infer_schema=False)
+            listed = _listed(place)
             source = listed if {"child", "parent"} <= set(listed.columns) else place
         else:
             source = tuple(options.columns([rest]) or ())
         found.setdefault(column.strip(), []).append(source)
     return {column: sources if len(sources) > 1 else sources[0] for column, sources in found.items()}
+
+
+def _listed(place: Path) -> Any:
+    """Read a hierarchy file as text."""
+    import polars as pl
+
+    try:
+        return pl.read_csv(place, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ParameterError(
+            f"The hierarchy file '{place.name}' cannot be read as a table of text. Give a CSV file with a header, with "
+            "the columns child and parent, or one column a level."
+        ) from error
 
 
 def _rules(given: list[str] | None) -> list[Any]:
@@ -318,6 +329,12 @@ def _left_out(built: Table, source: Source, suppressed: str | None) -> Any:
     from discreet.tables.rules.judging import flags_of
 
     frame = engine.collect(source.read_other(suppressed))
+    if not set(built.dimensions) & set(frame.columns):
+        dimensions = ", ".join(f"'{name}'" for name in built.dimensions)
+        raise ParameterError(
+            f"--suppressed '{Path(suppressed).name}' has none of the columns of the table ({dimensions}), so that it "
+            "names no cell."
+        )
     if "status" in frame.columns:
         frame = frame.filter(pl.col("status") == "suppressed")
     return flags_of(
@@ -353,17 +370,9 @@ def _finish(
         raise typer.Exit(DISCLOSES)
 
 
-def _check_targets(out: str | None, html: Path | None, *, overwrite: bool) -> None:
-    from discreet.io.atomic import check_target
-    from discreet.io.naming import is_address
-
+def _check_targets(source: Source, out: str | None, html: Path | None, *, overwrite: bool) -> None:
     options.check_report(html)
-    if out is not None and html is not None and Path(out).resolve() == html.resolve():
-        raise ParameterError("--out and --html name the same file.")
-    if out is not None and not is_address(out):
-        check_target(Path(out), overwrite=overwrite)
-    if html is not None:
-        check_target(html, overwrite=True)
+    options.check_targets(("--out", out, overwrite), ("--html", html, True), sources=(source.file,))
 
 
 def _write(published: pl.DataFrame, out: str, *, overwrite: bool) -> None:

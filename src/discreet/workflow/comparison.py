@@ -130,6 +130,8 @@ def compare(
     if models is not None and not any(question.name == "compare_model" for question, *_ in questions):
         questions += chosen("compare_model", (), {})
     coded = _names(categorical, original, "categorical")
+    if ids is not None:
+        _check_ids(ids, original, releases)
     files = {
         name: align(
             original,
@@ -158,7 +160,9 @@ def compare(
     found: dict[str, dict[str, Measure]] = {name: {} for name in cases}
     skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
     for name, (question, settings, asked_for) in track(work, description="Comparing", progress=progress):
-        answer = _answer(question, cases[name], settings, must=asked_for and bool(settings))
+        answer = _answer(
+            question, cases[name], settings, must=_must(asked_for and bool(settings), question, cases[name])
+        )
         (skipped if isinstance(answer, str) else found)[name][question.name] = answer  # type: ignore[assignment]
     return Comparison(
         about=about_file(original, original.roles.keys),
@@ -179,8 +183,20 @@ def compare(
     )
 
 
+def _must(set_up: bool, question: PairQuestion, case: PairCase) -> tuple[type[DiscreetError], ...]:
+    """Say which refusals end the comparison: all of a measure set up by hand, and a model that cannot be meant."""
+    if set_up:
+        return (DiscreetError,)
+    whole = not case.files.alignment.only_original
+    return (ColumnError, ParameterError) if question.models and case.models is not None and whole else ()
+
+
 def _answer(
-    question: PairQuestion, case: PairCase, settings: Mapping[str, Any], *, must: bool
+    question: PairQuestion,
+    case: PairCase,
+    settings: Mapping[str, Any],
+    *,
+    must: tuple[type[DiscreetError], ...],
 ) -> Measure | str:
     """Ask a question; what cannot be answered for these files is said, unless the user set it up by hand."""
     gap = question.gap(case, settings)
@@ -189,7 +205,7 @@ def _answer(
     try:
         return question.answer(case, settings)
     except DiscreetError as error:
-        if must:
+        if isinstance(error, must):
             raise
         return str(error)
 
@@ -260,6 +276,16 @@ def _with_roles(original: Microdata, keys: Any, sensitive: Any) -> Microdata:
     # Who is named as known is no longer to be learned, unless both were said in this very call.
     roles["sensitive"] = tuple(name for name in wanted if name not in known) if sensitive is None else wanted
     return original.with_roles(**roles)
+
+
+def _check_ids(ids: str, original: Microdata, releases: Mapping[str, Sequence[Microdata]]) -> None:
+    """Refuse a linking column that one of the files lacks."""
+    _names(ids, original, "ids")
+    for name, copies in releases.items():
+        if any(ids not in copy.schema for copy in copies):
+            raise ColumnError(
+                f"The release '{name}' has no column '{ids}', which was named in ids: it must be in both files."
+            )
 
 
 def _names(given: str | Sequence[str], original: Microdata, what: str) -> tuple[str, ...]:
