@@ -225,3 +225,18 @@ def test_round_ticks_hold_the_whole_range_in_a_few_steps(low, spread):
     assert ticks[-1] >= low + spread - slack
     assert 2 <= len(ticks) <= 7
     assert ticks == sorted(set(ticks))
+
+
+def test_a_surface_of_one_line_is_drawn_as_a_line_and_a_flat_one_not_at_all():
+    def drawn(shares):
+        surface = pl.DataFrame(
+            {"key_intervals": [None] * 3, "target_intervals": [1, 2, 3], "cap_released": shares},
+            schema_overrides={"key_intervals": pl.Int64},
+        )
+        figures = {"cap_released": 0.5}
+        return charts_of(Measure("attribution", 0.5, figures, "said", detail=Detail(surface=lambda: surface)))
+
+    (line,) = [chart for chart in drawn([0.9, 0.6, 0.4]) if "how exactly" in chart.title]
+    assert isinstance(line, Lines)
+    assert line.lines[0].values == (0.9, 0.6, 0.4)
+    assert not [chart for chart in drawn([1.0, 1.0, 1.0]) if "how exactly" in chart.title]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.utility import permutation_test, pmse, tabular
+from discreet.utility.propensity.fitting import Fit
 
 RNG = np.random.default_rng(2)
 
@@ -226,3 +227,8 @@ def test_permutation_gives_a_p_value_only_where_it_is_one():
     assert paired.figures["p_value"] == pytest.approx(1 / 201)
     with pytest.raises(ParameterError, match="same length"):
         permutation_test(gap, x, y[:5], paired=True)
+
+
+def test_a_tree_that_splits_nothing_gives_a_pmse_of_exactly_zero_and_no_ratio_of_rounding_errors():
+    scores = np.full(3, 0.1 + 0.2)
+    assert Fit(scores, np.array([3.0, 3.0, 3.0]), np.array([10.0, 10.0, 10.0])).pmse == 0

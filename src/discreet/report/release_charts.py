@@ -118,22 +118,42 @@ def _attribution(measure: Measure) -> Iterator[Chart]:
             ),
             axis=axis,
         )
+    yield from _surface(measure)
+
+
+def _surface(measure: Measure) -> Iterator[Chart]:
+    """Draw how the share of right guesses hangs on the intervals: a grid, or a line where one side has none."""
     cells = {
         (row["key_intervals"], row["target_intervals"]): number(row["cap_released"])
         for row in rows_of(measure, "surface", "key_intervals", "target_intervals", "cap_released")
     }
-    if len(cells) > 1:
-        up, across = (sorted({place[side] for place in cells}) for side in (0, 1))
-        yield Grid(
-            title="How often the guess is right, by how exactly things are known",
-            # Where no key (or not the target) is a number, there is one line without a number of intervals.
-            row_labels=tuple("" if key is None else f"{key:g}" for key in reversed(up)),
-            column_labels=tuple("" if target is None else f"{target:g}" for target in across),
-            values=tuple(tuple(cells.get((key, target)) for target in across) for key in reversed(up)),
-            axis="Percent of guesses that are right; the stronger the color, the more",
-            across="intervals of the column that is guessed",
-            up="intervals of each key",
+    up, across = (
+        sorted({place[side] for place in cells}, key=lambda many: (many is not None, many)) for side in (0, 1)
+    )
+    if len(set(cells.values())) < 2:
+        return
+    title = "How often the guess is right, by how exactly things are known"
+    if min(len(up), len(across)) == 1:
+        steps, what = (across, "the column that is guessed") if len(up) == 1 else (up, "each key")
+        places = [step for step in steps if step is not None]
+        line = [cells.get((up[0], step) if len(up) == 1 else (step, across[0])) for step in places]
+        yield Lines(
+            title=title,
+            places=tuple(map(float, places)),
+            lines=(Line("From the release", tuple(line)),),
+            axis=f"Share of guesses that are right, upwards, by the number of intervals of {what}",
         )
+        return
+    yield Grid(
+        title=title,
+        # Where no key (or not the target) is a number, there is one line without a number of intervals.
+        row_labels=tuple("" if key is None else f"{key:g}" for key in reversed(up)),
+        column_labels=tuple("" if target is None else f"{target:g}" for target in across),
+        values=tuple(tuple(cells.get((key, target)) for target in across) for key in reversed(up)),
+        axis="Percent of guesses that are right; the stronger the color, the more",
+        across="intervals of the column that is guessed",
+        up="intervals of each key",
+    )
 
 
 def _uniques(measure: Measure) -> Iterator[Bars]:

@@ -232,6 +232,7 @@ def attribution(
             strategy=strategy,
             edges_from=edges_from,
             surface=surface,
+            released=copies[0] if copies else None,
         ),
     )
 
@@ -301,6 +302,7 @@ def _detail(
     strategy: Strategy,
     edges_from: Source | None,
     surface: int,
+    released: Microdata | None,
 ) -> Detail:
     tables: dict[str, Any] = {"variables": lambda: engine.like(original, variables)}
     if len(links) > 1:
@@ -324,7 +326,9 @@ def _detail(
         for key in keys
         if (attack.classes[key].edges if key in attack.classes else original.schema[key].is_float())
     ]
-    continuous = len(target) == 1 and original.schema[target[0]].is_numeric()
+    # A release may hold labels where the original has numbers; such a column has no intervals.
+    files = [original, *([] if released is None else [released])]
+    continuous = len(target) == 1 and all(data.schema[target[0]].is_numeric() for data in files)
     if banded or continuous:
         tables["surface"] = lambda: engine.like(
             original,

@@ -10,6 +10,8 @@ import numpy as np
 
 from discreet.utility.propensity.stacking import Bools, Floats, Stack
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -45,8 +47,11 @@ class Fit:
 
     @property
     def pmse(self) -> float:
-        """The mean squared distance of the scores from the share of released records."""
-        return float(self.every @ (self.scores - self.share) ** 2 / self.every.sum())
+        """The mean squared distance of the scores from the share of released records; exactly 0 where all are equal."""
+        away = self.scores - self.share
+        # Scores that differ from the share by rounding alone say nothing, and two such nothings have no ratio.
+        away = np.where(np.abs(away) < _ROUNDING, 0.0, away)
+        return float(self.every @ away**2 / self.every.sum())
 
 
 class Prepared(Protocol):
