@@ -528,3 +528,21 @@ def test_the_example_study_puts_the_generators_in_the_published_order(tmp_path):
     assert auc["cart"] < auc["margins"] < auc["floor"]
     assert auc["floor"] > 0.9
     assert figures(found).equals(figures(evaluate(path, workers=2)))
+
+
+def test_a_figure_that_the_metric_does_not_have_is_told_and_not_silently_missing(folder):
+    found = evaluate(small(folder, metrics=[Metric("margins", figures=["mean_distanc"])], seeds=[1]))
+    assert any("no figure 'mean_distanc'" in caveat for caveat in found.caveats)
+    assert "Did you mean 'mean_distance'" in str(found)
+
+
+def test_a_study_of_a_file_that_is_not_there_leaves_no_folder(folder, tmp_path):
+    with pytest.raises(InputError):
+        evaluate(small(folder, data=[DataSet("gone", source="gone.csv")]), out=tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_one_reason_for_many_failures_is_told_once(folder):
+    found = str(evaluate(small(folder, models=[Model("m", "nosuch ~ age")])))
+    assert found.count("The formula speaks of it") == 1
+    assert "cart (seed 2)" in found

@@ -88,15 +88,17 @@ def evaluate(
         raise ParameterError(f"study must be a Study or the path of one, not {type(study).__name__}.")
     if seed is not None:
         chosen = replace(chosen, seed=seed)
-    folder = None if out is None else _folder(out)
+    folder = None if out is None else Path(out)
     if chosen.keep_files and folder is None:
         raise ParameterError("The study keeps its synthetic files: say where with out.")
+    keep = folder / "synthetic" if folder is not None and chosen.keep_files else None
+    # The data sets are read first, so that a study of files that are not there leaves no folder behind.
+    cells = cells_of(chosen, keep=keep)
     if folder is not None:
+        _make(folder)
         if not resume:
             (folder / RESULTS).unlink(missing_ok=True)
         chosen.save(folder / "study.toml", overwrite=True)
-    keep = folder / "synthetic" if folder is not None and chosen.keep_files else None
-    cells = cells_of(chosen, keep=keep)
     ledger = Ledger(None if folder is None else folder / RESULTS)
     todo = []
     for cell in cells:
@@ -110,12 +112,10 @@ def evaluate(
     return Evaluation(chosen, tuple(result for result in results if result is not None))
 
 
-def _folder(out: str | Path) -> Path:
-    folder = Path(out)
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"The folder '{folder.name}' for the results cannot be made: {error.strerror or type(error).__name__}."
         ) from error
-    return folder

@@ -185,6 +185,7 @@ class Evaluation:
             )
         if not self.failures.is_empty():
             said.append(f"{self.failures.height} results could not be had; means are over those that could.")
+        said += self._misnamed()
         for record in self._done:
             for name, answer in record["measures"].items():
                 said += [
@@ -193,6 +194,19 @@ class Evaluation:
                     if "privacy warning" in caveat
                 ]
         return tuple(dict.fromkeys(said))
+
+    def _misnamed(self) -> list[str]:
+        """Name the figures that the study wants to show and that no answer of their metric has."""
+        told = []
+        for metric in self.study.asked:
+            answers = [record["measures"].get(metric.name) or {} for record in self._done]
+            known = {figure for answer in answers for figure in answer.get("figures") or {}}
+            told += [
+                f"Metric '{metric.name}': {unknown_name(figure, sorted(known), what='figure')}"
+                for figure in metric.figures
+                if known and figure not in known
+            ]
+        return told
 
     def axes(self) -> tuple[str, str]:
         """Name the figures of the risk-utility map: the first of utility and the first of risk."""
@@ -267,10 +281,10 @@ class Evaluation:
             lines += ["", *_text(self.table(data=data), data, self._makers)]
         if not self.failures.is_empty():
             lines += ["", "What could not be had:"]
-            lines += [
-                f"  {at}, {by}, seed {seed}{f', {metric}' if metric else ''}: {reason}"
-                for at, by, seed, metric, reason in self.failures.iter_rows()
-            ]
+            alike = self.failures.group_by("data", "metric", "reason", maintain_order=True)
+            for at, metric, reason, makers, seeds in alike.agg("generator", "seed").iter_rows():
+                where = ", ".join(f"{by} (seed {seed})" for by, seed in zip(makers, seeds, strict=True))
+                lines.append(f"  {at}{f', {metric}' if metric else ''}: {reason} ({where})")
         if self.caveats:
             lines += ["", *(f"Caveat: {caveat}" for caveat in self.caveats)]
         return "\n".join(lines)
