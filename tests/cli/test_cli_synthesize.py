@@ -82,6 +82,16 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(discreet, people, tmp_path)
     assert not (tmp_path / "s.csv").exists()
 
 
+def test_a_dry_run_of_a_model_shows_the_plan_it_was_fitted_by(discreet, people, tmp_path):
+    model = tmp_path / "m.discreet"
+    discreet(
+        "synthesize", people, "--model", model, "--seed", 4, "--set", "visit_sequence=['pay', 'sex', 'age']"
+    )
+    done = discreet("synthesize", "-", "--from-model", model, "--dry-run", "--json")
+    assert json.loads(done.stdout)["order"] == ["pay", "sex", "age"]
+    assert sorted(tmp_path.iterdir()) == [model, people]
+
+
 def test_options_can_be_kept_as_a_plan(discreet, people, tmp_path):
     plan = tmp_path / "plan.toml"
     discreet("synthesize", people, "--set", "few_values=10", "--save-plan", plan, "--dry-run")
@@ -100,6 +110,11 @@ def test_options_can_be_kept_as_a_plan(discreet, people, tmp_path):
         (("--out", "s.csv", "--rows", 0), "--rows must be at least 1"),
         (("--out", "s.csv", "--set", "rules={pay=[{when='age < 9', value='x'}]}"), "cannot hold"),
         (("--out", "s.csv", "--from-model", "nope.discreet"), "no model file"),
+        (("--out", "s.csv", "--from-model", "m.discreet", "--method", "rf"), "leave out --method"),
+        (("--out", "s.csv", "--from-model", "m.discreet", "--save-plan", "p.toml"), "leave out --save-plan"),
+        (("--out", "s.csv", "--model", "m.discreet", "--set", "proper=true"), "no model to save"),
+        (("--out", "s.xyz", "--method", "crat"), "tells no format"),
+        (("--out", "s.csv", "--method", "keep"), "nothing to synthesize"),
     ],
 )
 def test_bad_input_is_one_paragraph_and_no_file(discreet, people, tmp_path, monkeypatch, arguments, words):

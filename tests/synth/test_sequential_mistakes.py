@@ -54,6 +54,8 @@ def drawn(frame: pl.DataFrame, n: int | None = None, **options) -> pl.DataFrame:
         ({"method_options": {"norm": {"ridge": "x"}}}, ParameterError, "ridge must be a number"),
         ({"method_options": {"catall": {"epsilon": -1}}}, ParameterError, "epsilon must be a positive"),
         ({"predictor_matrix": {"pay": 5}}, ParameterError, "predictor_matrix of 'pay'"),
+        ({"predictor_matrix": [[0, 0], [1, 0, 0]]}, ParameterError, "rows of different length"),
+        ({"method": {"pay": {"ridge": 0.1}}}, ParameterError, "do not say of which method"),
         ({"leave_out": 5}, ParameterError, "leave_out must be the name of a column"),
         ({"strata": 5}, ParameterError, "strata must be the name of a column"),
         ({"constraints": 5}, ParameterError, "constraints must be a condition"),
@@ -171,3 +173,9 @@ def test_events_that_are_not_told_by_0_and_1_are_refused_however_they_are_modell
 def test_a_column_that_numbers_the_records_is_pointed_out(numbers, told):
     plan = Sequential().plan(Microdata(FILE.with_columns(person=pl.Series(numbers))))
     assert any("as identifiers have: person" in note for note in plan.warnings) is told
+
+
+def test_a_household_that_is_synthesized_is_pointed_out():
+    homes = Microdata(FILE.with_columns(home=pl.Series(np.arange(N) // 3)), household="home")
+    assert any("share a household ('home')" in note for note in Sequential().plan(homes).warnings)
+    assert not any("household" in note for note in Sequential(leave_out="home").plan(homes).warnings)

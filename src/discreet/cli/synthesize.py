@@ -75,17 +75,27 @@ def synthesize(
         ("--save-plan", save_plan, overwrite),
         sources=(source.file, plan, from_model),
     )
+    if from_model is not None:
+        _check_model_alone({"--plan": plan, "--method": method, "--set": setting, "--save-plan": save_plan})
     began = time.perf_counter()
     chosen = None if from_model else _synthesizer(plan, method, options.settings(setting))
     if chosen is not None and save_plan is not None:
         _save(chosen, save_plan, overwrite=overwrite)
     if from_model is not None:
         fitted: Fitted = load(from_model)
+        if dry_run:
+            _show_plan(fitted.plan if hasattr(fitted, "plan") else None, json=json)
+            return
     else:
         assert chosen is not None
+        if model is not None and getattr(chosen, "proper", False):
+            raise ParameterError(
+                "A proper synthesis is fitted anew for every copy, so there is no model to save. Leave --model out and "
+                "keep its options with --save-plan, or synthesize without proper."
+            )
         data = source.read() if chosen.needs_data else None
         if dry_run:
-            _show_plan(chosen, data, json=json)
+            _show_plan(chosen.plan(data) if hasattr(chosen, "plan") else None, json=json)
             return
         fitted = chosen.fit(data, seed=seed, progress=not json)  # type: ignore[arg-type]
     seconds_fit = time.perf_counter() - began
@@ -125,10 +135,12 @@ def _drawn(
 
 def _targets(out: str | None, copies: int) -> list[str]:
     """Number the files of several copies: ``people.csv`` becomes ``people-1.csv``, ``people-2.csv``…"""
-    from discreet.io.naming import bare_name, is_address
+    from discreet.io.naming import bare_name, format_of, is_address
 
     if out is None:
         return []
+    if not is_address(out):
+        format_of(Path(out))  # a format that nobody knows is refused before a model is fitted
     if copies == 1:
         return [out]
     if is_address(out):
@@ -151,10 +163,18 @@ def _write(data: Microdata, target: str, *, overwrite: bool) -> None:
     write(data, target, overwrite=overwrite)
 
 
-def _show_plan(chosen: Synthesizer, data: Microdata | None, *, json: bool) -> None:
-    planned = chosen.plan(data) if hasattr(chosen, "plan") else None
+def _check_model_alone(others: dict[str, Any]) -> None:
+    """Refuse options of a fit where a fitted model is drawn from: they would be passed over."""
+    for option, given in others.items():
+        if given:
+            raise ParameterError(
+                f"A saved model is drawn from as it was fitted; leave out {option}, or fit anew without --from-model."
+            )
+
+
+def _show_plan(planned: Any, *, json: bool) -> None:
     if planned is None:
-        raise ParameterError(f"{chosen.name} has no plan to show: it models all columns at once.")
+        raise ParameterError("This synthesizer has no plan to show: it models all columns at once.")
     if json:
         options.print_json(planned.to_dict())
     else:

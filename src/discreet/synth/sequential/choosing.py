@@ -218,9 +218,16 @@ def _resolved(options: Sequential, asked: Any, variable: Variable, name: str) ->
         return asked
     if isinstance(asked, Mapping):
         given = dict(asked)
-        return Method.named(str(given.pop("method", "")), given)
+        if "method" not in given:
+            raise ParameterError(
+                f"The options of column '{name}' do not say of which method. Write {{method = \"norm\", ...}}."
+            )
+        return Method.named(str(given.pop("method")), given)
     if not isinstance(asked, str):
-        raise ParameterError(f"The method of column '{name}' must be a name or a method.")
+        raise ParameterError(
+            f"The method of column '{name}' must be a name or a method. Write one for all columns, or a mapping from "
+            "columns to methods."
+        )
     if asked.startswith("~"):
         return Passive(asked[1:].strip())
     if asked.startswith("nested."):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from discreet.expressions import parse
+from discreet.microdata import Microdata
 from discreet.synth.forms import CategoryForm, Form, NumberForm
 from discreet.synth.methods.given import Constant, Keep, Passive
 from discreet.synth.sequential.plan import ColumnPlan
@@ -104,6 +105,20 @@ def _numbers_in_texts(form: Form) -> list[str]:
         f"they are amounts and no mere labels, name its codes ({codes}) under special_codes: as a category it loses "
         "their order."
     ]
+
+
+def unit_notes(data: Microdata, columns: Sequence[str]) -> list[str]:
+    """Say that records of one household or person no longer belong together."""
+    found = []
+    for role in ("household", "person"):
+        column = getattr(data.roles, role)
+        if column in columns:
+            found.append(
+                f"Records are synthesized one by one: those that share a {role} ('{column}') in the synthetic file "
+                f"have nothing else to do with each other. Leave the column out, or synthesize whole {role}s as one "
+                "record each."
+            )
+    return found
 
 
 def is_numbered(series: pl.Series) -> bool:

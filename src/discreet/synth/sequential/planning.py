@@ -40,6 +40,7 @@ from discreet.synth.sequential.plan_notes import (
     constraint_breaks,
     rule_breaks,
     step_notes,
+    unit_notes,
 )
 from discreet.synth.sequential.rules import Rule, read_rules
 from discreet.synth.sequential.stratified import some_are_small
@@ -102,6 +103,7 @@ def plan_synthesis(
         left_out=left_out,
         warnings=(
             *step_notes(steps, frame, forms, rules),
+            *unit_notes(data, columns),
             *rule_breaks(rules, frame),
             *constraint_breaks(options, frame),
             *weight_notes(options, data, frame, strata),
@@ -244,7 +246,10 @@ def _predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tu
             if name in predictors:
                 raise ParameterError(f"predictor_matrix lets column '{name}' predict itself. Take it out.")
         return given
-    matrix = np.asarray(given)
+    try:
+        matrix = np.asarray(given)
+    except ValueError as error:
+        raise ParameterError("predictor_matrix has rows of different length; it must be a square.") from error
     if matrix.shape != (len(columns), len(columns)):
         raise ParameterError(
             f"predictor_matrix has the shape {matrix.shape}; there are {len(columns)} columns to synthesize, so it "
