@@ -383,3 +383,26 @@ def test_weighted_counts_have_the_mean_of_the_population_and_say_when_they_vary_
         )
     with pytest.raises(ParameterError, match="sandwich"):
         Sequential(method={"visits": Poisson(covariance="robust")})
+
+
+def test_ranks_bent_by_a_value_that_most_records_share_are_told_with_the_way_out():
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=1500)
+    benefit = np.where(rng.random(1500) < 0.9, 0.0, rng.gamma(2, 100, 1500))
+    data = Microdata(pl.DataFrame({"x": x, "benefit": benefit}))
+
+    def made(**options):
+        fitted = Sequential(method={"benefit": "normrank"}, **options).fit(data, seed=1)
+        notes = [note for note in fitted.plan.warnings if "of the records share one value" in note]
+        return notes, fitted.sample(20_000, seed=1).frame["benefit"].mean() / benefit.mean()
+
+    notes, ratio = made()
+    assert "semicontinuous" in notes[0]
+    assert ratio < 0.3
+    for way_out in (
+        {"semicontinuous": {"benefit": [0]}},
+        {"method_options": {"normrank": {"ties": "random"}}},
+    ):
+        notes, ratio = made(**way_out)
+        assert not notes
+        assert ratio == pytest.approx(1.0, abs=0.1)

@@ -342,6 +342,23 @@ def test_an_order_is_kept_but_for_what_must_come_first(order, pairs):
     assert all(done.index(source) < done.index(name) for name, own in edges.items() for source in own)
 
 
+def test_a_value_that_many_share_is_a_spike_in_numbers_with_decimals_too():
+    rng = np.random.default_rng(7)
+    none = rng.random(400) < 0.6
+    benefit = np.where(none, 0.0, rng.gamma(2, 100, 400).round(2))
+    frame = pl.DataFrame(
+        {"age": rng.integers(18, 90, 400), "benefit": benefit, "rent": rng.gamma(3, 200, 400)}
+    )
+    found = look(frame)
+    spike = found["spikes:benefit"]
+    assert (spike.confidence, spike.evidence["records_at_spikes"]) == ("high", int(none.sum()))
+    assert [finding.column for finding in found.of("spikes")] == ["benefit"]
+    assert found.synthesizer().semicontinuous == {"benefit": [0.0]}
+    made = found.synthesizer(method="parametric").fit(Microdata(frame), seed=1).sample(4000, seed=1).frame
+    assert (made["benefit"] == 0).mean() == pytest.approx(none.mean(), abs=0.04)
+    assert made["benefit"].mean() == pytest.approx(benefit.mean(), rel=0.15)
+
+
 def coded_incomes(n=600):
     rng = np.random.default_rng(8)
     age = rng.integers(5, 80, n)

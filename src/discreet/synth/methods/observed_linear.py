@@ -15,6 +15,8 @@ from discreet.synth.methods.method import Conditional, Floats, Task
 from discreet.synth.variables import Variable
 
 _DONORS = 3
+_NARROW = 0.9
+_FEW_VALUES = 20
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,25 @@ class Normrank(Norm):
             for variable in task.predictors
         ]
         turned = _turned(task.predictors, scores)
-        design, beta, sigma = self.fitted(ndtri(score), turned, task)
-        return RankLaw(NormalLaw(design, beta, sigma, "identity", 0.0), values, mass, scores)
+        normal = ndtri(score)
+        design, beta, sigma = self.fitted(normal, turned, task)
+        center = np.average(normal, weights=task.weights)
+        width = float(np.sqrt(np.average(np.square(normal - center), weights=task.weights)))
+        return RankLaw(NormalLaw(design, beta, sigma, "identity", 0.0), values, mass, scores, width)
 
 
 class RankLaw(Conditional):
-    """A normal law of ranks, read back as observed values."""
+    """A normal law of ranks, read back as observed values; ``width`` is the standard deviation of the scores."""
 
-    def __init__(self, law: NormalLaw, values: Floats, mass: Floats, scores: Sequence[Floats | None]) -> None:
+    def __init__(
+        self,
+        law: NormalLaw,
+        values: Floats,
+        mass: Floats,
+        scores: Sequence[Floats | None],
+        width: float = 1.0,
+    ) -> None:
+        self.width = width
         self.law = law
         self.values = values
         self.mass = mass
@@ -68,6 +81,18 @@ class RankLaw(Conditional):
     def dropped(self) -> tuple[str, ...]:
         """Predictors that say nothing new."""
         return self.law.dropped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whether equal values make the scores other than normal; the largest values are then hardly ever drawn."""
+        if self.width >= _NARROW or len(self.values) <= _FEW_VALUES:
+            return ()
+        share = float(np.diff(self.mass, prepend=0.0).max())
+        return (
+            f"{share:.0%} of the records share one value, which bends the ranks of normrank: rare values would be "
+            "drawn too seldom. Name that value under semicontinuous, set method_options={'normrank': {'ties': "
+            "'random'}}, or model the column with cart.",
+        )
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
         """Draw scores, turn them into ranks and ranks into observed values."""
@@ -81,12 +106,19 @@ class RankLaw(Conditional):
 
     def state(self) -> dict[str, Any]:
         """Return the fit and the observed values."""
-        return {"law": self.law.state(), "values": self.values, "mass": self.mass, "scores": self.scores}
+        return {
+            "law": self.law.state(),
+            "values": self.values,
+            "mass": self.mass,
+            "scores": self.scores,
+            "width": self.width,
+        }
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """Make the law again."""
-        return cls(NormalLaw.restored(state["law"]), state["values"], state["mass"], state["scores"])
+        law = NormalLaw.restored(state["law"])
+        return cls(law, state["values"], state["mass"], state["scores"], state.get("width", 1.0))
 
 
 @dataclass(frozen=True)

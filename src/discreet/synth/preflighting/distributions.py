@@ -64,13 +64,18 @@ def outliers(look: Look) -> list[Finding]:
 
 
 def spikes(look: Look) -> list[Finding]:
-    """Find whole numbers at which records pile up: z is the excess over the neighbors' median count."""
+    """Find numbers at which records pile up.
+
+    Of whole numbers z is the excess over the neighbors' median count; a number with decimals has no neighbors, and a
+    value that many records share (no such income: 0) is a spike.
+    """
     found = []
     for name in _looked_at(look):
-        if look.decimals(name) != 0:
-            continue
         values, counts = counted(look.clean(name))
         if len(values) < _CATEGORY:
+            continue
+        if look.decimals(name) != 0:
+            found += _shared_values(look, name, values, counts)
             continue
         z = spike_scores(values, counts, int(look.limits.spike_window))
         hits = np.flatnonzero((z > look.limits.spike_z) & (counts >= _LEAST_SPIKE))
@@ -103,6 +108,28 @@ def spikes(look: Look) -> list[Finding]:
             )
         )
     return found
+
+
+def _shared_values(look: Look, name: str, values: Floats, counts: Ints) -> list[Finding]:
+    large = np.flatnonzero(counts >= max(_LARGE_SPIKE * look.rows, _LEAST_SPIKE))
+    if not len(large):
+        return []
+    shared = [float(v) + 0.0 for v in values[large]]
+    return [
+        Finding(
+            "spikes",
+            (name,),
+            {
+                "spikes": len(large),
+                "records_at_spikes": int(counts[large].sum()),
+                "share": float(counts[large].sum() / look.rows),
+                "values": shared,
+            },
+            "high",
+            "model the value at the spike apart from the rest (semicontinuous)",
+            parameters={"values": shared},
+        )
+    ]
 
 
 def spike_scores(values: Floats, counts: Ints, window: int) -> Floats:

@@ -110,13 +110,15 @@ def preflight(
     derived = _derived(look, set(named_ids))
     told = frozenset(finding.column for finding in derived)
     fine = frozenset((*told, *named_ids))
+    # A column that perhaps is told by another may be modelled after all, and its spikes matter then.
+    computed = frozenset((*(f.column for f in derived if f.confidence == "high"), *named_ids))
     findings = named(
         [
             *codes,
             *derived,
             *kinds,
             *outliers(look),
-            *(f for f in spikes(look) if f.column not in fine),
+            *(f for f in spikes(look) if f.column not in computed),
             *given_values(look, fine),
             *inequalities(look, fine),
         ]
