@@ -203,3 +203,33 @@ def test_information_is_symmetric_and_at_most_the_smaller_entropy(x, y):
     shared = mutual_information(x, y)
     assert shared == pytest.approx(mutual_information(y, x), abs=1e-12)
     assert -1e-12 <= shared <= min(entropy(x, 5), entropy(y, 4)) + 1e-9
+
+
+@settings(deadline=None)
+@given(symmetric, arrays(float, (4, 4), elements=st.floats(0, 1)).map(lambda m: (m + m.T) / 2))
+def test_the_nearest_correlation_matrix_by_weights_is_one(matrix, weights):
+    found = nearest_correlation(matrix, weights=weights)
+    assert np.diag(found) == pytest.approx(np.ones(4))
+    assert np.linalg.eigvalsh(found)[0] > -1e-6
+    assert np.abs(found).max() <= 1 + 1e-12
+
+
+def test_a_free_correlation_becomes_what_the_others_imply():
+    torn = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.9], [0.0, 0.9, 1.0]])
+    weights = np.ones((3, 3))
+    weights[0, 2] = weights[2, 0] = 0.0
+    found = nearest_correlation(torn, weights=weights)
+    assert found[0, 1] == pytest.approx(0.9, abs=1e-3)
+    assert found[1, 2] == pytest.approx(0.9, abs=1e-3)
+    # No less than 2 · 0.9² - 1 goes with two correlations of 0.9.
+    assert 0.61 < found[0, 2] <= 1
+
+
+def test_a_correlation_that_weighs_more_moves_less():
+    torn = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])
+    weights = np.full((3, 3), 0.1) + 0.9 * np.eye(3)
+    weights[0, 1] = weights[1, 0] = 1.0
+    found = nearest_correlation(torn, weights=weights)
+    # Without weights each of the three moves by 0.4.
+    assert abs(found[0, 1] - 0.9) < 0.2
+    assert abs(found[1, 2] - 0.9) > 0.4

@@ -48,6 +48,18 @@ def test_levels_in_the_order_that_goes_best_help_a_survey(survey):
     assert quality(survey, GaussianCopula(special_codes=CODES)) < 0.75 * given
 
 
+def test_divided_categories_more_than_halve_what_the_tables_of_adult_lose():
+    columns = ["age", "marital-status", "occupation", "relationship", "sex", "hours-per-week", "income"]
+    people = Microdata(discreet.datasets.adult().frame.select(columns))
+    figures = {}
+    for splits in (False, True):
+        released = GaussianCopula(splits=splits).fit(people, seed=1).sample(seed=2)
+        figures[splits] = utility.tabular(people, released, ways=2).figures
+    assert figures[True]["mean_S_pMSE"] < 0.5 * figures[False]["mean_S_pMSE"]
+    assert figures[True]["max_S_pMSE"] < 0.4 * figures[False]["max_S_pMSE"]
+    assert figures[True]["median_S_pMSE"] < 0.6 * figures[False]["median_S_pMSE"]
+
+
 def test_sweeps_bring_relations_between_numbers_of_a_survey_back(survey):
     changes = {}
     for sweeps in (0, 10):

@@ -317,3 +317,105 @@ def test_without_the_library_the_way_out_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyvinecopulib", None)
     with pytest.raises(ExtraMissingError, match=r"discreet\[vines\]"):
         VineCopula("r-vine").fit(DATA)
+
+
+# --- categories that one scale cannot hold ------------------------------------------------------------------------
+
+
+def households(n=6000, seed=3):
+    """People whose place in the household says sex for some and age for others."""
+    rng = np.random.default_rng(seed)
+    sex, married = rng.choice(["f", "m"], n), rng.random(n) < 0.5
+    age = np.where(married, rng.integers(30, 80, n), rng.integers(18, 60, n))
+    alone = np.where(age < 30, "child", np.where(rng.random(n) < 0.7, "alone", "other"))
+    place = np.where(married, np.where(sex == "m", "husband", "wife"), alone)
+    return pl.DataFrame(
+        {
+            "place": place,
+            "sex": sex,
+            "age": age,
+            "married": np.where(married, "yes", "no"),
+            "pay": age + rng.integers(0, 9, n),
+        }
+    )
+
+
+PLACES = households()
+
+
+def wrong_sex(frame):
+    wrong = (pl.col("place") == "wife") & (pl.col("sex") == "m")
+    wrong |= (pl.col("place") == "husband") & (pl.col("sex") == "f")
+    return frame.filter(pl.col("place").is_in(["wife", "husband"])).select(wrong.mean()).item()
+
+
+def test_husbands_are_men_and_wives_are_women_though_no_order_of_the_levels_says_so():
+    found = {
+        splits: GaussianCopula(splits=splits).fit(Microdata(PLACES), seed=1).sample(20_000, seed=2).frame
+        for splits in (False, True)
+    }
+    assert wrong_sex(found[False]) > 0.25
+    assert wrong_sex(found[True]) < 0.12
+    for frame in found.values():
+        unmarried = frame.filter(pl.col("place").is_in(["wife", "husband"]))["married"] == "no"
+        assert unmarried.mean() < 0.1
+
+
+def test_the_levels_of_a_divided_category_keep_their_shares():
+    model = GaussianCopula().fit(Microdata(PLACES), seed=1)
+    assert sum(label.startswith("place: part") for label in model.labels) >= 2
+    drawn = model.sample(100_000, seed=5).frame
+    for level, share in PLACES["place"].value_counts(normalize=True).rows():
+        assert (drawn["place"] == level).mean() == pytest.approx(share, abs=0.006)
+    one_by_one = [model.sample(1, seed=seed).frame["place"][0] for seed in range(60)]
+    assert len(set(one_by_one)) > 3
+
+
+def test_a_model_with_divided_categories_is_saved_and_loaded_and_fitted_the_same_again(tmp_path):
+    model = GaussianCopula().fit(Microdata(PLACES), seed=1)
+    drawn = model.sample(200, seed=4).frame
+    assert load(model.save(tmp_path / "model.discreet")).sample(200, seed=4).frame.equals(drawn)
+    assert GaussianCopula().fit(Microdata(PLACES), seed=1).sample(200, seed=4).frame.equals(drawn)
+
+
+def test_a_category_that_one_scale_holds_is_left_on_it():
+    size = np.random.default_rng(1).integers(0, 60, 4000)
+    table = pl.DataFrame({"size": size, "class": [f"{'dacbfe'[s // 10]}" for s in size]})
+    assert GaussianCopula().fit(Microdata(table), seed=1).labels == ("size", "class")
+    assert GaussianCopula(level_order="given").fit(Microdata(PLACES), seed=1).labels == tuple(PLACES.columns)
+
+
+def test_weights_missing_levels_and_long_lists_of_levels_are_no_trouble_for_divided_categories():
+    weight = pl.when(pl.col("place") == "wife").then(3.0).otherwise(1.0)
+    gaps = pl.when(pl.col("age") % 7 != 0).then(pl.col("place"))
+    table = PLACES.with_columns(
+        w=weight, place=gaps, code=(pl.col("pay") * 37 + pl.col("age")).cast(pl.String)
+    )
+    drawn = GaussianCopula().fit(Microdata(table, weight="w"), seed=1).sample(20_000, seed=1).frame
+    for level in ("wife", "alone", None):
+        share = table.select(
+            pl.col("w").filter(pl.col("place").eq_missing(level)).sum() / pl.col("w").sum()
+        ).item()
+        assert drawn["place"].eq_missing(pl.Series([level])).mean() == pytest.approx(share, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"families": ("gama",)}, "'gamma'"),
+        ({"families": "nrom"}, "'norm'"),
+        ({"few_values": -1}, "few_values"),
+        ({"groups": "many"}, "groups"),
+    ],
+)
+def test_shared_parameters_that_make_no_sense_are_refused(options, message):
+    for kind in (GaussianCopula, VineCopula):
+        with pytest.raises(ParameterError, match=message):
+            kind(**options)
+
+
+def test_one_family_may_be_named_without_a_list():
+    drawn = GaussianCopula(margins="parametric", families="norm").fit(
+        Microdata(PLACES.select("age", "pay")), seed=1
+    )
+    assert drawn.sample(500, seed=1).frame["age"].n_unique() > 40

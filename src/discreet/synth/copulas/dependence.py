@@ -23,6 +23,8 @@ Dependence = Literal["latent", "mutual-information"]
 
 _LEAST_RECORDS = 10
 _LARGE_REPAIR = 0.05
+#: What a pair without correlation weighs when correlations are mended, beside one that is as strong as can be.
+_WEAK = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ def latent_correlations(dimensions: Sequence[Dimension], weights: Floats | None)
         if counts[i, j] >= _LEAST_RECORDS and observed[i, j]:
             found = pairs.of(i, j, float(observed[i, j])).correlation
             wanted[i, j] = wanted[j, i] = np.clip(found, -BOUND, BOUND)
-    return _mended(wanted)
+    return _mended(wanted, _trust(dimensions, counts, wanted))
 
 
 def shared_information(
@@ -80,7 +82,7 @@ def shared_information(
         )
         wanted[i, j] = wanted[j, i] = found.correlation[0, 1]
         beyond += len(found.unreached)
-    mended = _mended(wanted)
+    mended = _mended(wanted, None)
     if not beyond:
         return mended
     note = (
@@ -131,15 +133,33 @@ def _both(one: Dimension, other: Dimension) -> npt.NDArray[np.bool_] | None:
     return one.there if other.there is None else one.there & other.there
 
 
-def _mended(wanted: Floats) -> Latent:
-    mended = nearest_correlation(wanted)
-    moved = float(np.abs(mended - wanted).max())
-    if moved <= _LARGE_REPAIR:
+def _trust(dimensions: Sequence[Dimension], counts: Floats, wanted: Floats) -> Floats | None:
+    """Return how much each pair weighs when correlations are mended.
+
+    It weighs by the records behind it and by its strength: a strong relation that gets lost shows more than a weak one.
+    What a column's own variables have to do with each other is not seen, and may be whatever suits the others. Where
+    there are none, all pairs weigh alike.
+    """
+    own = np.array([dimension.column or dimension.label for dimension in dimensions])
+    trust = np.where(
+        own[:, None] == own[None, :], 0.0, counts / counts.max() * (_WEAK + (1 - _WEAK) * wanted**2)
+    )
+    np.fill_diagonal(trust, 1.0)
+    return None if len(set(own)) == len(own) else trust
+
+
+def _mended(wanted: Floats, trust: Floats | None) -> Latent:
+    mended = nearest_correlation(wanted, weights=trust)
+    weights = np.ones_like(wanted) if trust is None else trust
+    moved = np.abs(mended - wanted) * (weights > 0)
+    if moved.max() <= _LARGE_REPAIR:
         return Latent(mended)
+    between = weights * (1 - np.eye(len(wanted)))
     return Latent(
         mended,
         (
-            "The correlations of pairs contradict each other; the nearest matrix differs from them by up to "
-            f"{moved:.2f}.",
+            "The correlations of pairs contradict each other; the nearest matrix differs from them by "
+            f"{float((between * moved).sum() / between.sum()):.2f} on average and by up to {moved.max():.2f}"
+            + ("." if trust is None else "; pairs that few records tell about give way first."),
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ class Dimension:
         Where there is a value; None where it is everywhere.
     ordered
         Whether the order means something.
+    column
+        The column, where that has several dimensions.
     """
 
     label: str
@@ -43,6 +46,7 @@ class Dimension:
     shares: Floats
     there: Bools | None
     ordered: bool
+    column: str | None = None
 
     def grouped(self, groups: int) -> Dimension:
         """Return ordered ranks in so many groups of about the same size; others, and shorter ones, as they are."""
@@ -87,12 +91,14 @@ def laid_out(
     families: Sequence[str],
     mixed: bool,
     orders: bool,
+    splits: bool = False,
 ) -> Layout:
     """Turn the columns of a file into dimensions.
 
     A number with missing values or special codes becomes two dimensions, its state and its value; with ``mixed`` one,
     in which the states that are no value lie below all values. With ``orders`` the levels of categories without an
-    order are put into the one in which they go best with the other columns.
+    order are put into the one in which they go best with the other columns; with ``splits`` those that one scale cannot
+    hold become several dimensions.
     """
     parts = {name: form.split(frame[name]) for name, form in forms.items()}
     dimensions: dict[str, list[Dimension]] = {}
@@ -109,8 +115,11 @@ def laid_out(
             if mixed:
                 own.append(_mixed(name, states, variables[1].values, weights, form.n_ordinary))
             else:
-                own.append(_levels(f"{name}: state", states, weights, ordered=False))
-                own.append(_values(name, variables[1].values, weights, there))
+                state = _levels(f"{name}: state", states, weights, ordered=False)
+                own += [
+                    replace(part, column=name)
+                    for part in (state, _values(name, variables[1].values, weights, there))
+                ]
         dimensions[name] = own
     if orders:
         from discreet.synth.copulas.level_order import associated
@@ -119,8 +128,12 @@ def laid_out(
         again = iter(flat)
         dimensions = {name: [next(again) for _ in own] for name, own in dimensions.items()}
     margins = {}
+    if orders and splits:
+        margins = _divided(dimensions, forms, {name: parts[name][0].values for name in forms}, weights)
     for name, form in forms.items():
         first = parts[name][0].values
+        if name in margins:
+            continue
         if isinstance(form, CategoryForm):
             margins[name] = ColumnMargin((_in_order(first, dimensions[name][0], weights),))
             continue
@@ -133,7 +146,32 @@ def laid_out(
             margins[name] = ColumnMargin((below, value), mixed=True)
         else:
             margins[name] = ColumnMargin((_in_order(first, dimensions[name][0], weights), value))
-    return Layout(tuple(d for own in dimensions.values() for d in own), margins)
+    in_order = {name: margins[name] for name in forms}
+    return Layout(tuple(d for own in dimensions.values() for d in own), in_order)
+
+
+def _divided(
+    dimensions: dict[str, list[Dimension]],
+    forms: Mapping[str, Form],
+    codes: Mapping[str, npt.NDArray[Any]],
+    weights: Floats | None,
+) -> dict[str, ColumnMargin]:
+    """Replace the dimension of every category that one scale cannot hold, and return the margins of those."""
+    from discreet.synth.copulas.level_splits import divided, parts_of
+
+    flat = [d for own in dimensions.values() for d in own]
+    free = {name for name, form in forms.items() if isinstance(form, CategoryForm) and not form.ordered}
+    nominal = [d.label in free or d.label.endswith(": state") for d in flat]
+    margins = {}
+    for at, own in enumerate(flat):
+        if own.label not in free or len(own.shares) < 3:
+            continue
+        parts = parts_of(flat, at, nominal, weights)
+        if len(parts) > 1:
+            levels = np.empty(len(own.shares), dtype=np.int64)
+            levels[own.ranks] = codes[own.label]
+            dimensions[own.label], margins[own.label] = divided(own, parts, levels)
+    return margins
 
 
 def _levels(label: str, codes: npt.NDArray[np.int32], weights: Floats | None, ordered: bool) -> Dimension:

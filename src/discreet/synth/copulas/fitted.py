@@ -21,6 +21,7 @@ from discreet.synth.sequential.stratified import Strata
 from discreet.synth.synthesizer import Fitted, Stream
 
 Floats = npt.NDArray[np.float64]
+_CALIBRATION = 100_000
 
 
 class Coupling(ABC):
@@ -84,6 +85,18 @@ class Model:
     margins: Mapping[str, ColumnMargin]
     coupling: Coupling
 
+    def calibrated(self, rng: np.random.Generator) -> Model:
+        """Return the copula with the cuts of nested margins where they give the shares of the levels."""
+        if not any(margin.nested for margin in self.margins.values()):
+            return self
+        uniform = self.coupling.uniforms(_CALIBRATION, rng)
+        margins, at = {}, 0
+        for name, margin in self.margins.items():
+            own = uniform[:, at : at + margin.width]
+            margins[name] = margin.calibrated(own) if margin.nested else margin
+            at += margin.width
+        return Model(margins, self.coupling)
+
     def draw(self, n: int, forms: Mapping[str, Form], rng: np.random.Generator) -> pl.DataFrame:
         """Draw n records."""
         uniform = self.coupling.uniforms(n, rng)
@@ -91,7 +104,7 @@ class Model:
         for name, form in forms.items():
             margin = self.margins[name]
             ordinary = form.n_ordinary if isinstance(form, NumberForm) else 0
-            if margin.width == 2 and isinstance(self.coupling, NormalCoupling):
+            if margin.width == 2 and not margin.nested and isinstance(self.coupling, NormalCoupling):
                 states = margin.margins[0]
                 assert isinstance(states, EmpiricalMargin)
                 tie = float(self.coupling.correlation[at, at + 1])
@@ -109,7 +122,8 @@ class FittedCopula(Fitted):
     kind
         ``"gaussian"``, ``"d-vine"``, ``"r-vine"`` or ``"c-vine"``.
     labels
-        The dimensions: a column each, or the state and the value of one with missing values or special codes.
+        The dimensions: a column each, the state and the value of one with missing values or special codes, or the
+        parts of a category that one scale cannot hold.
     notes
         What the user should know: mended correlations, relations that the copula cannot have, pooled strata.
     """

@@ -31,7 +31,8 @@ class GaussianCopula(Synthesizer):
     Behind every column stands a normal variable that is cut at the quantiles of the column; the normal variables are
     correlated. Margins are kept as they are, relations of two columns as far as one number can say them: shape
     (curves, peaks, empty cells) and relations of three columns are not. A number with missing values or special codes
-    has two variables behind it, one for its state and one for its value, so that missingness has relations of its own.
+    has two variables behind it, one for its state and one for its value, so that missingness has relations of its own;
+    a category without an order has several where one scale cannot hold it (see ``splits``).
 
     Parameters
     ----------
@@ -48,6 +49,11 @@ class GaussianCopula(Synthesizer):
     level_order
         A copula sees categories on a scale. ``"associated"`` puts the levels of those without an order of their own in
         the order in which they go best with the other columns, ``"given"`` takes them as they are sorted.
+    splits
+        Whether a category without an order is divided where one scale cannot hold what its levels tell about the
+        other columns (husband and wife are alike as to marriage, and opposites as to sex). Each part has a normal
+        variable of its own. It takes ``level_order="associated"`` and ``dependence="latent"``; information is
+        matched on one variable a column.
     groups
         Numbers are matched on so many quantile groups, for mutual information.
     matching
@@ -86,6 +92,7 @@ class GaussianCopula(Synthesizer):
     margins: MarginKind | Mapping[str, MarginKind] = "empirical"
     families: Sequence[str] = FAMILIES
     level_order: Literal["associated", "given"] = "associated"
+    splits: bool = True
     groups: int = 20
     matching: Matching = "auto"
     special_codes: Mapping[str, Any] | None = None
@@ -100,8 +107,8 @@ class GaussianCopula(Synthesizer):
             raise ParameterError(
                 unknown_name(str(self.dependence), ("latent", "mutual-information"), what="dependence")
             )
-        if self.groups < 2:
-            raise ParameterError("groups must be at least 2.")
+        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 2:
+            raise ParameterError("groups must be a whole number of at least 2.")
         if self.matching not in ("auto", "exact", "montecarlo"):
             raise ParameterError(
                 unknown_name(str(self.matching), ("auto", "exact", "montecarlo"), what="matching")
@@ -138,4 +145,12 @@ class GaussianCopula(Synthesizer):
             return NormalCoupling(found.correlation), found.notes
 
         stream = Stream(seed_of(seed), "gaussian copula")
-        return fit_copula(data, Preparation.of(self), fitter, kind="gaussian", mixed=False, stream=stream)
+        return fit_copula(
+            data,
+            Preparation.of(self),
+            fitter,
+            kind="gaussian",
+            mixed=False,
+            stream=stream,
+            splits=self.splits and self.dependence == "latent",
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ MARGINS = ("empirical", "smoothed", "parametric")
 FAMILIES = ("norm", "lognorm", "gamma", "expon", "uniform")
 _MOST_VALUES = 20_000
 _EDGE = 1e-12
+_FEWEST_REACHING = 20
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,14 @@ class ColumnMargin:
     mixed
         Whether states and values are read off one uniform number: the states that are no value from its lowest
         part, values from the rest.
+    nested
+        Whether the margins are parts of one category: a level of 0 or above is one of the category, -2 leads on to
+        margin 2.
     """
 
     margins: tuple[Margin | None, ...]
     mixed: bool = False
+    nested: bool = False
 
     @property
     def width(self) -> int:
@@ -73,6 +78,8 @@ class ColumnMargin:
 
         ``ordinary`` is the number of states in which a column of numbers has a value.
         """
+        if self.nested:
+            return [self._level(uniform)]
         if not self.mixed:
             return [_read(margin, uniform[:, at]) for at, margin in enumerate(self.margins)]
         states, values = self.margins
@@ -87,14 +94,46 @@ class ColumnMargin:
             numbers[is_value] = _read(values, np.clip(rest, 0.0, 1.0))
         return [drawn, numbers]
 
+    def _level(self, uniform: Floats) -> Codes:
+        """Go down the parts of a category until there is a level."""
+        drawn = np.zeros(len(uniform), dtype=np.int64)
+        for at, margin in enumerate(self.margins):
+            here = drawn == -at
+            drawn[here] = _read(margin, uniform[here, at])
+        return drawn
+
+    def calibrated(self, uniform: Floats) -> ColumnMargin:
+        """Move the cuts of a nested margin so that these uniform numbers give its levels their shares.
+
+        A part is reached where the parts above it lead to it. Its uniform number goes with theirs, so that among the
+        records that reach it the number is uniform no longer.
+        """
+        drawn = np.zeros(len(uniform), dtype=np.int64)
+        moved: list[Margin | None] = []
+        for at, margin in enumerate(self.margins):
+            assert isinstance(margin, EmpiricalMargin)
+            here = drawn == -at
+            shares = margin.shares
+            if at and here.sum() >= _FEWEST_REACHING:
+                cuts = np.quantile(uniform[here, at], np.minimum(np.cumsum(shares)[:-1], 1.0))
+                shares = np.diff(cuts, prepend=0.0, append=1.0)
+            moved.append(EmpiricalMargin(margin.levels, shares))
+            drawn[here] = _read(moved[-1], uniform[here, at])
+        return replace(self, margins=tuple(moved))
+
     def state(self) -> dict[str, Any]:
         """Return the margin for a model file."""
-        return {"margins": [_state(margin) for margin in self.margins], "mixed": self.mixed}
+        return {
+            "margins": [_state(margin) for margin in self.margins],
+            "mixed": self.mixed,
+            "nested": self.nested,
+        }
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> ColumnMargin:
         """Make the margin again."""
-        return cls(tuple(_restored(margin) for margin in state["margins"]), state["mixed"])
+        margins = tuple(_restored(margin) for margin in state["margins"])
+        return cls(margins, state["mixed"], state.get("nested", False))
 
 
 def given_a_value(uniform: Floats, states: EmpiricalMargin, correlation: float, ordinary: int) -> Floats:

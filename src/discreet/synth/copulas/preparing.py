@@ -14,7 +14,8 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata
 from discreet.synth.copulas.dimensions import Dimension, laid_out
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, Model
-from discreet.synth.copulas.margins import MARGINS, MarginKind
+from discreet.synth.copulas.margins import FAMILIES, MARGINS, MarginKind
+from discreet.synth.distributions.families import check_family
 from discreet.synth.forms import CategoryForm, Form
 from discreet.synth.intake import Weights, take_in
 from discreet.synth.methods.given import Stratum
@@ -45,7 +46,9 @@ class Preparation:
     @classmethod
     def of(cls, synthesizer: Any) -> Preparation:
         """Take the shared parameters of a copula synthesizer."""
-        return cls(**{item.name: getattr(synthesizer, item.name) for item in fields(cls)})
+        given = {item.name: getattr(synthesizer, item.name) for item in fields(cls)}
+        families = given["families"]
+        return cls(**{**given, "families": (families,) if isinstance(families, str) else tuple(families)})
 
     def check(self) -> None:
         """Refuse what makes no sense whatever the data are."""
@@ -53,6 +56,10 @@ class Preparation:
         for kind in kinds:
             if kind not in MARGINS:
                 raise ParameterError(unknown_name(str(kind), MARGINS, what="kind of margin"))
+        if isinstance(self.few_values, bool) or not isinstance(self.few_values, int) or self.few_values < 0:
+            raise ParameterError("few_values must be a whole number of at least 0.")
+        for family in self.families if self.families != FAMILIES else ():
+            check_family(family)
         if self.level_order not in ("associated", "given"):
             raise ParameterError(
                 unknown_name(str(self.level_order), ("associated", "given"), what="level_order")
@@ -78,6 +85,7 @@ def fit_copula(
     kind: str,
     mixed: bool,
     stream: Stream,
+    splits: bool = False,
 ) -> FittedCopula:
     """Fit margins and dependence, one model a stratum."""
     names = (options.strata,) if isinstance(options.strata, str) else tuple(options.strata or ())
@@ -109,11 +117,12 @@ def fit_copula(
             families=options.families,
             mixed=mixed,
             orders=options.level_order == "associated",
+            splits=splits,
         )
         coupling, about = fitter(layout.dimensions, weights, own)
         notes += [note for note in about if note not in notes]
         labels = tuple(dimension.label for dimension in layout.dimensions)
-        models.append(Model(layout.margins, coupling))
+        models.append(Model(layout.margins, coupling).calibrated(own("calibration")))
     shown = [name for name in data.columns if name in intake.forms or name in names]
     return FittedCopula(
         empty_like(data, intake.frame.select(shown)),

@@ -121,8 +121,10 @@ class VineCopula(Synthesizer):
             raise ParameterError(unknown_name(self.order, ("greedy", "given"), what="order"))
         for name, least in (("truncate", 0), ("max_records", 10), ("groups", 2)):
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise ParameterError(f"{name} must be at least {least}.")
+            if name != "groups" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ParameterError(f"{name} must be a whole number of at least {least}.")
         Preparation.of(self).check()
 
     def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedCopula:

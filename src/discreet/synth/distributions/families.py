@@ -282,6 +282,16 @@ _BOUND: Mapping[str, tuple[str, ...]] = {
 _MEAN_IS_ML = ("bernoulli", "poisson", "geom")
 
 
+def check_family(name: str) -> None:
+    """Refuse what scipy.stats does not have, and name what comes near.
+
+    Examples
+    --------
+    >>> check_family("gamma")
+    """
+    _family(name)
+
+
 def _family(name: str) -> Any:
     from scipy import stats
 
