@@ -463,3 +463,31 @@ def test_three_units_in_a_line_are_no_proof_of_a_correlation():
     found, shrunk = between_units(np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]))
     assert shrunk == 0.5
     assert found[0, 1] == pytest.approx(0.5)
+
+
+def test_a_mean_that_rests_on_a_random_number_of_records_does_not_claim_to_be_published():
+    blind = MacroToMicro(unit="sector", sds=SPREAD, scenario="none", records=(20, 40)).fit(TABLE, seed=1)
+    means = blind.parameters.filter(pl.col("parameter") == "mean")
+    assert set(means["provenance"]) == {"random"}
+
+
+def test_each_unit_tells_by_itself_where_its_number_of_records_came_from():
+    table = pl.DataFrame(
+        {
+            "u": ["a", "b"],
+            "x": [120.0, 300.0],
+            "x_mean": [12.0, 10.0],
+            "x_sd": [3.0, 3.0],
+            "records": [None, 30],
+        }
+    ).rename({"x": "x_total"})
+    rows = MacroToMicro(unit="u").fit(table).parameters.filter(pl.col("parameter") == "records")
+    assert rows["value"].to_list() == [10.0, 30.0]
+    assert rows["provenance"].to_list() == ["derived from published", "published"]
+
+
+def test_a_unit_without_a_label_is_found_in_the_real_file():
+    table = TABLE.with_columns(sector=pl.when(pl.col("sector") != "62").then(pl.col("sector")))
+    real = PLAIN.fit(table).sample(seed=1)
+    found = MacroToMicro(unit="sector", scenario="internal").fit(table, microdata=real)
+    assert found.records.tolist() == TABLE["records"].to_list()

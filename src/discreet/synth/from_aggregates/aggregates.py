@@ -39,7 +39,7 @@ class Figures:
         """Return a table of unknown numbers."""
         return cls(np.full(shape, np.nan), np.full(shape, "", dtype=object))
 
-    def filled(self, values: Floats, source: str, *, over: bool = False) -> Figures:
+    def filled(self, values: Floats, source: str | Words, *, over: bool = False) -> Figures:
         """Return the table with these numbers where it has none; ``over`` puts them before those it has."""
         take = ~np.isnan(values) & (over | np.isnan(self.values))
         return Figures(np.where(take, values, self.values), np.where(take, source, self.sources))

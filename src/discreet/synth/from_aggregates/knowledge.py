@@ -46,7 +46,7 @@ class Knowledge:
     """Everything the synthesis knows of every unit and variable, with its provenance."""
 
     records: Integers
-    record_source: str
+    record_sources: tuple[str, ...]
     totals: Figures
     means: Figures
     sds: Figures
@@ -66,9 +66,9 @@ class Knowledge:
                 "family": None,
                 "parameter": "records",
                 "value": float(n),
-                "provenance": self.record_source,
+                "provenance": source,
             }
-            for label, n in zip(labels, self.records, strict=True)
+            for label, n, source in zip(labels, self.records, self.record_sources, strict=True)
         ]
         for parameter in ("totals", "means", "sds", "zeros"):
             figures: Figures = getattr(self, parameter)
@@ -117,20 +117,23 @@ def gathered(
     given_source = EXTERNAL if options.scenario == "external" else PUBLISHED
     notes: list[str] = []
     known_real = _real_figures(aggregates, real) if options.scenario == "internal" else None
-    records, record_source = _records(options, aggregates, known_real, rng)
+    records, record_sources = _records(options, aggregates, known_real, rng)
+    # What is derived by means of a guessed or real number of records is no longer derived from published ones.
+    derived = np.array(
+        [DERIVED if source in (PUBLISHED, DERIVED) else source for source in record_sources], dtype=object
+    )[:, None]
     statistics = aggregates.statistics
     if options.scenario is None:
         consistent(aggregates, records)
     means = statistics["mean"].filled(aggregates.spread_out(options.means, "means"), given_source)
-    # A mean over the real or published number of records; where that number is a guess, so is the mean.
-    means = means.filled(statistics["total"].values / records[:, None], DERIVED)
+    means = means.filled(statistics["total"].values / records[:, None], derived)
     gone = np.argwhere(np.isnan(means.values))
     if len(gone):
         raise ParameterError(
             f"There is neither total nor mean for {aggregates.place(int(gone[0][0]), int(gone[0][1]))}. Give it in the "
             "aggregates or with means=."
         )
-    totals = statistics["total"].filled(means.values * records[:, None], DERIVED)
+    totals = statistics["total"].filled(means.values * records[:, None], derived)
     sds = statistics["sd"].filled(aggregates.spread_out(options.sds, "sds"), given_source)
     if sds_of_covariance is not None:
         sds = sds.filled(np.broadcast_to(sds_of_covariance, aggregates.shape).astype(float), given_source)
@@ -153,13 +156,13 @@ def gathered(
         families=families,
     )
     return Knowledge(
-        records, record_source, totals, means, sds, zeros, families, sources, margins, tuple(notes)
+        records, record_sources, totals, means, sds, zeros, families, sources, margins, tuple(notes)
     )
 
 
 def _records(
     options: MacroToMicro, aggregates: Aggregates, real: Mapping[str, Floats] | None, rng: np.random.Generator
-) -> tuple[Integers, str]:
+) -> tuple[Integers, tuple[str, ...]]:
     asked = options.records
     units = len(aggregates.keys)
     if options.scenario == "none":
@@ -170,18 +173,18 @@ def _records(
         low, high = int(ends[0]), int(ends[1])
         if not 1 <= low <= high:
             raise ParameterError(wrong)
-        return rng.integers(low, high, size=units, endpoint=True), RANDOM
+        return rng.integers(low, high, size=units, endpoint=True), (RANDOM,) * units
     if real is not None:
-        return real["records"].astype(np.int64), REAL
-    source = EXTERNAL if options.scenario == "external" else PUBLISHED
+        return real["records"].astype(np.int64), (REAL,) * units
+    sources = (EXTERNAL if options.scenario == "external" else PUBLISHED,) * units
     if isinstance(asked, Mapping):
         if any(key not in aggregates.keys for key in asked):
             raise ParameterError("'records' names a unit that is not in the aggregates.")
         found = np.array([asked.get(key, np.nan) for key in aggregates.keys], dtype=float)
     elif isinstance(asked, str):
-        found, source = aggregates.records, PUBLISHED
-        if np.isnan(found).any():
-            found, source = np.where(np.isnan(found), derived_records(aggregates), found), DERIVED
+        gone = np.isnan(aggregates.records)
+        found = np.where(gone, derived_records(aggregates), aggregates.records)
+        sources = tuple(DERIVED if unknown else PUBLISHED for unknown in gone)
     elif isinstance(asked, int) and not isinstance(asked, bool):
         found = np.full(units, float(asked))
     else:
@@ -195,7 +198,7 @@ def _records(
         )
     if (found < 1).any() or (found != np.round(found)).any():
         raise ParameterError("The number of records of a unit must be a whole number of at least 1.")
-    return found.astype(np.int64), source
+    return found.astype(np.int64), sources
 
 
 def _real_figures(aggregates: Aggregates, real: pl.DataFrame | None) -> dict[str, Floats]:
@@ -219,7 +222,9 @@ def _real_figures(aggregates: Aggregates, real: pl.DataFrame | None) -> dict[str
     totals = [pl.len().alias("records"), *(pl.col(name).std().alias(name) for name in aggregates.variables)]
     counted = real.group_by(units, maintain_order=True).agg(totals) if units else real.select(totals)
     if units:
-        counted = aggregates.units.join(counted, on=units, how="left", maintain_order="left")
+        counted = aggregates.units.join(
+            counted, on=units, how="left", nulls_equal=True, maintain_order="left"
+        )
     if counted["records"].null_count():
         raise ParameterError("A unit of the aggregates has no record in the microdata.")
     sds = counted.select(
