@@ -378,6 +378,16 @@ def test_a_model_with_divided_categories_is_saved_and_loaded_and_fitted_the_same
     assert GaussianCopula().fit(Microdata(PLACES), seed=1).sample(200, seed=4).frame.equals(drawn)
 
 
+def test_strata_divide_their_categories_each_in_its_own_way():
+    large = PLACES.with_columns(area=pl.lit("town"))
+    small = households(300, seed=9).with_columns(area=pl.lit("village"))
+    model = GaussianCopula(strata="area").fit(Microdata(pl.concat([large, small])), seed=1)
+    assert len({len(part.coupling.correlation) for part in model.models}) == 2
+    assert model.correlation.height == len(model.labels)
+    drawn = model.sample(8000, seed=1).frame
+    assert wrong_sex(drawn.filter(pl.col("area") == "town")) < 0.12
+
+
 def test_a_category_that_one_scale_holds_is_left_on_it():
     size = np.random.default_rng(1).integers(0, 60, 4000)
     table = pl.DataFrame({"size": size, "class": [f"{'dacbfe'[s // 10]}" for s in size]})

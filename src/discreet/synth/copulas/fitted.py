@@ -123,7 +123,7 @@ class FittedCopula(Fitted):
         ``"gaussian"``, ``"d-vine"``, ``"r-vine"`` or ``"c-vine"``.
     labels
         The dimensions: a column each, the state and the value of one with missing values or special codes, or the
-        parts of a category that one scale cannot hold.
+        parts of a category that one scale cannot hold. Those of the first stratum where there are several.
     notes
         What the user should know: mended correlations, relations that the copula cannot have, pooled strata.
     """

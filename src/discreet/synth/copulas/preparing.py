@@ -121,7 +121,7 @@ def fit_copula(
         )
         coupling, about = fitter(layout.dimensions, weights, own)
         notes += [note for note in about if note not in notes]
-        labels = tuple(dimension.label for dimension in layout.dimensions)
+        labels = labels or tuple(dimension.label for dimension in layout.dimensions)
         models.append(Model(layout.margins, coupling).calibrated(own("calibration")))
     shown = [name for name in data.columns if name in intake.forms or name in names]
     return FittedCopula(
