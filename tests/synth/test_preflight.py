@@ -342,6 +342,19 @@ def test_an_order_is_kept_but_for_what_must_come_first(order, pairs):
     assert all(done.index(source) < done.index(name) for name, own in edges.items() for source in own)
 
 
+def test_a_total_of_many_parts_is_found_though_few_records_have_some_of_them():
+    rng = np.random.default_rng(12)
+    parts = {
+        f"part{place}": np.where(rng.random(3000) < share, rng.gamma(2, 500, 3000).round(2), 0.0)
+        for place, share in enumerate((0.9, 0.5, 0.3, 0.1, 0.05, 0.02, 0.01, 0.008))
+    }
+    frame = pl.DataFrame(parts).with_columns(income=pl.sum_horizontal(*parts).round(2))
+    found = look(frame.with_columns(age=rng.integers(18, 90, 3000)))
+    total = found["sum:income"]
+    assert set(total.columns[1:]) == set(parts)
+    assert (total.confidence, total.evidence["broken"]) == ("high", 0)
+
+
 def test_a_value_that_many_share_is_a_spike_in_numbers_with_decimals_too():
     rng = np.random.default_rng(7)
     none = rng.random(400) < 0.6

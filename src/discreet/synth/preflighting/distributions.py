@@ -15,6 +15,7 @@ _LEAST_SPIKE = 5
 _LARGE_SPIKE = 0.2
 _MOST_SPIKES = 20
 _CATEGORY = 10
+_SCALE = 50
 _HEAPED = 150.0
 _THIN = 0.2
 
@@ -75,7 +76,8 @@ def spikes(look: Look) -> list[Finding]:
         if len(values) < _CATEGORY:
             continue
         if look.decimals(name) != 0:
-            found += _shared_values(look, name, values, counts)
+            # A scale with decimals (sizes of households in adults) has values that many share, and no spikes.
+            found += _shared_values(look, name, values, counts) if len(values) > _SCALE else []
             continue
         z = spike_scores(values, counts, int(look.limits.spike_window))
         hits = np.flatnonzero((z > look.limits.spike_z) & (counts >= _LEAST_SPIKE))

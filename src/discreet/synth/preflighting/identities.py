@@ -18,6 +18,7 @@ Kind = Literal["sum", "product"]
 
 _FIT_ROWS = 2000
 _KEPT = 0.98
+_NO_LOSS = 0.0006
 _OBSERVED = 0.98
 _MOST_CANDIDATES = 40
 _EXACT = 0.01
@@ -163,16 +164,20 @@ def _candidates(look: Look, target: str, names: Sequence[str], rows: Ints, kind:
 
 
 def _least_set(columns: Floats, y: Floats, slack: Floats, most: int) -> list[int] | None:
-    """Take columns out as long as the rest still computes the target; None where it never did."""
+    """Take columns out as long as the rest computes the target just as often; None where it never did.
+
+    A part that few records have (a benefit within an income) is a part all the same.
+    """
     chosen = list(range(columns.shape[1]))
-    if not _computes(columns, y, slack):
+    share = _computes(columns, y, slack)
+    if share < _KEPT:
         return None
     spread = columns.std(axis=0)
     while len(chosen) > 1:
         factors, _ = _fitted(columns[:, chosen], y, slack)
         for at in np.argsort(np.abs(factors) * spread[chosen]):
             rest = [*chosen[:at], *chosen[at + 1 :]]
-            if _computes(columns[:, rest], y, slack):
+            if _computes(columns[:, rest], y, slack) >= share - _NO_LOSS:
                 chosen = rest
                 break
         else:
@@ -180,11 +185,12 @@ def _least_set(columns: Floats, y: Floats, slack: Floats, most: int) -> list[int
     return chosen if len(chosen) <= most else None
 
 
-def _computes(columns: Floats, y: Floats, slack: Floats) -> bool:
+def _computes(columns: Floats, y: Floats, slack: Floats) -> float:
+    """Return the share of records that the columns compute; 0 where that is no more than the slack allows for."""
     factors, constant = _fitted(columns, y, slack)
     rest = np.abs(y - columns @ factors - constant)
     good = rest <= slack
-    return bool(good.mean() >= _KEPT and rest[good].std() <= _EXACT * y.std())
+    return float(good.mean()) if good.any() and rest[good].std() <= _EXACT * y.std() else 0.0
 
 
 def _fitted(columns: Floats, y: Floats, slack: Floats) -> tuple[Floats, float]:

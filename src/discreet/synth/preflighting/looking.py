@@ -40,7 +40,7 @@ class Thresholds:
     n_bins
         Bins of equal width that a binning generator would use.
     max_terms
-        Most columns in a sum or a product.
+        Most columns in a sum or a product; the total income of EU-SILC has eight parts.
     chance
         A rule is reported when chance alone would bring it about with at most this probability.
     sample_rows
@@ -59,7 +59,7 @@ class Thresholds:
     many_levels: int = 15
     few_values: int = 5
     n_bins: int = 20
-    max_terms: int = 6
+    max_terms: int = 10
     chance: float = 1e-6
     sample_rows: int = 200_000
     min_rows: int = 50
