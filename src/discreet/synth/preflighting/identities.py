@@ -78,12 +78,16 @@ class Identity:
 
 def find_identities(look: Look) -> list[Identity]:
     """Find sums and products among the numeric columns; of those that say the same, the one computed last."""
+    from threadpoolctl import threadpool_limits
+
     names = [name for name in look.numeric if look.distinct[name] >= 3]
     found: list[Identity] = []
-    for target in names:
-        identity = _identity(look, target, names, "sum") or _identity(look, target, names, "product")
-        if identity is not None:
-            found.append(identity)
+    # Hundreds of small fits: threads would wait for one another longer than they work.
+    with threadpool_limits(1, user_api="blas"):
+        for target in names:
+            identity = _identity(look, target, names, "sum") or _identity(look, target, names, "product")
+            if identity is not None:
+                found.append(identity)
     return _one_of_each(look, found)
 
 
