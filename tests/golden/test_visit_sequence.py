@@ -97,6 +97,57 @@ def test_exactly_collinear_columns_are_explained_in_full():
     frame = derived(1).frame.with_columns(X4=pl.col("X1") + pl.col("X2"))
     choice = choose_order(Microdata(frame), by="backward")
     assert choice.trace.filter((pl.col("step") == 1) & pl.col("chosen"))["r2"].item() == 1.0
+    assert "Collinear, each of them following exactly from the others: X1, X2, X4" in choice.notes[0]
+
+
+@pytest.mark.parametrize("order", [["X1", "X2", "X3"], ["X3", "X1", "X2"], ["X2", "X3", "X1"]])
+def test_p_values_that_no_float_can_hold_still_find_the_derived_column(order):
+    choice = choose_order(Microdata(derived(1).frame.select(order)), by="backward", criterion="p_value")
+    assert choice.order[-1] == "X3"
+    first = choice.trace.filter(pl.col("step") == 1)
+    assert first["log10_p"].is_finite().all()
+    assert first["log10_p"].max() < -1000
+    # To leading order p is (1 - R2) to the power of half the degrees of freedom.
+    rough = 997 / 2 * np.log10(1 - first["r2"].to_numpy())
+    assert first["log10_p"].to_numpy() == pytest.approx(rough, rel=0.01)
+
+
+def test_categories_of_many_levels_come_last():
+    towns = pl.Series([f"t{i % 300}" for i in range(1000)])
+    frame = derived(1).frame.insert_column(0, towns.alias("town"))
+    assert choose_order(Microdata(frame), by="backward").order[-2:] == ("X3", "town")
+
+
+def test_fewer_records_than_columns_do_not_explain_each_other_in_full():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(20, 40))
+    x[:, 7] = x[:, 3] + 0.01 * rng.normal(size=20)
+    wide = Microdata(pl.DataFrame(x, schema=[f"c{i}" for i in range(40)]))
+    choice = choose_order(wide, by="backward")
+    assert choice.trace["r2"].max() < 1
+    assert set(choice.order[-2:]) & {"c3", "c7"}
+    assert any("shrunk" in note for note in choice.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"columns": ["X1", "X9"]}, ColumnError, "named under columns"),
+        ({"columns": ["X1", "X1"]}, ColumnError, "stands twice in columns"),
+        ({"fixed_first": ["X1", "X1"]}, ColumnError, "stands twice in fixed_first"),
+        ({"fixed_last": 5}, ParameterError, "fixed_last must be the name"),
+        ({"block_threshold": "high"}, ParameterError, "block_threshold must be a number"),
+    ],
+)
+def test_what_cannot_be_ordered_is_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        choose_order(derived(1), by="backward", **options)
+
+
+def test_one_column_may_be_named_without_a_list():
+    assert choose_order(derived(1), by="backward", fixed_last="X1").order[-1] == "X1"
+    with pytest.raises(ParameterError, match="must be Microdata"):
+        choose_order(derived(1).frame)
 
 
 def test_few_values_come_first_and_numbers_of_many_keep_their_order():

@@ -18,6 +18,9 @@ _MOST_INDICATORS = 30
 _BINS = 20
 _CHUNK = 50_000
 _SINGULAR = 1e-10
+_RIDGE = 0.1
+_FAR_OUT = -600.0
+_SOUND = 1e6
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,33 @@ class Associations:
     """The correlations of all columns, categories as indicators of their most frequent levels."""
 
     def __init__(
-        self, correlation: Floats, owner: Sequence[str], rows: int, constant: set[str], notes: tuple[str, ...]
+        self,
+        correlation: Floats,
+        owner: Sequence[str],
+        rows: int,
+        *,
+        constant: set[str],
+        shortened: tuple[str, ...],
     ) -> None:
         self.correlation = correlation
         self.owner = np.array(owner)
         self.rows = rows
         self.constant = constant
-        self.notes = notes
+        self.shortened = shortened
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about the correlations."""
+        found = []
+        if self.shortened:
+            found.append(
+                f"Only the {_MOST_INDICATORS} most frequent levels of {', '.join(self.shortened)} were looked at."
+            )
+        if 0 < self.rows <= len(self.owner):
+            found.append(
+                f"{self.rows:,} records are fewer than the columns to tell apart, so that correlations were shrunk."
+            )
+        return tuple(found)
 
     @classmethod
     def of(cls, table: pl.DataFrame, forms: Mapping[str, Form] | None = None) -> Associations:
@@ -72,12 +95,8 @@ class Associations:
                 np.column_stack([column.part(rows) for column in columns]) if columns else np.empty((0, 0))
             )
             correlation += block.T @ block / table.height
-        notes = (
-            (f"Only the {_MOST_INDICATORS} most frequent levels of {', '.join(shortened)} were looked at.",)
-            if shortened
-            else ()
-        )
-        return cls(correlation, [column.owner for column in columns], table.height, constant, notes)
+        owner = [column.owner for column in columns]
+        return cls(correlation, owner, table.height, constant=constant, shortened=tuple(shortened))
 
     def is_constant(self, name: str) -> bool:
         """Whether a column has one value only."""
@@ -89,32 +108,26 @@ class Associations:
         For one number this is 1 - 1/C^-1_ii; for the indicators of a category the mean share of their (whitened)
         variance that is explained.
         """
-        from scipy.stats import f as f_law
-
         there = np.isin(self.owner, list(names))
         own = self.owner[there]
         block = self.correlation[np.ix_(there, there)]
-        values, vectors = np.linalg.eigh(block)
-        usable = values > _SINGULAR * values.max()
-        inverse = (vectors[:, usable] / values[usable]) @ vectors[:, usable].T
-        exact = _exactly_explained(vectors[:, ~usable], own)
-        found = {}
-        for name in names:
-            mine = own == name
-            size, others = int(mine.sum()), int((~mine).sum())
-            if name in exact:
-                found[name] = Explained(1.0, -np.inf, 1.0, 1.0)
-                continue
-            rest = np.linalg.pinv(inverse[np.ix_(mine, mine)])
-            left = float(np.trace(np.linalg.pinv(block[np.ix_(mine, mine)]) @ rest)) / size
-            r2 = float(np.clip(1 - left, 0.0, 1.0))
-            df = max(self.rows - others - 1, 1)
-            adjusted = 1 - (1 - r2) * (self.rows - 1) / df
-            ratio = (r2 / max(others, 1)) / max((1 - r2) / df, 1e-300)
-            log10_p = float(f_law.logsf(ratio, max(others, 1), df)) / np.log(10)
-            crossed = 1 - (1 - r2) * (self.rows / df) ** 2
-            found[name] = Explained(r2, log10_p, adjusted, crossed)
-        return found
+        if self.rows <= len(block):
+            # With fewer records than columns each would follow exactly from the others.
+            block = (1 - _RIDGE) * block + _RIDGE * np.eye(len(block))
+        inverse, exact = _inverse(block, own)
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(own.tolist()):
+            places.setdefault(name, []).append(place)
+        left = np.array(
+            [0.0 if name in exact else _left_over(block, inverse, places[name]) for name in names]
+        )
+        others = np.array([len(own) - len(places[name]) for name in names])
+        df = np.maximum(self.rows - others - 1, 1)
+        log10_p = _log10_p(left, np.maximum(others, 1), df)
+        adjusted = 1 - left * (self.rows - 1) / df
+        crossed = 1 - left * (self.rows / df) ** 2
+        figures = zip((1 - left).tolist(), log10_p.tolist(), adjusted.tolist(), crossed.tolist(), strict=True)
+        return {name: Explained(*own_figures) for name, own_figures in zip(names, figures, strict=True)}
 
     def blocks(self, names: Sequence[str], threshold: float) -> tuple[tuple[str, ...], ...]:
         """Group columns that are related, directly or through others."""
@@ -189,6 +202,51 @@ def _standardized(name: str, variable: Variable) -> tuple[list[_Column], bool]:
         if 0 < share < 1
     ]
     return columns, len(largest) > _MOST_INDICATORS + 1
+
+
+def _inverse(block: Floats, owner: npt.NDArray[np.str_]) -> tuple[Floats, set[str]]:
+    """Return the (pseudo-)inverse of correlations, and the columns that are linear functions of the others."""
+    try:
+        inverse = np.asarray(np.linalg.inv(block))
+    except np.linalg.LinAlgError:
+        inverse = np.full_like(block, np.inf)
+    # The trace bounds the smallest eigenvalue from below: nothing is singular, and eigenvalues take far longer.
+    if 0 < np.trace(inverse) < _SOUND and (np.diag(inverse) > 0).all():
+        return inverse, set()
+    values, vectors = np.linalg.eigh(block)
+    usable = values > _SINGULAR * values.max()
+    inverse = (vectors[:, usable] / values[usable]) @ vectors[:, usable].T
+    return inverse, _exactly_explained(vectors[:, ~usable], owner)
+
+
+def _left_over(block: Floats, inverse: Floats, places: Sequence[int]) -> float:
+    """Return the share of a column's variance that the others do not explain."""
+    if len(places) == 1:
+        at = places[0]
+        precision = inverse[at, at] * block[at, at]
+        return float(np.clip(1 / precision, 0.0, 1.0)) if precision > 0 else 0.0
+    own = np.ix_(places, places)
+    rest = np.linalg.pinv(inverse[own])
+    return float(np.clip(np.trace(np.linalg.pinv(block[own]) @ rest) / len(places), 0.0, 1.0))
+
+
+def _log10_p(left: Floats, others: npt.NDArray[np.int64], df: npt.NDArray[np.int64]) -> Floats:
+    """Return the logarithm of the p-value of the overall F test, also where the p-value is too small for a float.
+
+    The p-value is the incomplete beta function of the share that is left over; far out its series is used.
+    """
+    from scipy.special import betaln, hyp2f1
+    from scipy.stats import f as f_law
+
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = ((1 - left) / others) / (left / df)
+        found = np.asarray(f_law.logsf(ratio, others, df))
+        a, b = df / 2, others / 2
+        series = hyp2f1(a + b, 1.0, a + 1, left)
+        leading = 1 / np.maximum(1 - left * (a + b) / (a + 1), 1e-12)
+        series = np.where(np.isfinite(series) & (series > 0), series, leading)
+        far = a * np.log(left) + b * np.log1p(-left) - np.log(a) - betaln(a, b) + np.log(series)
+    return np.asarray(np.where(found > _FAR_OUT, found, far) / np.log(10))
 
 
 def _exactly_explained(null: Floats, owner: npt.NDArray[np.str_]) -> set[str]:

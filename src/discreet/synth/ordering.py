@@ -17,10 +17,12 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.microdata import Microdata
+from discreet.microdata import Microdata, require_microdata
 from discreet.randomness import Seed, generator
 from discreet.synth.association import Associations, mutual_information_matrix
 from discreet.synth.forms import Form, columns_named
+from discreet.synth.methods.method import check_number
+from discreet.synth.sequential.choosing import names_in
 
 WAYS = ("auto", "backward", "dependence-tree", "mutual-information", "levels")
 CRITERIA = ("r2", "adj_r2", "p_value", "cv_r2")
@@ -74,7 +76,8 @@ def choose_order(
         The file.
     by
         ``"backward"`` sets aside, again and again, the column that the remaining ones explain best, which is then
-        synthesized last; ``"dependence-tree"`` walks the tree of strongest relations (Chow and Liu 1968) from its
+        synthesized last (categories of more than 30 levels come at the very end);
+        ``"dependence-tree"`` walks the tree of strongest relations (Chow and Liu 1968) from its
         most connected column; ``"mutual-information"`` adds the column that those already there say most about;
         ``"levels"`` puts few distinct values first; numbers of a thousand values or more keep the order of the file
         among themselves. ``"auto"`` is ``"levels"``: on six of the eight files it was tried on it kept pairs of columns
@@ -115,16 +118,23 @@ def choose_order(
         raise ParameterError(unknown_name(criterion, CRITERIA, what="criterion"))
     if ties not in ("input", "random"):
         raise ParameterError('ties must be "input" or "random".')
+    require_microdata(data)
+    check_number("block_threshold", block_threshold)
+    fixed_first, fixed_last = names_in(fixed_first, "fixed_first"), names_in(fixed_last, "fixed_last")
     hidden = (*data.roles.identifiers, *([data.roles.weight] if data.roles.weight else []))
-    names = list(columns) if columns is not None else [c for c in data.columns if c not in hidden]
-    _check_places(names, fixed_first, fixed_last)
+    asked = None if columns is None else names_in(columns, "columns")
+    names = [c for c in data.columns if c not in hidden] if asked is None else list(asked)
+    _check_places(data, names, fixed_first, fixed_last)
     table = engine.collect(data, names) if frame is None else columns_named(frame, names)
     links = Associations.of(table, forms)
     constant = [name for name in names if links.is_constant(name)]
     free = [name for name in names if name not in (*fixed_first, *fixed_last, *constant)]
     rng = generator(seed) if ties == "random" else None
     if by == "backward":
-        chosen, rows = _backward(links, free, criterion, rng)
+        # Of a category with many levels only some were looked at; as a source it would be too fine.
+        late = [name for name in free if name in links.shortened]
+        chosen, rows = _backward(links, [name for name in free if name not in late], criterion, rng)
+        chosen += late
     elif by in ("auto", "levels"):
         chosen, rows = _by_levels(table, free)
     else:
@@ -136,10 +146,18 @@ def choose_order(
     first = [*constant, *(name for name in fixed_first if name not in constant)]
     order = (*first, *chosen, *(name for name in fixed_last if name not in constant))
     blocks = links.blocks([name for name in names if name not in constant], block_threshold)
-    return OrderChoice(order, _trace(rows), blocks, _within_blocks(order, blocks), _notes(blocks, links))
+    notes = (*_collinear_notes(rows), *_notes(blocks, links))
+    return OrderChoice(order, _trace(rows), blocks, _within_blocks(order, blocks), notes)
 
 
-def _check_places(names: Sequence[str], first: Sequence[str], last: Sequence[str]) -> None:
+def _check_places(data: Microdata, names: Sequence[str], first: Sequence[str], last: Sequence[str]) -> None:
+    for name in names:
+        if name not in data.schema:
+            raise ColumnError(f"{unknown_name(name, data.columns)} It was named under columns.")
+    for setting, given in (("columns", names), ("fixed_first", first), ("fixed_last", last)):
+        twice = next((name for name in given if list(given).count(name) > 1), None)
+        if twice is not None:
+            raise ColumnError(f"Column '{twice}' stands twice in {setting}. Name it once.")
     for name in (*first, *last):
         if name not in names:
             raise ColumnError(f"{unknown_name(name, names)} It was named under fixed_first or fixed_last.")
@@ -252,6 +270,17 @@ def _within_blocks(order: Sequence[str], blocks: Sequence[Sequence[str]]) -> dic
 
 def _trace(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), infer_schema_length=None) if rows else pl.DataFrame()
+
+
+def _collinear_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name the columns that follow exactly from others, as the first step of the backward way finds them."""
+    exact = [row["column"] for row in rows if row["step"] == 1 and row.get("r2") == 1.0]
+    if not exact:
+        return []
+    shown = ", ".join(exact[:6]) + (f" and {len(exact) - 6} more" if len(exact) > 6 else "")
+    return [
+        f"Collinear, each of them following exactly from the others: {shown}. Their order is as in the file, or drawn."
+    ]
 
 
 def _notes(blocks: Sequence[Sequence[str]], links: Associations) -> tuple[str, ...]:
