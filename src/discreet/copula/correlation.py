@@ -8,6 +8,7 @@ from discreet.copula.information import Floats
 
 _STEPS = 300
 _SETTLED = 1e-5
+_LARGE = 300
 
 
 def nearest_correlation(
@@ -32,7 +33,11 @@ def nearest_correlation(
     if np.linalg.eigvalsh(unit)[0] >= 0:
         return np.asarray(unit)
     if weights is not None:
-        return _weighted(unit, (weights + weights.T) / 2)
+        from threadpoolctl import threadpool_limits
+
+        # Hundreds of small decompositions: threads would wait for each other longer than they work.
+        with threadpool_limits(limits=None if len(unit) > _LARGE else 1):
+            return _weighted(unit, (weights + weights.T) / 2)
     correction = np.zeros_like(unit)
     for _ in range(rounds):
         shifted = unit - correction
