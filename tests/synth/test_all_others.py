@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from discreet import Microdata
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
@@ -147,6 +148,17 @@ def test_a_model_is_saved_and_loaded_and_draws_the_same_file(options, tmp_path):
     assert again.selected == fitted.selected
     plan = load_plan(save_plan(options, tmp_path / "plan.toml"))
     assert plan.fit(DATA, seed=1).sample(seed=4).frame.equals(fitted.sample(seed=4).frame)
+
+
+def test_the_number_of_threads_of_linear_algebra_changes_nothing():
+    rng = np.random.default_rng(1)
+    mixed = rng.normal(size=(30_000, 8)) @ rng.normal(size=(8, 8))
+    data = Microdata(pl.DataFrame({f"c{place}": mixed[:, place] for place in range(8)}))
+    files = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            files.append(AllOthers(sweeps=1, selector="none").fit(data, seed=1).sample(seed=1).frame)
+    assert files[0].equals(files[1])
 
 
 def test_a_bootstrap_start_gives_any_number_of_records():

@@ -202,7 +202,11 @@ class AllOthers(Synthesizer):
         settings = Settings(
             self.selector, self.lasso_alpha, self.threshold, self.noise, self.noise_floor, self.max_records
         )
-        records, models, about = fit_all(records, settings, intake.weights, stream)
+        from threadpoolctl import threadpool_limits
+
+        # Sums that are spread over threads differ in their last bits from machine to machine.
+        with threadpool_limits(1, user_api="blas"):
+            records, models, about = fit_all(records, settings, intake.weights, stream)
         notes = (*notes, *about, *(note for model in models.values() for note in model.notes))
         for model in models.values():
             if model.floored:
