@@ -7,6 +7,7 @@ import pytest
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
 from discreet.synth import Sequential, load
+from discreet.synth.smoothing import sheather_jones
 
 N = 400
 RNG = np.random.default_rng(5)
@@ -179,3 +180,23 @@ def test_a_household_that_is_synthesized_is_pointed_out():
     homes = Microdata(FILE.with_columns(home=pl.Series(np.arange(N) // 3)), household="home")
     assert any("share a household ('home')" in note for note in Sequential().plan(homes).warnings)
     assert not any("household" in note for note in Sequential(leave_out="home").plan(homes).warnings)
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1e-12, 1e6, 1e60])
+def test_the_bandwidth_does_not_depend_on_the_unit(unit):
+    values = np.random.default_rng(1).lognormal(0, 1, 500)
+    assert sheather_jones(values * unit) == pytest.approx(unit * sheather_jones(values), rel=1e-6)
+
+
+HUGE = FILE.with_columns(far=pl.Series(np.random.default_rng(1).normal(size=N) * 1e300))
+
+
+@pytest.mark.parametrize("options", [{"method": {"far": "norm"}}, {"method": {"far": "pmm"}}])
+def test_numbers_that_cannot_be_squared_are_refused_by_regressions(options):
+    with pytest.raises(ColumnError, match="'far' has values that are too large"):
+        drawn(HUGE, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": {"far": "normrank"}}, {"smoothing": {"far": "density"}}])
+def test_numbers_that_cannot_be_squared_are_drawn_from_donors(options):
+    assert np.isfinite(drawn(HUGE, **options)["far"].to_numpy()).all()

@@ -62,6 +62,12 @@ def sheather_jones(values: Floats) -> float:
 
     Distances between records are counted in 1,000 bins, so that a million records take no longer than a thousand.
     """
+    # High powers of the bandwidth follow, so it is looked for in units of about the range.
+    unit = 2.0 ** (int(np.frexp(values.max() / 2 - values.min() / 2)[1]) + 1)
+    return unit * _bandwidth(values / unit)
+
+
+def _bandwidth(values: Floats) -> float:
     from scipy.optimize import brentq
 
     n = len(values)

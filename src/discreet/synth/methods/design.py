@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import ColumnError
 from discreet.synth.variables import Variable
 
 Floats = npt.NDArray[np.float64]
 
 _CHUNK = 200_000
 _SAME = 1e-9
+_LARGEST = 1e120
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class Design:
         owner, center, scale = [-1], [0.0], [1.0]
         for place, variable in enumerate(predictors):
             if variable.is_number:
-                values = variable.values
+                values = squarable(variable)
                 spread = float(values.std())
                 owner.append(place)
                 center.append(float(values.mean()))
@@ -137,6 +139,16 @@ class Design:
             tuple(state["names"]), tuple(state["levels"]), state["center"], state["scale"], state["kept"],
             state["owner"],
         )  # fmt: skip
+
+
+def squarable(variable: Variable) -> Floats:
+    """Return the values of a number, or refuse those whose squares no float can hold."""
+    if len(variable) and float(np.abs(variable.values).max()) > _LARGEST:
+        raise ColumnError(
+            f"Column '{variable.name}' has values that are too large to be squared. If they stand for something else, "
+            "name them under special_codes; otherwise divide the column by its unit, or model it with cart."
+        )
+    return variable.values
 
 
 def _independent(gram: Floats) -> npt.NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError
-from discreet.synth.methods.design import Design
+from discreet.synth.methods.design import Design, squarable
 from discreet.synth.methods.method import (
     Conditional,
     Floats,
@@ -129,6 +129,7 @@ class Norm(Method):
 
     def fitted(self, y: Floats, predictors: Sequence[Variable], task: Task) -> tuple[Design, Floats, float]:
         """Return the design, its coefficients (drawn in a proper synthesis) and the residual standard deviation."""
+        squarable(Variable(task.target.name, y))
         design = Design.of(predictors, weights=task.weights)
         fitted = least_squares(
             design,
