@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.report.chart_kinds import Map, Place
@@ -12,7 +14,14 @@ from discreet.results import percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_Box = tuple[float, float, float, float]
+"""The left and the right end of a name, and the lower and the upper."""
+
 _DOT = 9.0
+_LETTER, _LINE = 5.8, 13.0
+_DRAWN = 0.8
+_MIDDLE = 0.55
+_NEXT = 1.5
 
 
 def map_height(chart: Map) -> float:
@@ -31,7 +40,7 @@ def draw_places(axes: Axes, chart: Map) -> None:
     axes.set_ylim(low, high)
     axes.set_xticks(across, [compact(percent(tick)) for tick in across])
     axes.set_yticks(up, [compact(percent(max(tick, 0.0))) for tick in up])
-    taken: list[tuple[float, float]] = []
+    labels = _Labels.of(axes, chart)
     if chart.mark is not None:
         mark = chart.mark
         axes.axhline(mark, color=MUTED, linewidth=1)
@@ -40,10 +49,11 @@ def draw_places(axes: Axes, chart: Map) -> None:
         left = any(x > across[-1] / 2 for x in near)
         end, side = (0.0, "left") if left else (across[-1], "right")
         axes.text(end, mark, clean(chart.mark_name), ha=side, va="bottom", color=MUTED, fontsize=9)
-        taken.append((end, mark + 0.03 * (high - low)))
-    for place in sorted(chart.places, key=lambda place: (place.up, place.across)):
+        labels.take(clean(chart.mark_name), end, mark + 0.03 * (high - low), side)
+    for place in chart.places:
         _draw(axes, place)
-        _name(axes, place, (across[-1], high - low), taken)
+    for place in sorted(chart.places, key=lambda place: (place.up, -place.across)):
+        labels.write(place)
     axes.grid(visible=True, color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_xlabel(clean(chart.across), color=MUTED, fontsize=10)
@@ -65,22 +75,83 @@ def _draw(axes: Axes, place: Place) -> None:
     )
 
 
-def _name(axes: Axes, place: Place, sizes: tuple[float, float], taken: list[tuple[float, float]]) -> None:
-    """Write the name beside a place, on the side where there is room, and not over another name."""
-    width, height = sizes
-    right = place.across > 0.55 * width
-    level = place.up
-    while any(
-        abs(level - other) < 0.08 * height and abs(place.across - x) < 0.5 * width for x, other in taken
-    ):
-        level += 0.04 * height
-    taken.append((place.across, level))
-    axes.text(
-        place.across + (-0.03 if right else 0.03) * width,
-        level,
-        shortened(place.name),
-        ha="right" if right else "left",
-        va="center",
-        color=MUTED if place.reference else INK,
-        fontsize=10,
-    )
+@dataclass
+class _Labels:
+    """The names of the places, each where there is room: boxes are in shares of the picture."""
+
+    axes: Axes
+    letter: float
+    line: float
+    taken: list[_Box]
+
+    @classmethod
+    def of(cls, axes: Axes, chart: Map) -> _Labels:
+        """Start with the dots, which no name may cover."""
+        wide, high = (inches * 72 for inches in axes.get_figure().get_size_inches())  # type: ignore[union-attr]
+        labels = cls(axes, _LETTER / (_DRAWN * wide), _LINE / (_DRAWN * high), [])
+        round_dot = (0.7 * _DOT / (_DRAWN * wide), 0.7 * _DOT / (_DRAWN * high))
+        for place in chart.places:
+            x, y = labels.share(place.across, place.up)
+            labels.taken.append((x - round_dot[0], x + round_dot[0], y - round_dot[1], y + round_dot[1]))
+        return labels
+
+    def share(self, across: float, up: float) -> tuple[float, float]:
+        """Tell where in the picture a place is."""
+        (left, right), (low, high) = self.axes.get_xlim(), self.axes.get_ylim()
+        return (across - left) / (right - left), (up - low) / (high - low)
+
+    def take(self, name: str, across: float, up: float, side: str) -> None:
+        """Keep the room of something that is written already."""
+        x, y = self.share(across, up)
+        self.taken.append(self._box(name, x, y, side))
+
+    def write(self, place: Place) -> None:
+        """Write a name beside its place, or as near as there is room, with a line to it where it is not next to it."""
+        name = shortened(place.name)
+        x, y = self.share(place.across, place.up)
+        spots = list(self._spots(x, y))
+        boxes = [self._box(name, *spot[:3]) for spot in spots]
+        chosen = min(range(len(spots)), key=lambda at: (self._cost(boxes[at]), at))
+        at_x, at_y, side, far = spots[chosen]
+        self.taken.append(boxes[chosen])
+        if far:
+            end = at_y - (self.line / 2 if at_y > y else -self.line / 2)
+            middle = sum(boxes[chosen][:2]) / 2
+            ends = [*zip((x, y), (min(max(middle, x - 0.03), x + 0.03), end), strict=True)]
+            self.axes.plot(*ends, transform=self.axes.transAxes, color=MUTED, linewidth=0.7, zorder=1)
+        self.axes.text(
+            at_x,
+            at_y,
+            name,
+            transform=self.axes.transAxes,
+            ha=side,
+            va="center",
+            color=MUTED if place.reference else INK,
+            fontsize=10,
+        )
+
+    def _spots(self, x: float, y: float) -> Iterator[tuple[float, float, str, bool]]:
+        """List where a name may stand, the best first: beside its place, above or below, and farther off."""
+        sides = ("right", "left") if x > _MIDDLE else ("left", "right")
+        away = {"left": 0.03, "right": -0.03, "center": 0.0}
+        for side in sides:
+            yield x + away[side], y, side, False
+        for lift in (1.2, 2.2, 3.2, 4.2):
+            for side in ("center", *sides):
+                for way in (1, -1):
+                    yield x + away[side] / 2, y + way * lift * self.line, side, lift > _NEXT
+
+    def _box(self, name: str, x: float, y: float, side: str) -> _Box:
+        width = self.letter * len(name)
+        left = x - {"left": 0.0, "center": 0.5, "right": 1.0}[side] * width
+        return left, left + width, y - self.line / 2, y + self.line / 2
+
+    def _cost(self, box: _Box) -> float:
+        """Say how much of what is there a name would cover, and how much of it would stand outside the picture."""
+        left, right, low, high = box
+        outside = max(0.0, -left) + max(0.0, right - 1.03) + max(0.0, -low) + max(0.0, high - 1.06)
+        covered = sum(
+            max(0.0, min(right, r) - max(left, le)) * max(0.0, min(high, h) - max(low, lo))
+            for le, r, lo, h in self.taken
+        )
+        return round(outside + 10 * covered, 6)
