@@ -342,6 +342,17 @@ class Comparison:
         return "".join(parts)
 
 
+def easiest_to_guess(attribution: Measure) -> str | None:
+    """Name the sensitive column that the headline of an attribution is about."""
+    import narwhals as nw
+
+    if "variables" not in attribution.detail:
+        return None
+    frame: Any = nw.from_native(attribution.detail["variables"])
+    first: dict[str, Any] = next(iter(frame.head(1).iter_rows(named=True)), {})
+    return None if first.get("sensitive") is None else str(first["sensitive"])
+
+
 def _told(release: ComparedRelease, *, titled: bool) -> list[str]:
     """Write one release for a terminal: the worst first, then a table of the measures."""
     lines = [f"Release '{release.name}'"] if titled else []

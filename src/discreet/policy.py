@@ -36,7 +36,7 @@ from typing import Any
 
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.results import Check, Scenario, Verdict
-from discreet.wording import title_of, worded
+from discreet.wording import figure_in_words, title_of, worded
 
 _FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs")
 
@@ -75,7 +75,7 @@ class Rule:
     def check(self, scenario: Scenario) -> Check:
         """Hold the rule against the measures of one scenario."""
         what = title_of(self.measure) + (
-            "" if self.figure == "value" else f" ({self.figure.replace('_', ' ')})"
+            "" if self.figure == "value" else f" ({figure_in_words(self.figure)})"
         )
         where = "" if scenario.name == MAIN else f" in scenario '{scenario.name}'"
         actual, gap = self._found(scenario)

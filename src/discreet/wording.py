@@ -39,6 +39,7 @@ _SHARES = frozenset(
         "insider_success",
         "journalist_max",
         "journalist_mean",
+        "largest_column_loss",
         "loss",
         "marketer",
         "max_dis",
@@ -48,6 +49,8 @@ _SHARES = frozenset(
         "mean_distance",
         "mean_SPECKS",
         "missing",
+        "missing_after",
+        "missing_before",
         "p",
         "P_A",
         "P_B",
@@ -162,6 +165,25 @@ _TITLES = {
     "transport": "Distance of whole records",
 }
 _SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
+
+
+def figure_in_words(name: str) -> str:
+    """Say what a figure of a rule counts, where its short name does not.
+
+    Examples
+    --------
+    >>> figure_in_words("cap_released"), figure_in_words("unique_share")
+    ('right guesses from the release', 'unique share')
+    """
+    return _FIGURES.get(name, name.replace("_", " "))
+
+
+_FIGURES = {
+    "cap_released": "right guesses from the release",
+    "dcr_share_closer_than_holdout": "closer to the original than to the hold-out",
+    "identical_share": "share equal to an original",
+    "new_share_exact": "share that equals no real record",
+}
 
 
 def shown(figure: Any) -> str:

@@ -7,8 +7,12 @@ import pytest
 from discreet import Microdata
 from discreet.errors import InputError
 from discreet.report.chapters import CHAPTERS
+from discreet.report.chart_kinds import Map, Place
 from discreet.report.comparison_charts import map_of
 from discreet.report.comparison_page import render_comparison, write_comparison
+from discreet.report.comparison_view import releases_of, side_by_side
+from discreet.report.figure_words import LABELS, OWN_LABELS
+from discreet.report.plots import draw_charts
 from discreet.report.words import HEADLINES
 from discreet.report.words import QUESTIONS as WORDS
 from discreet.workflow.comparison import compare
@@ -128,3 +132,52 @@ def test_a_report_into_a_missing_folder_is_refused(tmp_path):
         write_comparison(
             compare(ORIGINAL, Microdata(people(2)), measures="margins"), tmp_path / "no" / "r.html"
         )
+
+
+def test_many_releases_without_a_policy_have_one_verdict_and_stand_one_below_the_other():
+    releases = {f"release {seed}": Microdata(people(seed)) for seed in range(2, 8)}
+    found = compare(ORIGINAL, releases, measures=["margins", "tabular", "attribution"])
+    page = render_comparison(found)
+    assert page.count("No verdict") == 1
+    table = side_by_side(found)
+    assert table.headings[0] == "Release"
+    assert [row[0] for row in table.rows] == list(releases)
+    assert side_by_side(compare(ORIGINAL, dict(list(releases.items())[:2]))).headings[0] == "Figure"
+
+
+def test_the_share_of_right_guesses_is_held_against_blind_guessing():
+    found = compare(ORIGINAL, Microdata(people(2)), measures=["attribution"])
+    (card,) = releases_of(found)[0].cards
+    assert card.label == "of the guesses are right"
+    assert "Of 'ill'" in card.sentence
+    assert "without the release" in card.sentence
+    assert "can be looked up" in card.sentence
+
+
+def test_names_on_a_map_do_not_cover_each_other_or_the_dots():
+    near = [
+        ("first release.csv", 0.011, 1.0),
+        ("second release.csv", 0.014, 1.0),
+        ("third release.csv", 0.06, 0.62),
+    ]
+    near += [
+        ("fourth release.csv", 0.055, 0.65),
+        ("fifth release.csv", 0.1, 0.6),
+        ("sixth release.csv", 0.118, 0.68),
+    ]
+    places = [Place(*each) for each in near] + [Place("the original itself", 0.0, 1.0, reference=True)]
+    chart = Map("t", tuple(places), "cost", "risk", "axis", mark=0.05, mark_name="guessing")
+    figure = draw_charts([chart])
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == len(places) + 1
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    dots = axes.transData.transform([(place.across, place.up) for place in places])
+    assert not any(box.contains(*dot) for box in boxes for dot in dots)
+
+
+def test_every_figure_of_a_comparison_is_told_in_words():
+    found = compare(ORIGINAL, Microdata(people(2)), models="pay ~ age + sex")
+    figures = [(name, figure) for name, measure in found.main.measures.items() for figure in measure.figures]
+    assert not [item for item in figures if item not in OWN_LABELS and item[1] not in LABELS]

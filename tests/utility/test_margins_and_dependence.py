@@ -197,3 +197,16 @@ def test_bad_input_is_refused():
         dependence(ours, ours, columns="x")
     with pytest.raises(ParameterError, match="correlation"):
         dependence(ours, ours, correlation="kendall")
+
+
+def test_bins_of_whole_numbers_hold_equally_many_of_them_so_that_no_comb_is_drawn():
+    months = pl.DataFrame({"month": [1 + i % 12 for i in range(240)]})
+    shown = margins(Microdata(months), Microdata(months)).detail["histograms"]
+    assert shown.height == 12
+    assert shown["original"].n_unique() == 1
+
+
+def test_pairs_say_how_many_records_know_both_columns():
+    frame = pl.DataFrame({"a": [1.0, 2, None, 4], "b": [2.0, None, 3, 5]})
+    row = dependence(Microdata(frame), Microdata(frame)).detail["pairs"].row(0, named=True)
+    assert (row["known_before"], row["known_after"]) == (2, 2)

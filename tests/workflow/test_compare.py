@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -287,7 +288,7 @@ def test_copies_of_real_people_are_noticed():
     copied = frame.sample(fraction=1, with_replacement=True, seed=1)
     found = compare(data(frame), Microdata(copied), holdout=Microdata(people(seed=8)))
     told = " ".join(found.worst.sentences)
-    assert "equal a real one in every column" in told
+    assert "equal a real one in every compared column" in told
     assert "closer to the people they were made from" in told
 
 
@@ -385,3 +386,27 @@ def test_large_files_are_sampled_for_the_slow_measures_and_say_so():
     assert "5,000 records drawn at random" in found["neighbours"].caveats[0]
     assert found["neighbours"].figures["identical_share"] is None
     assert "equal one exactly" not in found["neighbours"].meaning
+
+
+def test_a_relation_of_few_known_records_that_differs_by_chance_is_not_what_went_wrong():
+    rng = np.random.default_rng(1)
+    rows = 4000
+    frame = pl.DataFrame(
+        {"a": rng.normal(size=rows), "b": rng.normal(size=rows), "c": rng.normal(size=rows)}
+    ).with_columns(a=pl.when(pl.int_range(pl.len()) < 60).then("a"))
+    half = frame.filter(pl.int_range(pl.len()) % 3 == 0)
+    found = compare(Microdata(frame), Microdata(half), measures=["dependence"])
+    row = found["dependence"].detail["pairs"].row(0, named=True)
+    assert abs(row["difference"]) > 0.1, row
+    assert not any("relation" in sentence and "'a'" in sentence for sentence in found.worst.sentences)
+
+
+def test_what_went_wrong_names_the_column_that_is_guessed_and_how_many_can_be_looked_up():
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({"town": rng.integers(0, 40, 400), "pay": rng.integers(0, 9, 400)})
+    frame = frame.with_columns(pay=pl.col("town") % 9)
+    original = Microdata(frame, keys="town", sensitive="pay")
+    told = " ".join(compare(original, Microdata(frame.filter(pl.col("town") > 3))).worst.sentences)
+    assert re.search(
+        r"guesses 'pay' right for 100 % of those who can be looked up \([\d.]+ % of all people\)", told
+    )

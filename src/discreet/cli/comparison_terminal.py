@@ -13,6 +13,8 @@ from discreet.comparison_results import ComparedRelease, Comparison
 from discreet.results import Measure
 from discreet.wording import title_of, worded
 
+_MOST_NAMES = 3
+
 
 def show_comparison(found: Comparison, console: Console | None = None) -> None:
     """Print the verdict, what went wrong first, the findings, and releases side by side."""
@@ -34,6 +36,9 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
         console.print()
     if several:
         console.print(_side_by_side(found))
+        if len(found.releases) > _MOST_NAMES:
+            names = (f"{number} {name}" for number, name in enumerate(found.releases, start=1))
+            console.print(Text("; ".join(names), style="dim"))
 
 
 def _verdict(
@@ -68,9 +73,10 @@ def _findings(title: str, measures: Mapping[str, Measure]) -> RenderableType:
 def _side_by_side(found: Comparison) -> Table:
     table = Table(title=Text("Side by side", style="table.title"), title_justify="left")
     table.add_column("Figure")
-    for release in found.releases.values():
+    numbered = len(found.releases) > _MOST_NAMES
+    for number, release in enumerate(found.releases.values(), start=1):
         # Names are the user's own and may look like markup: they go in as plain text.
-        table.add_column(Text(release.name), justify="right")
+        table.add_column(Text(str(number) if numbered else release.name), justify="right", no_wrap=numbered)
     for measure, figure, label in found.shared_figures:
         values = [release.figure(measure, figure) for release in found.releases.values()]
         table.add_row(

@@ -25,7 +25,7 @@ def map_of(comparison: Comparison) -> Map | None:
     return Map(
         title="What each release costs, and what it gives away"
         if len(comparison.releases) > 1
-        else "Cost and risk",
+        else "What the release costs, and what it gives away",
         places=tuple(places),
         across="Cost: records in other cells, mean of all tables",
         up=f"Risk: {risk[2][:1].lower()}{risk[2][1:].removesuffix(', percent')}",

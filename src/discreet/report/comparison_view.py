@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from discreet.comparison_results import ComparedRelease, Comparison
+from discreet.comparison_results import ComparedRelease, Comparison, easiest_to_guess
 from discreet.report.answer import Answer, answer_of
 from discreet.report.charts import Chart
 from discreet.report.excerpts import Excerpt
 from discreet.report.view import Card, Finding, Part, Section, parts_of
 from discreet.report.words import label_of
 from discreet.results import Assessment, Scenario
-from discreet.wording import shown, title_of, worded
+from discreet.wording import percent, shown, title_of, worded
 
 _PICTURES_A_KIND = 2
+_MOST_COLUMNS = 4
 _LEFT_OUT_PICTURES = (
     "Quantiles of",
     "How strongly columns hang together",
@@ -49,7 +50,7 @@ _CARDS = (
     (
         "attribution",
         "cap_released",
-        "of the sensitive values guessed right",
+        "of the guesses are right",
         "By an intruder who looks people up by their keys.",
     ),
     ("replicated_uniques", "repU", "alone in both files", "A released record seems to be them."),
@@ -109,7 +110,7 @@ def as_assessment(comparison: Comparison) -> Assessment:
 
 
 def side_by_side(comparison: Comparison) -> Excerpt:
-    """Put the releases side by side, the figures one below the other so that it fits a telephone."""
+    """Put the releases side by side, or one below the other where there are too many for the width of a page."""
     releases = list(comparison.releases.values())
     rows = [
         (label, *(_figure(release, measure, figure) for release in releases))
@@ -119,6 +120,9 @@ def side_by_side(comparison: Comparison) -> Excerpt:
         met = ["yes" if release.verdict and release.verdict.meets else "no" for release in releases]
         rows.insert(0, ("Meets the policy", *met))
     names = tuple(release.name for release in releases)
+    if len(names) > _MOST_COLUMNS:
+        labels, *columns = zip(*[("Release", *names), *rows], strict=True)
+        return Excerpt(labels, (False, *(True,) * len(rows)), tuple(columns), len(columns))
     return Excerpt(("Figure", *names), (False, *(True,) * len(names)), tuple(rows), len(rows))
 
 
@@ -203,10 +207,26 @@ def _answer(release: ComparedRelease) -> Answer:
 
 def _cards(release: ComparedRelease) -> list[Card]:
     return [
-        Card(worded(figure, _short(value), measure=measure), label, sentence)
+        Card(
+            worded(figure, _short(value), measure=measure),
+            label,
+            _guessing(release) if measure == "attribution" else sentence,
+        )
         for measure, figure, label, sentence in _CARDS
         if (value := release.figure(measure, figure)) is not None
     ]
+
+
+def _guessing(release: ComparedRelease) -> str:
+    """Say what the share of right guesses is about, and what it must be held against."""
+    column = easiest_to_guess(release.measures["attribution"])
+    said = ["Of the sensitive column that is easiest to guess"] if column is None else [f"Of '{column}'"]
+    blind = release.figure("attribution", "baseline")
+    if blind is not None:
+        said.append(f"{percent(blind)} without the release")
+    matched = release.figure("attribution", "matched_share")
+    some = "" if matched is None or matched == 1 else f" {percent(matched)} of the people can be looked up."
+    return f"{'; '.join(said)}.{some}"
 
 
 def _fewer_pictures(finding: Finding) -> Finding:

@@ -9,6 +9,8 @@ import polars as pl
 from discreet.errors import ParameterError, unknown_name
 from discreet.report.chart_kinds import Chart, Dots, Row
 from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, shortened
+from discreet.report.words import HEADLINES, QUESTIONS, label_of
+from discreet.wording import title_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +22,21 @@ _DIRECTIONS = {
     "higher": "Higher is better",
     None: "Neither end is better as such",
 }
+
+
+def in_words(metric: str, figure: str) -> str:
+    """Say what a figure of a metric is about.
+
+    Examples
+    --------
+    >>> in_words("tabular", "mean_SPECKS"), in_words("who smokes", "overlap_mean")
+    ('Tables: records in other cells, mean of tables', 'who smokes: mean overlap of intervals')
+    """
+    if metric == "cost":
+        return label_of(figure)
+    words = HEADLINES.get(metric, "value") if figure == "value" else label_of(figure, measure=metric)
+    start = words if words[:2].isupper() or words.startswith("pMSE") else f"{words[:1].lower()}{words[1:]}"
+    return f"{title_of(metric) if metric in QUESTIONS else metric}: {start}"
 
 
 def figure_charts(table: pl.DataFrame, references: tuple[str, ...]) -> list[Chart]:
@@ -36,7 +53,7 @@ def figure_charts(table: pl.DataFrame, references: tuple[str, ...]) -> list[Char
             said += "; the upright line is the hold-out, real people whom no generator has seen"
         charts.append(
             Dots(
-                title=f"{metric}: {figure}",
+                title=in_words(str(metric), str(figure)),
                 series=("mean over seeds",),
                 rows=tuple(
                     Row(
@@ -111,7 +128,8 @@ def _figure(rows: pl.DataFrame, path: str) -> dict[str, dict[str, Any]]:
 def _axis(rows: pl.DataFrame, path: str) -> str:
     better = next(iter(_figure(rows, path).values()))["better"]
     said = f"({better} is better)" if better in ("lower", "higher") else f"(best {better})" if better else ""
-    return f"{clean(path)}\n{said}".rstrip()
+    metric, _, figure = path.rpartition(".")
+    return f"{clean(in_words(metric, figure))}\n{said}".rstrip()
 
 
 def _color(evaluation: Evaluation, by: str, place: int) -> str:

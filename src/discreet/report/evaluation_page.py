@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from discreet.report.evaluation_charts import draw_map, figure_charts, holdout_first
+from discreet.report.evaluation_charts import draw_map, figure_charts, holdout_first, in_words
 from discreet.report.templating import rendered, written_page
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
         {
             "metric": metric,
             "figure": figure,
+            "words": in_words(metric, figure),
             "better": rows["better"][0] or "",
             "cells": {
                 row["generator"]: (

@@ -129,7 +129,7 @@ def class_excerpt(
         rows = _top(frame, order, limit)
     return Excerpt(
         headings=("Group" if shown_keys else "Groups like this", *shown_keys, *map(label_of, figures)),
-        numeric=(True, *(False for _ in shown_keys), *(name not in _NAMING for name in figures)),
+        numeric=(True, *(False for _ in shown_keys), *(_holds_figures(schema[name]) for name in figures)),
         rows=tuple(rows),
         total=_height(frame),
     )
@@ -149,7 +149,7 @@ def variable_excerpt(table: Any, *, limit: int = 30) -> Excerpt:
     names = [name for name in schema if _holds_figures(schema[name]) or name in _NAMING]
     return Excerpt(
         headings=tuple(label_of(name) for name in names),
-        numeric=tuple(name not in _NAMING for name in names),
+        numeric=tuple(_holds_figures(schema[name]) for name in names),
         rows=tuple(_top(frame.select(*names), [], limit)),
         total=_height(frame),
     )
@@ -207,12 +207,20 @@ def _cell(name: str, value: Any, *, raw: bool) -> str:
         # A year of birth is not a number with thousands.
         text = str(value)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    if name == "measure" and value in _RELATIONS:
+        return _RELATIONS[value]
     if isinstance(value, list | tuple):
         return ", ".join(str(item) for item in value)
     return worded(name, value)
 
 
 _LONGEST = 60
+_RELATIONS = {
+    "pearson": "correlation",
+    "spearman": "rank correlation",
+    "cramers_v": "Cramér's V",
+    "correlation_ratio": "correlation ratio",
+}
 
 
 def _height(frame: Frame) -> int:

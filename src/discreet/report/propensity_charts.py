@@ -62,7 +62,7 @@ def _scores(measure: Measure) -> Iterator[Lines]:
             "perfect release are alike"
         ),
         places_as_share=True,
-        ends=(shown(float(f"{rows[0]['from']:.3g}")), shown(float(f"{rows[-1]['to']:.3g}"))),
+        ends=(shown(round(float(rows[0]["from"]), 3)), shown(round(float(rows[-1]["to"]), 3))),
         stepped=True,
     )
 

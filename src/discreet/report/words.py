@@ -107,6 +107,7 @@ HEADLINES: dict[str, str] = {
     "replicated_special_uniques": "of those who stand out do so like a real person",
     "group_disclosure": "of what is told about groups is true",
     "linkage": "of the released records led back",
+    "neighbours": "distance to the closest original, median",
     "outliers": "outliers with exactly one match",
     "spatial_k": "records that too few places hide",
     "series": "of the averages give the largest away",

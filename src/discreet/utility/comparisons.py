@@ -14,13 +14,13 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.utility.column_loss import Kind
 from discreet.utility.distributions import ks_two_sample
 from discreet.utility.linked_files import Bools, LinkedFiles
+from discreet.utility.margin_tables import bin_edges
 from discreet.utility.moments import Moments, moments, paired_errors, pairs_table
 from discreet.utility.table_distance import Closed, group_breaks, grouped, side_by_side, table_distances
 
 Groups = int | Mapping[str, Sequence[float]]
 Pair = tuple[Kind, pl.Series, pl.Series]
 
-_BARS = 30
 _POINTS = 101
 
 
@@ -216,7 +216,7 @@ class Comparisons:
             ours, theirs = (values.drop_nulls().to_numpy() for values in self.pairs[name][1:])
             if not len(ours):
                 continue
-            edges = np.histogram_bin_edges(np.concatenate([ours, theirs]), _BARS)
+            edges = bin_edges(np.concatenate([ours, theirs]).astype(np.float64))
             masses = [self._mass(values, i) for i, values in enumerate(self.pairs[name][1:])]
             counts = [
                 np.histogram(v, edges, weights=w)[0] for v, w in zip((ours, theirs), masses, strict=True)

@@ -176,11 +176,14 @@ def _pairs(shared: SharedTables, kept: Sequence[str], correlation: Correlation) 
         table = pl.DataFrame(
             {name: physical(brought_to(held[name], shared.groups[name].dtype)) for name in numbers}
         ).fill_nan(None)
+        known = table.select(pl.all().is_not_null()).to_numpy().astype(np.float32)
+        both = known.T @ known
         for kind in ("pearson", "spearman"):
             matrix = correlations(table, numbers, weights, ranked=kind == "spearman")
             for (i, a), (j, b) in itertools.combinations(enumerate(numbers), 2):
                 row = rows[a, b]
                 row[f"{kind}_{side}"] = float(matrix[i, j])
+                row[f"known_{side}"] = float(both[i, j])
                 if kind == correlation:
                     row |= {"measure": kind, side: float(matrix[i, j])}
         values = table.to_numpy().T
@@ -277,7 +280,7 @@ _COLUMNS = {
     "measure": pl.String,
     **dict.fromkeys(
         ("before", "after", "pearson_before", "pearson_after", "spearman_before", "spearman_after", "u_before",
-         "u_after", "v_before", "v_after"),
+         "u_after", "v_before", "v_after", "known_before", "known_after"),
         pl.Float64,
     ),
 }  # fmt: skip

@@ -137,11 +137,7 @@ def margins(
             else f"The column that changed most is '{worst['column']}': its shares differ by up to "
             f"{percent(worst['distance'])}. On average over {whole.height:,} columns it is "
             f"{percent(figures['mean_distance'])}"
-            + (
-                f"; {figures['lost_levels']:,.0f} levels of categories were lost."
-                if figures["lost_levels"]
-                else "."
-            )
+            + (f"; {_levels(figures['lost_levels'])} lost." if figures["lost_levels"] else ".")
         ),
         caveats=caveats,
         parameters={
@@ -304,3 +300,7 @@ _COLUMNS = {
     **dict.fromkeys(("levels", "lost_levels", "invented_levels"), pl.Int64),
     **dict.fromkeys(("lost_share", "invented_share", "level_coverage", "missing_before", "missing_after"), pl.Float64),
 }  # fmt: skip
+
+
+def _levels(count: float) -> str:
+    return "1 level of a category was" if count == 1 else f"{count:,.0f} levels of categories were"

@@ -10,6 +10,7 @@ import polars as pl
 from discreet.utility.sample_pairs import Floats, SamplePair
 
 _BARS = 30
+_LARGEST_WHOLE = 2.0**40
 _POINTS = 101
 
 
@@ -109,11 +110,29 @@ def histograms_table(pairs: Sequence[SamplePair]) -> pl.DataFrame:
     parts = []
     for pair in _numbers(pairs):
         at = pair.gaps[0]
-        edges = np.linspace(at[0], at[-1] if at[-1] > at[0] else at[0] + 1, _BARS + 1)
+        edges = bin_edges(at)
         counts = [np.histogram(s.values, bins=edges, weights=s.weights)[0] for s in (pair.ours, pair.theirs)]
         held = {"from": edges[:-1], "to": edges[1:], "original": counts[0], "released": counts[1]}
-        parts.append(pl.DataFrame({"column": [pair.column] * _BARS, **held}))
+        parts.append(pl.DataFrame({"column": [pair.column] * (len(edges) - 1), **held}))
     return _stacked(parts, "from", "to", "original", "released")
+
+
+def bin_edges(values: Floats) -> Floats:
+    """Cut the range of both files into bins of equal width; whole numbers get bins that hold equally many of them.
+
+    Bins of any width would hold now one whole number and now none, which draws a comb where there is none.
+
+    Examples
+    --------
+    >>> bin_edges(np.array([1.0, 2, 3, 12])).tolist()[:3], len(bin_edges(np.array([0.0, 0.5, 7])))
+    ([0.5, 1.5, 2.5], 31)
+    """
+    low, high = float(values.min()), float(values.max())
+    if high - low < _LARGEST_WHOLE and bool((values == np.floor(values)).all()):
+        width = max(1, int(np.ceil((high - low + 1) / _BARS)))
+        count = max(1, int(np.ceil((high - low + 1) / width)))
+        return low - 0.5 + width * np.arange(count + 1, dtype=np.float64)
+    return np.linspace(low, high if high > low else low + 1, _BARS + 1)
 
 
 def _stacked(parts: Sequence[pl.DataFrame], *numbers: str) -> pl.DataFrame:

@@ -125,7 +125,7 @@ class PairQuestion:
         if self.linked and not case.linked:
             return "the records of the two files are not linked"
         if self.models and not (case.models or "formula" in parameters):
-            return "no model was given (models=…)"
+            return "no model was named: models=… in Python, --model on the command line"
         if self.target and "target" not in parameters:
             return f"no target was named (measures={{'{self.name}': {{'target': …}}}})"
         if self.two_columns and len(case.files.columns) < 2:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 
-from discreet.comparison_results import Alignment, Worst
+from discreet.comparison_results import Alignment, Worst, easiest_to_guess
 from discreet.results import Measure
 from discreet.wording import percent, shown
 
@@ -16,6 +17,7 @@ _GOOD = 3.0
 _MOST_SENTENCES = 8
 _MOST_ROWS = 10
 _FAR_BELOW = 0.2
+_CHANCE = 3.0
 _NOTABLE = {
     "distance": 0.05,
     "relation": 0.1,
@@ -121,7 +123,8 @@ def _tables(tabular: Measure | None, linked: bool) -> Iterator[_Finding]:
 
 
 def _relations(dependence: Measure | None) -> Iterator[_Finding]:
-    for row in _rows(dependence, "pairs")[:3]:
+    beyond_chance = [row for row in _rows(dependence, "pairs") if not _is_chance(row)]
+    for row in beyond_chance[:3]:
         change = abs(row["difference"] or 0)
         if change >= _NOTABLE["relation"]:
             verb = "weakened" if abs(row["after"]) < abs(row["before"]) else "strengthened"
@@ -131,6 +134,16 @@ def _relations(dependence: Measure | None) -> Iterator[_Finding]:
                 f"The relation of '{row['column']}' and '{row['other']}' {'turned round' if turned else verb}: from "
                 f"{shown(round(row['before'], 3))} to {shown(round(row['after'], 3))} ({_KINDS[row['measure']]}).",
             )
+
+
+def _is_chance(row: Mapping[str, Any]) -> bool:
+    """Say whether two samples of so few records that know both columns differ as much by chance."""
+    known = [row.get("known_before"), row.get("known_after")]
+    if row["measure"] not in ("pearson", "spearman") or not all(known):
+        return False
+    return bool(
+        abs(row["difference"] or 0) < _CHANCE * math.sqrt(sum(1 / float(many or 1) for many in known))
+    )
 
 
 def _joint(pmse: Measure | None, tabular: Measure | None) -> Iterator[_Finding]:
@@ -143,16 +156,20 @@ def _joint(pmse: Measure | None, tabular: Measure | None) -> Iterator[_Finding]:
             "its pMSE of 0 is no praise.",
         )
     ratio = pmse.figures.get("ratio") if pmse else None
-    if pmse is None or not isinstance(ratio, int | float) or ratio < _GOOD:
+    if pmse is None:
         return
     first = next(iter(_rows(pmse, "variables")), None)
     by = f", first by '{first['variable']}'" if first else ""
     auc = pmse.figures.get("auc")
-    told = f"; it orders {percent(auc)} of pairs rightly (50 % is guessing)" if isinstance(auc, float) else ""
-    yield _Finding(
-        min(ratio / _GOOD, 5),
-        f"A tree tells released records from real ones{by}: {shown(ratio)} times what a correct synthesis gives{told}.",
-    )
+    told = f"it orders {percent(auc)} of pairs rightly (50 % is guessing)" if isinstance(auc, float) else ""
+    if isinstance(ratio, int | float) and ratio >= _GOOD:
+        times = f"{shown(float(f'{ratio:.3g}'))} times what a correct synthesis gives"
+        yield _Finding(
+            min(ratio / _GOOD, 5),
+            f"A tree tells released records from real ones{by}: {times}{'; ' if told else ''}{told}.",
+        )
+    elif ratio is None and told and isinstance(auc, float) and auc - 0.5 >= _NOTABLE["above"]:
+        yield _Finding(1 + 10 * (auc - 0.5), f"A tree tells released records from real ones{by}: {told}.")
 
 
 def _models(fits: Measure | None) -> Iterator[_Finding]:
@@ -185,7 +202,7 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
             against = f", against {percent(chance)} of people who were not used" if chance else ""
             yield _Finding(
                 1 + 10 * (repeated - chance),
-                f"{percent(repeated)} of the released records equal a real one in every column{against}.",
+                f"{percent(repeated)} of the released records equal a real one in every compared column{against}.",
             )
     near = measures.get("neighbours")
     closer = near.figures.get("dcr_share_closer_than_holdout") if near else None
@@ -201,8 +218,9 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
         if isinstance(right, float) and isinstance(blind, float) and right - blind >= 4 * _NOTABLE["above"]:
             yield _Finding(
                 1 + 2 * (right - blind),
-                f"Who looks a person up by the keys guesses the sensitive value right for {percent(right)}, against "
-                f"{percent(blind)} without the release.",
+                f"Who looks a person up by the keys guesses {_named(easiest_to_guess(guess))} right for "
+                f"{percent(right)} of those who can be looked up{_of_all(guess)}, against {percent(blind)} without the "
+                "release.",
             )
     led = measures.get("linkage")
     share, by_chance = (
@@ -214,6 +232,15 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
             f"{percent(share)} of the released records can be led back to their person by who knows the original "
             "values.",
         )
+
+
+def _named(column: str | None) -> str:
+    return "the sensitive value" if column is None else f"'{column}'"
+
+
+def _of_all(guess: Measure) -> str:
+    share = guess.figures.get("matched_share")
+    return f" ({percent(share)} of all people)" if isinstance(share, float) and share < 1 else ""
 
 
 def _nothing(measures: Mapping[str, Measure]) -> str:
