@@ -200,3 +200,11 @@ def test_numbers_that_cannot_be_squared_are_refused_by_regressions(options):
 @pytest.mark.parametrize("options", [{}, {"method": {"far": "normrank"}}, {"smoothing": {"far": "density"}}])
 def test_numbers_that_cannot_be_squared_are_drawn_from_donors(options):
     assert np.isfinite(drawn(HUGE, **options)["far"].to_numpy()).all()
+
+
+def test_proportional_odds_that_do_not_converge_are_said_to_be_fitted_without_an_order(tmp_path):
+    graded = FILE.with_columns(grade=pl.Series(AGE // 25).cast(pl.String).cast(pl.Enum(["0", "1", "2", "3"])))
+    options = Sequential(method={"grade": "polr"}, method_options={"polr": {"max_iterations": 1}})
+    fitted = options.fit(Microdata(graded), seed=1)
+    assert any("'grade': proportional odds (polr) did not converge" in note for note in fitted.plan.warnings)
+    assert load(fitted.save(tmp_path / "model")).sample(seed=2).frame.equals(fitted.sample(seed=2).frame)

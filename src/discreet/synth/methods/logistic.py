@@ -93,7 +93,7 @@ class Polyreg(Method):
     max_iterations: int = 200
     max_work: float = 2e9
 
-    def fit(self, task: Task) -> Conditional:
+    def fit(self, task: Task) -> ClassShares:
         """Fit the levels that occur; the others are never drawn."""
         design = Design.of(task.predictors, weights=task.weights)
         there, codes = np.unique(task.target.values, return_inverse=True)
@@ -143,7 +143,9 @@ class Polr(Method):
             design, task.predictors, codes, len(there), weights=task.weights, iterations=self.max_iterations
         )
         if fitted is None:
-            return Polyreg().fit(task)
+            plain = Polyreg().fit(task)
+            plain.unordered = True
+            return plain
         return OrderedShares(design, *fitted, there)
 
 
@@ -157,9 +159,11 @@ class ClassShares(Conditional):
         there: npt.NDArray[Any] | None = None,
         *,
         converged: bool = True,
+        unordered: bool = False,
     ) -> None:
         self.design = design
         self.beta = beta
+        self.unordered = unordered
         self.there = np.arange(beta.shape[1], dtype=np.int32) if there is None else there
         self.converged = converged
 
@@ -171,11 +175,16 @@ class ClassShares(Conditional):
     @property
     def notes(self) -> tuple[str, ...]:
         """Whether the fit came to its end."""
-        if self.converged:
-            return ()
-        return (
-            "the multinomial fit had not converged; name fewer predictors, or model the column with cart.",
-        )
+        found = []
+        if self.unordered:
+            found.append(
+                "proportional odds (polr) did not converge, so the levels were fitted without their order."
+            )
+        if not self.converged:
+            found.append(
+                "the multinomial fit had not converged; name fewer predictors, or model the column with cart."
+            )
+        return tuple(found)
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
         """Draw levels by inverse transform, block by block."""
@@ -192,13 +201,18 @@ class ClassShares(Conditional):
             "beta": self.beta,
             "there": self.there,
             "converged": self.converged,
+            "unordered": self.unordered,
         }
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """Make the law again."""
         return cls(
-            Design.restored(state["design"]), state["beta"], state["there"], converged=state["converged"]
+            Design.restored(state["design"]),
+            state["beta"],
+            state["there"],
+            converged=state["converged"],
+            unordered=state.get("unordered", False),
         )
 
 

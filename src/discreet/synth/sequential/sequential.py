@@ -123,6 +123,7 @@ class Sequential(Synthesizer):
 
     Examples
     --------
+    >>> import polars as pl
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "age": list(range(200))})
     >>> fitted = Sequential(method="cart").fit(Microdata(people), seed=1)
     >>> fitted.plan.methods
