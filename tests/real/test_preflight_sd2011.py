@@ -11,6 +11,13 @@ import discreet
 from discreet.synth.preflighting import preflight
 from discreet.synth.sequential.sequential import Sequential
 
+FILES = (
+    "tabular/bank_marketing.csv.gz",
+    "tabular/creditcard_default.csv.gz",
+    "nist-dce/national2019.csv",
+    "eusilcP.csv.gz",
+)
+
 
 @pytest.fixture(scope="module")
 def survey(test_data):
@@ -110,13 +117,17 @@ def test_cleaning_and_restoring_gives_the_file_back_but_for_the_listed_exception
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["sd2011", "adult", "200k"])
-def test_time_and_memory_are_predicted_within_a_factor_of_three(which, survey):
+@pytest.mark.parametrize("which", ["sd2011", "adult", "200k", *FILES])
+def test_time_and_memory_are_predicted_within_a_factor_of_three(which, survey, test_data):
     from discreet.synth.preflighting.cost import peak_memory
 
     data = survey
-    if which != "sd2011":
+    if which in ("adult", "200k"):
         data = discreet.datasets.adult()
+    if which in FILES:
+        data = discreet.Microdata(
+            pl.read_csv(test_data / which, infer_schema_length=None, null_values=["NA", ""])
+        )
     if which == "200k":
         data = data.with_frame(data.frame.sample(200_000, with_replacement=True, seed=1))
     expected = preflight(data).expected

@@ -17,6 +17,7 @@ _MOST_TEXT_CODES = 6
 _FEW_RECORDS = 5
 _DENSE = 0.5
 _MOST_LABELS = 50
+_DIGITS_APART = 2
 
 
 def types_and_levels(look: Look) -> list[Finding]:
@@ -149,11 +150,15 @@ def _written_numbers(look: Look, series: pl.Series, texts: pl.Series, *, declare
 
 
 def _are_amounts(numbers: pl.Series) -> bool:
-    """Labels are whole, positive, and either few or far between; amounts are not."""
+    """Labels are whole and positive, and few or of about as many digits; amounts are not."""
     values = numbers.to_numpy()
     if (values < 0).any() or (values != np.round(values)).any():
         return True
-    return bool(len(values) > _MOST_LABELS and len(values) >= _DENSE * (values.max() - values.min() + 1))
+    if len(values) <= _MOST_LABELS:
+        return False
+    dense = len(values) >= _DENSE * (values.max() - values.min() + 1)
+    digits = np.floor(np.log10(np.maximum(values, 1.0)))
+    return bool(dense or digits.max() - digits.min() >= _DIGITS_APART)
 
 
 def _told(look: Look, codes: pl.Series, counts: pl.Series) -> str:
