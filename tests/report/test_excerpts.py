@@ -91,3 +91,8 @@ def test_masked_excerpts_never_hold_a_key_value_and_count_every_class(pairs):
     cells = {cell for row in excerpt.rows for cell in row}
     assert not cells & {str(age) for age in ages}
     assert sum(int(row[0]) for row in excerpt.rows) == len(pairs)
+
+
+def test_numbers_too_small_to_matter_are_not_written_with_powers_of_ten():
+    tiny = pl.DataFrame({"column": ["a", "b", "c"], "JSD": [5.9e-05, 0.25, 0.0]})
+    assert [row[1] for row in variable_excerpt(tiny, limit=5).rows] == ["under 0.0001", "0.25", "0"]

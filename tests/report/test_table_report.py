@@ -74,3 +74,10 @@ def test_several_linked_tables_and_long_ones_are_laid_out():
 def test_a_folder_that_is_not_there_is_refused(table, tmp_path):
     with pytest.raises(InputError):
         write_table_report(ControlledRounding(base=5).apply(table), tmp_path / "no" / "t.html")
+
+
+def test_cells_of_a_table_are_called_cells_and_not_groups_of_records():
+    table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 7 + ["b"] * 4}), "place")
+    page = render_table_report(Suppression().apply(primary(table, Threshold(5))))
+    assert ">Groups<" not in page
+    assert "Left out to protect them (secondary)" in page

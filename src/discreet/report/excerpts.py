@@ -209,12 +209,15 @@ def _cell(name: str, value: Any, *, raw: bool) -> str:
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     if name == "measure" and value in _RELATIONS:
         return _RELATIONS[value]
+    if isinstance(value, float) and 0 < abs(value) < _TINY:
+        return "under 0.0001" if value > 0 else "over -0.0001"
     if isinstance(value, list | tuple):
         return ", ".join(str(item) for item in value)
     return worded(name, value)
 
 
 _LONGEST = 60
+_TINY = 1e-4
 _RELATIONS = {
     "pearson": "correlation",
     "spearman": "rank correlation",

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from discreet.tables.suppressed import SuppressionResult
     from discreet.tables.table import Table
 
+_TABLE = "table"
+"""Under this name the words of figures are those of tables: their cells are no groups of records."""
+
 
 @dataclass(frozen=True)
 class _Case:
@@ -71,9 +74,13 @@ def render_table_report(result: ProtectedTable | SuppressionResult, *, show_valu
         cards=table_view.cards_of(case.lost),
         charts=tuple(table_view.level_chart(case.lost)),
         facts=_facts(case.before),
-        figures=[(label_of(n), n, flat(v)) for n, v in jsonable(case.figures).items() if v is not None],
+        figures=[
+            (label_of(n, measure=_TABLE), n, flat(v))
+            for n, v in jsonable(case.figures).items()
+            if v is not None
+        ],
         losses=[
-            (label_of(name), name, worded(name, figure, measure=case.lost.name))
+            (label_of(name, measure=_TABLE), name, worded(name, figure, measure=case.lost.name))
             for name, figure in case.lost.figures.items()
             if figure is not None
         ],
