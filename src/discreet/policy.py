@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.io.toml_files import read_toml
 from discreet.results import Check, Scenario, Verdict
 from discreet.wording import figure_in_words, title_of, worded
 
@@ -147,31 +148,19 @@ class Policy:
                 "Make one from a dictionary with Policy.from_dict(…)."
             )
         if str(source) in cls.templates():
-            return cls._read(_templates()[str(source)], str(source))
+            return cls.from_dict(tomllib.loads(_templates()[str(source)]), origin=str(source))
         path = Path(source)
         if not path.is_file():
             raise InputError(
                 f"There is no policy file '{path.name or source}' there, and no template of that name. "
                 f"Templates: {', '.join(cls.templates())}."
             )
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"The policy file '{path.name}' cannot be read as UTF-8 text.") from error
-        return cls._read(text, path.name)
+        return cls.from_dict(read_toml(path, "policy file"), origin=path.name)
 
     @classmethod
     def templates(cls) -> tuple[str, ...]:
         """Name the policies that ship with the package."""
         return tuple(sorted(_templates()))
-
-    @classmethod
-    def _read(cls, text: str, origin: str) -> Policy:
-        try:
-            document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"The policy '{origin}' is not valid TOML: {error}.") from error
-        return cls.from_dict(document, origin=origin)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, origin: str = "policy") -> Policy:

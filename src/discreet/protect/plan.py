@@ -14,14 +14,14 @@ A plan file holds the steps with their parameters, never a seed or a secret key:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.io.sidecar import save_text
+from discreet.io.toml_files import read_toml
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.protect.treatment import Change, Stream, Treatment
@@ -137,16 +137,7 @@ class Plan(Treatment):
     @classmethod
     def load(cls, path: str | Path) -> Plan:
         """Read a plan from a TOML file."""
-        place = Path(path)
-        try:
-            document = tomllib.loads(place.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise InputError(f"There is no plan file '{place.name}' there.") from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"The plan file '{place.name}' cannot be read as UTF-8 text.") from error
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"The plan file '{place.name}' is not valid TOML: {error}.") from error
-        return cls.from_dict(document)
+        return cls.from_dict(read_toml(path, "plan file"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the plan to a TOML file."""

@@ -6,7 +6,6 @@ model can be saved and loaded (`load`); the file holds numbers and arrays, never
 
 from __future__ import annotations
 
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ import polars as pl
 from discreet import engine
 from discreet.described import kebab, made_from, parameters_of
 from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.io.toml_files import read_toml
 from discreet.microdata import Metadata, Microdata, Roles
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.synth.model_files import load_state, save_state
@@ -76,12 +76,7 @@ def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = F
 def load_plan(path: str | Path) -> Synthesizer:
     """Read a synthesizer from a TOML file: ``synthesizer = "sequential"`` and its parameters."""
     place = Path(path)
-    try:
-        document = tomllib.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(f"There is no plan file '{place.name}'. Check the path.") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"'{place.name}' is no TOML file: {error}.") from error
+    document = read_toml(place, "plan file")
     if "step" in document:
         raise InputError(
             f"'{place.name}' is a plan of treatments; use it with discreet protect. A plan of a synthesis starts with "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
+from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
+from discreet.io.toml_files import read_toml
 from discreet.microdata import Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.results import jsonable
@@ -164,12 +164,7 @@ class Preflight:
     def load(cls, path: str | Path) -> Preflight:
         """Read a plan that was saved and perhaps edited."""
         place = Path(path)
-        try:
-            document = tomllib.loads(place.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise InputError(f"There is no plan file '{place.name}'. Check the path.") from error
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"'{place.name}' is no TOML file: {error}.") from error
+        document = read_toml(place, "plan file")
         try:
             return cls.from_dict(document)
         except DiscreetError as error:

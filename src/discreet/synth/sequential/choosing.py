@@ -120,7 +120,7 @@ def named_method(options: Sequential, name: str) -> Method:
     """Make the method of that name; options may have been given under any of its names."""
     known = all_methods()
     if name not in known:
-        raise ParameterError(unknown_name(name, (*known, "parametric"), what="method"))
+        raise ParameterError(unknown_name(name, [*filter(None, known), "parametric"], what="method"))
     given: dict[str, Any] = {}
     for other, own in (options.method_options or {}).items():
         if known.get(other) is known[name]:
@@ -133,7 +133,7 @@ def check_options(options: Sequential) -> None:
     for name in options.method_options or {}:
         if name not in all_methods():
             raise ParameterError(
-                f"{unknown_name(name, all_methods(), what='method')} It was named under method_options."
+                f"{unknown_name(name, list(filter(None, all_methods())), what='method')} It was named under method_options."
             )
         named_method(options, name)
     default_methods(options)

@@ -30,13 +30,13 @@ A study file holds everything that is needed to run the study again, but the dat
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.errors import DiscreetError, ParameterError, unknown_name
+from discreet.io.toml_files import read_toml
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
 from discreet.workflow.evaluation.data_sets import BUNDLED, DataSet, Split, parts_of
@@ -258,14 +258,7 @@ class Study:
     def load(cls, path: str | Path) -> Study:
         """Read a study from a TOML file; relative paths in it start where it lies."""
         place = Path(path)
-        try:
-            document = tomllib.loads(place.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise InputError(f"There is no study file '{place.name}' there. Check the path.") from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"The study file '{place.name}' cannot be read as UTF-8 text.") from error
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"The study file '{place.name}' is not valid TOML: {error}.") from error
+        document = read_toml(place, "study file")
         try:
             return cls.from_dict(document, folder=place.parent)
         except DiscreetError as error:
