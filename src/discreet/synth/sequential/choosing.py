@@ -130,10 +130,11 @@ def named_method(options: Sequential, name: str) -> Method:
 
 def check_options(options: Sequential) -> None:
     """Refuse options of methods that do not exist, which would otherwise be passed over in silence."""
+    known = [name for name in all_methods() if name]
     for name in options.method_options or {}:
-        if name not in all_methods():
+        if name not in known:
             raise ParameterError(
-                f"{unknown_name(name, list(filter(None, all_methods())), what='method')} It was named under method_options."
+                f"{unknown_name(name, known, what='method')} It was named under method_options."
             )
         named_method(options, name)
     default_methods(options)
