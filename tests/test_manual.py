@@ -111,6 +111,7 @@ def test_every_page_of_the_manual_is_linked_from_its_front_page():
         "howto/reach-k-anonymity",
         "howto/read-a-comparison",
         "howto/survey-samples",
+        "howto/choose-a-method-and-an-order",
         "howto/synthetic-data",
         "howto/successive-releases",
         "howto/write-a-plan",
