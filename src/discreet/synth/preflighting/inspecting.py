@@ -131,11 +131,11 @@ def preflight(
         accept=accept if isinstance(accept, str) else tuple(accept),
         thresholds=limits.given(),
     )
-    found.accepted()
+    accepted = found.accepted()
     if not probe:
         return found
-    leave = [*left_out(findings), *(name for name in named_ids)]
-    plain = Sequential(leave_out=tuple(dict.fromkeys(leave)) or None)
+    leave = [*left_out(accepted), *(name for name in named_ids)]
+    plain = Sequential(visit_sequence="auto", leave_out=tuple(dict.fromkeys(leave)) or None)
     return Preflight(**{**found.__dict__, "expected": expected_cost(plain, data, whole)})
 
 
