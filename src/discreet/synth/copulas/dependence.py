@@ -23,6 +23,7 @@ Dependence = Literal["latent", "mutual-information"]
 
 _LEAST_RECORDS = 10
 _LARGE_REPAIR = 0.05
+_CHUNK = 50_000  # records
 #: What a pair without correlation weighs when correlations are mended, beside one that is as strong as can be.
 _WEAK = 0.2
 
@@ -107,24 +108,32 @@ class _ScoreMargin:
 
 def _score_correlations(dimensions: Sequence[Dimension], weights: Floats | None) -> tuple[Floats, Floats]:
     """Return the correlation of every pair over the records in which both are there, and how many these are."""
-    size = len(dimensions[0].ranks)
-    share = np.ones(size) if weights is None else weights
-    there = np.column_stack(
-        [np.ones(size) if d.there is None else d.there.astype(np.float64) for d in dimensions]
-    )
-    scores = np.column_stack([d.scores() for d in dimensions])
-    weighted = there * share[:, None]
-    mass = there.T @ weighted
-    first = scores.T @ weighted
-    second = (scores**2).T @ weighted
-    cross = scores.T @ (scores * share[:, None])
+    size, width = len(dimensions[0].ranks), len(dimensions)
+    values = [mean_scores(np.minimum(np.cumsum(d.shares), 1.0)) for d in dimensions]
+    mass, first, second, cross, counts = (np.zeros((width, width)) for _ in range(5))
+    # Block by block, so that a long file needs little memory.
+    for start in range(0, size, _CHUNK):
+        rows = slice(start, min(start + _CHUNK, size))
+        share = np.ones(rows.stop - start) if weights is None else weights[rows]
+        there: Floats = np.column_stack(
+            [np.ones(len(share)) if d.there is None else d.there[rows] for d in dimensions]
+        )
+        scores: Floats = there * np.column_stack(
+            [score[d.ranks[rows]] for score, d in zip(values, dimensions, strict=True)]
+        )
+        weighted = there * share[:, None]
+        mass += there.T @ weighted
+        first += scores.T @ weighted
+        second += (scores**2).T @ weighted
+        cross += scores.T @ (scores * share[:, None])
+        counts += there.T @ there
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = first / mass
         variance = np.maximum(second / mass - mean**2, 0.0)
         covariance = cross / mass - mean * mean.T
         found = covariance / np.sqrt(variance * variance.T)
     flat = (variance < 1e-12) | (variance.T < 1e-12) | ~np.isfinite(found)
-    return np.where(flat, 0.0, np.clip(found, -1.0, 1.0)), there.T @ there
+    return np.where(flat, 0.0, np.clip(found, -1.0, 1.0)), counts
 
 
 def _both(one: Dimension, other: Dimension) -> npt.NDArray[np.bool_] | None:

@@ -21,6 +21,8 @@ from discreet.synth.sequential.stratified import Strata
 from discreet.synth.synthesizer import Fitted, Stream
 
 Floats = npt.NDArray[np.float64]
+
+_CHUNK = 50_000  # records drawn at a time
 _CALIBRATION = 100_000
 
 
@@ -53,7 +55,12 @@ class NormalCoupling(Coupling):
         """Draw normal variables and take their ranks in the whole population."""
         from scipy.special import ndtr
 
-        return np.asarray(ndtr(rng.standard_normal((n, len(self.correlation))) @ root_of(self.correlation).T))
+        root = root_of(self.correlation).T
+        uniform = np.empty((n, len(root)), order="F")
+        for start in range(0, n, _CHUNK):
+            rows = slice(start, min(start + _CHUNK, n))
+            uniform[rows] = ndtr(rng.standard_normal((rows.stop - start, len(root))) @ root)
+        return uniform
 
     def state(self) -> dict[str, Any]:
         """Return the correlations."""
