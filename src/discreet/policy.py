@@ -14,7 +14,7 @@ A policy is a list of rules, each on one figure of one measure, read from TOML::
 
     [comparison]
     "replicated_uniques.repU" = { at_most = 1, why = "few are alone in both files (in percent)" }
-    "attribution.cap_released" = { at_most = 0.9 }
+    "attribution.learned" = { at_most = 0.2 }
     "tabular.mean_S_pMSE" = { at_most = 10, why = "tables of the release say what those of the original say" }
 
 A rule named ``measure`` holds for the headline value, ``measure.figure`` for another figure. ``at_least`` and

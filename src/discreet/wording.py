@@ -40,6 +40,7 @@ _SHARES = frozenset(
         "journalist_max",
         "journalist_mean",
         "largest_column_loss",
+        "learned",
         "loss",
         "marketer",
         "max_dis",

@@ -229,3 +229,22 @@ def test_bad_input_is_refused_with_the_way_out(release, options, error, words):
 def test_an_original_without_any_target_value_is_refused():
     with pytest.raises(ColumnError, match="no values at all"):
         attribution(file([("x", "u", None)]), ORIGINAL)
+
+
+def test_what_is_learned_is_what_goes_beyond_a_blind_guess():
+    people = pl.DataFrame(
+        {
+            "town": ["a", "a", "b", "b"] * 25,
+            "rare": ["no"] * 97 + ["yes"] * 3,
+            "vote": ["x", "x", "y", "y"] * 25,
+        }
+    )
+    data = Microdata(people, keys=["town"], sensitive=["rare", "vote"])
+    figures = attribution(data, data).figures
+    by_target = attribution(data, data).detail["variables"]
+    assert figures["learned"] == pytest.approx((by_target["cap_released"] - by_target["baseline"]).max())
+    # The vote follows from the town, and is half guessed anyway; that nobody has the rare thing is known to all.
+    assert figures["learned"] == pytest.approx(0.5)
+    only = attribution(Microdata(people, keys=["town"], sensitive=["rare"]), data).figures
+    assert only["cap_released"] > 0.9
+    assert only["learned"] < 0.01

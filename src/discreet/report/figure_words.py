@@ -24,6 +24,7 @@ LABELS: dict[str, str] = {
     "best_k_without": "Smallest group without the key that matters most",
     "best_unique_share_without": "Share of records alone without the key that matters most",
     "beta": "Largest gain in confidence (beta)",
+    "learned": "More than a blind guess",
     "cap_change": "Change from original to release",
     "cap_min": "Worst change for one person",
     "cap_original": "Right guesses from the original",

@@ -106,7 +106,8 @@ def attribution(
         shown such a class), ``tcap_released`` (mean over released records with WEAP 1), ``tcap_ratio`` (share of
         the key combinations with WEAP 1 that are true of everyone), ``weap_share`` (released records with
         WEAP 1), ``gain`` (``cap_original`` less ``cap_released``: above 0 the release is safer than the
-        original), ``worst_gain`` (the same for the worst class), ``cap_change`` and ``cap_min`` (the opposite
+        original), ``worst_gain`` (the same for the worst class), ``learned`` (``cap_released`` less
+        ``baseline``, for the sensitive column with most of it), ``cap_change`` and ``cap_min`` (the opposite
         signs, as first published), ``cap_within_released``, ``baseline`` (guessing without keys),
         ``baseline_majority``, ``matched_share``, ``matched_records``; with replicates ``cap_released_low``,
         ``cap_released_high``. ``detail``: ``variables``, ``copies``, and of the worst target ``classes``,
@@ -196,6 +197,8 @@ def attribution(
     figures = {name: worst[name] for name in variables.columns if name != "sensitive"}
     if len(copies) == 1:
         figures["matched_records"] = int(worst["matched_records"])
+    if copies:
+        figures["learned"] = variables.select((pl.col("cap_released") - pl.col("baseline")).max()).item()
     return Measure(
         name="attribution",
         value=worst[headline],
