@@ -20,7 +20,6 @@ All three tables may be left out.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import Any
 from discreet.errors import DiscreetError, InputError, unknown_name
 from discreet.io.atomic import replacing
 from discreet.io.naming import bare_name
+from discreet.io.toml_files import read_toml
 from discreet.microdata import ROLES, Microdata, Roles
 
 READING_OPTIONS = (
@@ -127,14 +127,9 @@ def toml_value(value: str | list[str]) -> str:
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"There is no roles file '{path}'. Write one with discreet inspect.") from None
-    except (OSError, UnicodeError):
-        raise InputError(f"The roles file '{path.name}' cannot be read; it must be UTF-8 text.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"The roles file '{path.name}' is not valid TOML: {error}.") from None
+    if not path.exists():
+        raise InputError(f"There is no roles file '{path}'. Write one with discreet inspect.")
+    return read_toml(path, "roles file")
 
 
 def _roles(entries: dict[str, Any], path: Path) -> Roles:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.io.toml_files import read_toml
 
 Negative = Literal["review", "absolute"]
 
@@ -150,9 +151,10 @@ class OutputPolicy:
                 f"There is no policy file '{path.name or source}' there, and no template of that name. "
                 f"Templates: {', '.join(cls.templates())}."
             )
+        if path.suffix.lower() != ".json":
+            return cls.from_dict(read_toml(path, "policy file"), origin=path.name)
         try:
-            text = path.read_text(encoding="utf-8")
-            document = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+            document = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise InputError(
                 f"The policy file '{path.name}' cannot be read ({type(error).__name__})."

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.errors import ParameterError, unknown_name
 from discreet.io.sidecar import save_text
+from discreet.io.toml_files import read_toml
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.randomness import Seed
@@ -227,16 +227,7 @@ class FromOutputs(Synthesizer):
     @classmethod
     def load(cls, path: str | Path) -> FromOutputs:
         """Read codebook, targets and settings from one TOML file."""
-        place = Path(path)
-        try:
-            document = tomllib.loads(place.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise InputError(f"There is no description '{place.name}' there.") from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"The description '{place.name}' cannot be read as UTF-8 text.") from error
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"The description '{place.name}' is not valid TOML: {error}.") from error
-        return cls.from_dict(document)
+        return cls.from_dict(read_toml(path, "description"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write codebook, targets and settings to one TOML file."""
