@@ -12,7 +12,7 @@ def test_the_file_appears_only_when_the_block_ends(tmp_path):
     target = tmp_path / "page.html"
     with replacing(target) as unfinished:
         unfinished.write_text("all of it")
-        assert unfinished.parent == tmp_path
+        assert unfinished.parent.parent == tmp_path
         assert unfinished.suffix == ".html"
         assert not target.exists()
     assert target.read_text() == "all of it"
@@ -61,3 +61,11 @@ def test_a_folder_or_a_missing_folder_is_refused(tmp_path):
     for target in (tmp_path, tmp_path / "nowhere" / "page.html"):
         with pytest.raises(InputError, match="folder"), replacing(target):
             pass
+
+
+def test_a_writer_that_opens_its_file_after_it_has_failed_leaves_nothing(tmp_path):
+    with pytest.raises(ValueError, match="failed"), replacing(tmp_path / "a.parquet") as unfinished:
+        raise ValueError("failed")
+    with pytest.raises(FileNotFoundError):
+        unfinished.write_bytes(b"late")
+    assert list(tmp_path.iterdir()) == []

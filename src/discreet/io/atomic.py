@@ -1,7 +1,8 @@
 """Write a file whole or not at all.
 
-Whatever is written goes to a temporary name in the same folder and takes its real name only when it is
-complete, so that a crash or a full disk never leaves half a file behind.
+Whatever is written goes to a hidden folder beside its place and is moved there only when it is complete, so that a
+failure or a full disk never leaves half a file behind. A folder, because some writers open their file in the background
+and may do so after they have failed: once the folder is gone they cannot.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,9 +39,10 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
     """
     target = Path(path)
     check_target(target, overwrite=overwrite)
-    # The suffix stays last: several writers choose the format by it.
-    unfinished = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix}")
+    folder = target.with_name(f".{target.stem}.{secrets.token_hex(4)}")
     try:
+        folder.mkdir(mode=0o700)
+        unfinished = folder / target.name
         yield unfinished
         if target.exists():
             # A replaced file keeps who may read it; a private report must not become public.
@@ -54,7 +57,14 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
             "Name a place where you may write and that has room."
         ) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    for _ in range(3):  # again, where something was put into it meanwhile
+        if not folder.exists():
+            return
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
