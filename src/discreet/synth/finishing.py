@@ -304,8 +304,9 @@ def _cut(
     columns = {
         name: pl.select(
             pl.when(pl.lit(_is_code(before[name], name, codes)))
-            .then(pl.lit(before[name]))
-            .otherwise(pl.lit(after[name].cast(before[name].dtype)))
+            # A limit of 10.5 makes whole numbers decimals; to cut it to 10 would bring it below what was asked for.
+            .then(pl.lit(before[name].cast(after[name].dtype)))
+            .otherwise(pl.lit(after[name]))
         )
         .to_series()
         .rename(name)

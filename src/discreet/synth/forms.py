@@ -74,6 +74,13 @@ class CategoryForm:
         """Number of levels, missing included."""
         return len(self.levels) + self.has_missing
 
+    @property
+    def decimals(self) -> int | None:
+        """Decimal places of numbers that are taken for categories; None for others."""
+        if not self.levels.dtype.is_float():
+            return 0 if self.levels.dtype.is_integer() else None
+        return decimals_of(self.levels.to_numpy(), single=self.dtype == pl.Float32)
+
     def split(self, series: pl.Series) -> tuple[Variable, ...]:
         """Return the column as variables: one of codes."""
         codes = self.codes(series)

@@ -269,7 +269,7 @@ def _series(name: str, values: npt.NDArray[Any]) -> pl.Series:
     if not made.dtype.is_float():
         return made
     made = made.fill_nan(None)
-    return made.cast(pl.Int64) if name == "count" else made
+    return made.round().cast(pl.Int64) if name == "count" else made
 
 
 def added_up(table: Table, inner: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -366,7 +366,11 @@ def _typed(values: Sequence[Any], column: pl.Series) -> pl.Series:
             return pl.Series([str(value).lower() == "true" for value in values], dtype=pl.Boolean)
         if column.dtype in (pl.Categorical, pl.Enum, pl.String):
             return pl.Series([str(value) for value in values], dtype=pl.String).cast(column.dtype)
-        return pl.Series(list(values)).cast(column.dtype)
+        given = pl.Series(list(values))
+        fitted = given.cast(column.dtype)
+        if given.dtype.is_float() and column.dtype.is_integer() and (given != fitted).any():
+            raise pl.exceptions.InvalidOperationError("a fraction is no level of whole numbers")
+        return fitted
     except pl.exceptions.PolarsError as error:
         raise ParameterError(
             f"The matrix for '{column.name}' names values that its type, {column.dtype}, does not have."

@@ -256,12 +256,18 @@ class Round(Treatment):
 
 def _like(values: pl.Series, codes: Mapping[Any, Any], column: str) -> pl.Series:
     """Bring the old codes of a recoding to the type of the column (plan files hold text only)."""
+    wrong = (
+        f"The recoding of '{column}' names values of another type than the column, which is {values.dtype}."
+    )
+    given = pl.Series(list(codes))
     try:
-        return pl.Series(list(codes)).cast(values.dtype)
+        fitted = given.cast(values.dtype)
     except pl.exceptions.PolarsError as error:
-        raise ParameterError(
-            f"The recoding of '{column}' names values of another type than the column, which is {values.dtype}."
-        ) from error
+        raise ParameterError(wrong) from error
+    if given.dtype.is_float() and values.dtype.is_integer() and (given != fitted).any():
+        # Cut to a whole number, 1.5 would recode those who have a 1.
+        raise ParameterError(f"{wrong} Name whole numbers.")
+    return fitted
 
 
 def _as_before(recoded: pl.Series, values: pl.Series) -> pl.Series:

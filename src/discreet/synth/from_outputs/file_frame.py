@@ -56,7 +56,7 @@ def empty_file(codebook: Codebook) -> Microdata:
 
 def _series(variable: Variable, values: Floats) -> pl.Series:
     if variable.kind == "integer":
-        return pl.Series(variable.name, values.astype(np.int64))
+        return pl.Series(variable.name, np.rint(values).astype(np.int64))
     if variable.is_number:
         return pl.Series(variable.name, values)
     levels = pl.Series(variable.name, list(variable.levels))

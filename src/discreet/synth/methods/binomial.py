@@ -88,7 +88,7 @@ class BinomialLaw(Conditional):
         share = np.concatenate(
             [expit(x @ self.beta) for x, _, _ in self.design.parts(given)] or [np.empty(0)]
         )
-        return rng.binomial(np.maximum(trials.values, 0).astype(np.int64), share).astype(np.float64)
+        return rng.binomial(np.rint(np.maximum(trials.values, 0)).astype(np.int64), share).astype(np.float64)
 
     def state(self) -> dict[str, Any]:
         """Return the fit."""

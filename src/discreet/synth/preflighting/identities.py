@@ -94,6 +94,7 @@ def find_identities(look: Look) -> list[Identity]:
 def identity_finding(look: Look, identity: Identity) -> Finding:
     """Write an identity as a finding."""
     gone = identity.broken + identity.without_inputs + identity.without_value
+    decimals = look.decimals(identity.target)
     return Finding(
         identity.kind,
         (identity.target, *identity.inputs),
@@ -109,7 +110,10 @@ def identity_finding(look: Look, identity: Identity) -> Finding:
         "leave out and compute afterwards"
         + (f"; {gone:,} exceptions are not kept (their positions are in the evidence)" if gone else ""),
         reversible=gone == 0,
-        parameters={"expression": identity.expression},
+        parameters={
+            "expression": identity.expression,
+            **({} if decimals is None else {"decimals": decimals}),
+        },
     )
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from discreet.errors import ColumnError, ParameterError
 from discreet.expressions import parse
+from discreet.synth.computed_values import as_computed
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.written_numbers import as_read, as_written
 
@@ -215,9 +216,7 @@ def _derived(
         for name in finding.columns[1:]
     )
     computed = inputs.select(parse(finding.parameters["expression"], inputs.schema).value.alias("c"))["c"]
-    computed = computed.cast(pl.Float64).fill_nan(None)
-    computed = computed.set(computed.is_infinite().fill_null(False), None)
-    return (computed.round(0) if dtype.is_integer() else computed).cast(dtype).rename(finding.column)
+    return as_computed(computed, dtype, finding.parameters.get("decimals")).rename(finding.column)
 
 
 def looked_up(source: pl.Series, finding: Finding, dtype: pl.DataType) -> pl.Series:

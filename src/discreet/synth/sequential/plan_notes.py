@@ -9,7 +9,8 @@ import polars as pl
 
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.forms import CategoryForm, Form, NumberForm
+from discreet.synth.computed_values import as_computed
+from discreet.synth.forms import CategoryForm, Form
 from discreet.synth.methods.given import Constant, Keep, Passive
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
@@ -140,9 +141,8 @@ def _passive_breaks(name: str, method: Passive, frame: pl.DataFrame, form: Form)
     expression = parse(method.expression, frame.schema)
     computed = frame.select(expression.value.alias("c"))["c"]
     given = frame[name]
-    if isinstance(form, NumberForm) and computed.dtype.is_numeric() and given.dtype.is_numeric():
-        computed = computed.cast(pl.Float64)
-        computed = computed if form.decimals is None else computed.round(form.decimals)
+    if computed.dtype.is_numeric() and given.dtype.is_numeric():
+        computed = as_computed(computed, pl.Float64(), form.decimals)
         unit = 0.0 if form.decimals is None else 10.0**-form.decimals
         given_number = given.cast(pl.Float64)
         # A value printed with seven digits is right to seven digits, however many decimals it shows.

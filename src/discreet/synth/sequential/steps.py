@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.expressions import parse
+from discreet.synth.computed_values import as_computed
 from discreet.synth.forms import Form, NumberForm
 from discreet.synth.methods.method import (
     Conditional,
@@ -284,12 +285,7 @@ class PassiveStep(Step):
         """Compute the column; a value it never had before is taken as it comes."""
         frame = scene.frame()
         computed = frame.select(parse(self.expression, frame.schema).value.alias(self.name))[self.name]
-        if isinstance(self.form, NumberForm) and computed.dtype.is_numeric():
-            computed = computed.cast(pl.Float64).fill_nan(None)
-            if self.form.decimals is not None:
-                computed = computed.round(self.form.decimals)
-            computed = computed.set(computed.is_infinite().fill_null(False), None)
-        series = computed.cast(self.form.dtype, strict=False).rename(self.name)
+        series = as_computed(computed, self.form.dtype, self.form.decimals).rename(self.name)
         parts = self._parts(series)
         scene.add(series, tuple(s.redrawn(p.values) for s, p in zip(self.shape, parts, strict=True)))
 
