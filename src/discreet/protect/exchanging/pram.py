@@ -361,17 +361,15 @@ def _of(given: PerColumn | None, column: str) -> float | None:
 
 def _typed(values: Sequence[Any], column: pl.Series) -> pl.Series:
     """Bring values of a matrix to the type of its column (plan files hold text only)."""
+    wrong = f"The matrix for '{column.name}' names values that its type, {column.dtype}, does not have."
+    if column.dtype == pl.Boolean:
+        return pl.Series([str(value).lower() == "true" for value in values], dtype=pl.Boolean)
+    texts = column.dtype in (pl.Categorical, pl.Enum, pl.String)
+    given = pl.Series([str(value) for value in values]) if texts else pl.Series(list(values))
     try:
-        if column.dtype == pl.Boolean:
-            return pl.Series([str(value).lower() == "true" for value in values], dtype=pl.Boolean)
-        if column.dtype in (pl.Categorical, pl.Enum, pl.String):
-            return pl.Series([str(value) for value in values], dtype=pl.String).cast(column.dtype)
-        given = pl.Series(list(values))
         fitted = given.cast(column.dtype)
-        if given.dtype.is_float() and column.dtype.is_integer() and (given != fitted).any():
-            raise pl.exceptions.InvalidOperationError("a fraction is no level of whole numbers")
-        return fitted
     except pl.exceptions.PolarsError as error:
-        raise ParameterError(
-            f"The matrix for '{column.name}' names values that its type, {column.dtype}, does not have."
-        ) from error
+        raise ParameterError(wrong) from error
+    if given.dtype.is_float() and column.dtype.is_integer() and (given != fitted).any():
+        raise ParameterError(wrong)
+    return fitted
