@@ -119,6 +119,43 @@ def test_margins_have_the_mean_the_sd_and_the_zeros_they_were_given(family, mean
         assert (values == 0).mean() == pytest.approx(zero, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    "family", ["lognorm", "gamma", "expon", "truncnorm", "norm", "uniform", "poisson", "nbinom"]
+)
+def test_quantiles_are_finite_up_to_the_last_share_below_one(family):
+    sd = {"expon": 20.0, "uniform": 5.0, "poisson": 20.0**0.5}.get(family, 15.0)
+    margin = UnitMargin.of(family, 20.0, sd)
+    shares = np.array([0.0, 1e-300, 2.0**-60, 0.5, 1 - 2.0**-52, 1 - 2.0**-53, 1.0])
+    values = margin.quantile(shares)
+    assert np.isfinite(values).all()
+    assert (np.diff(values) >= 0).all()
+
+
+@given(st.floats(0.02, 0.97), st.floats(1e-6, 1e6))
+@settings(max_examples=60, deadline=None)
+def test_quantiles_of_a_truncated_normal_are_those_of_scipy_and_never_negative(ratio, mean):
+    from scipy import stats
+
+    margin = UnitMargin.of("truncnorm", mean, ratio * mean)
+    shares = np.array([1e-12, 1e-4, 0.1, 0.5, 0.9, 1 - 1e-4, 1 - 1e-9])
+    expected = stats.truncnorm(**margin.parameters).ppf(shares)
+    assert margin.quantile(shares) == pytest.approx(expected, rel=1e-6, abs=1e-9 * mean)
+    assert (margin.quantile(np.array([0.0, 1e-300, 1e-17])) >= 0).all()
+
+
+def test_a_margin_whose_spread_cannot_be_computed_is_refused_and_no_constant():
+    wide = UnitMargin("lognorm", {"s": 60.0, "loc": 0.0, "scale": 1e100}, zero=0.1)
+    with pytest.raises(ParameterError, match="lognorm"):
+        latent_correlation(wide, UnitMargin.of("gamma", 20.0, 15.0), 0.4)
+
+
+def test_only_a_margin_with_one_value_is_a_constant():
+    constant, other = UnitMargin.of("gamma", 20.0, 0.0), UnitMargin.of("gamma", 20.0, 15.0)
+    assert latent_correlation(constant, other, 0.4).correlation == 0.0
+    narrow = UnitMargin.of("gamma", 20.0, 1e-6)
+    assert latent_correlation(narrow, other, 0.4).correlation > 0.35
+
+
 def test_zeros_that_contradict_the_sd_are_refused():
     with pytest.raises(ParameterError, match="zeros"):
         UnitMargin.of("lognorm", 50.0, 10.0, zero=0.5)

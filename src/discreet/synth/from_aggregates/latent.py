@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import ParameterError
 from discreet.synth.from_aggregates.unit_margins import UnitMargin
 
 Floats = npt.NDArray[np.float64]
@@ -89,15 +90,20 @@ class LatentPairs:
 
 
 def curve_of(margin: UnitMargin) -> _Curve | None:
-    """Prepare a margin; None where it has no spread."""
+    """Prepare a margin; None where it is a constant, and only there."""
     from scipy.special import gammaln, ndtr
 
     z, weights, hermite = _normal_grid()
     values = margin.quantile(ndtr(z))
+    if np.ptp(values) == 0:
+        return None
     values = values - values @ weights
     spread = float(np.sqrt((values**2) @ weights))
-    if not spread > 0 or not np.isfinite(spread):
-        return None
+    if not (np.isfinite(spread) and spread > 0):
+        raise ParameterError(
+            f"The sd of a {margin.family} with these moments cannot be computed, so its correlation would be lost. "
+            "Check the mean and the sd, or give the unit of the numbers."
+        )
     values = values / spread
     if _is_lognormal(margin):
         k, s = np.arange(_TERMS), margin.parameters["s"]

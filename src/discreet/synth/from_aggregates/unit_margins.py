@@ -29,6 +29,8 @@ NATURES: Mapping[str, Nature] = {
     "nbinom": "count",
 }
 _LARGEST_TABLE = 10_000_000
+_INVERTIBLE = (1e-300, 1 - 2.0**-53)
+"""The shares that are neither 0 nor 1, where the quantiles of a family without an end are infinite."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,16 @@ class UnitMargin:
     def quantile(self, uniform: Floats) -> Floats:
         """Return the values below which these shares of the unit lie."""
         if self.family == "constant":
-            return np.where(uniform <= self.zero, 0.0, self.parameters["value"])
-        inner = np.clip((uniform - self.zero) / (1 - self.zero), 1e-300, 1 - 2.0**-53)
+            return np.where((uniform <= self.zero) & (self.zero > 0), 0.0, self.parameters["value"])
+        inner = np.clip((uniform - self.zero) / (1 - self.zero), *_INVERTIBLE)
         drawn = _inverted(self.family, self.parameters, inner)
-        return np.where(uniform <= self.zero, 0.0, self.origin + self.unit * np.asarray(drawn))
+        if not np.isfinite(drawn).all():
+            raise ParameterError(
+                f"A {self.family} with this mean and sd reaches beyond the largest number there is. Check the mean and "
+                "the sd, or choose a family with a shorter tail."
+            )
+        values = self.origin + self.unit * np.asarray(drawn)
+        return np.where(uniform <= self.zero, 0.0, values) if self.zero else values
 
     def to_dict(self) -> dict[str, Any]:
         """Return the margin, ready for a model file."""
@@ -114,7 +122,10 @@ def _inverted(family: str, parameters: Mapping[str, float], shares: Floats) -> F
         normal = ndtri(shares)
         if family == "norm":
             return np.asarray(parameters["loc"] + parameters["scale"] * normal)
-        return np.asarray(parameters["scale"] * np.exp(parameters["s"] * normal))
+        with np.errstate(over="ignore"):  # refused where it happens, by name
+            return np.asarray(parameters["scale"] * np.exp(parameters["s"] * normal))
+    if family == "truncnorm":
+        return _truncated_normal(parameters, shares)
     from scipy import stats
 
     law = getattr(stats, family)(**parameters)
@@ -125,3 +136,20 @@ def _inverted(family: str, parameters: Mapping[str, float], shares: Floats) -> F
     if not top <= _LARGEST_TABLE:
         return np.asarray(law.ppf(shares))
     return np.searchsorted(law.cdf(np.arange(int(top))), shares, side="left").astype(np.float64)
+
+
+def _truncated_normal(parameters: Mapping[str, float], shares: Floats) -> Floats:
+    """Return the quantiles of a normal variable that is cut off below.
+
+    scipy's way through logarithms is infinite at the largest share below 1 on some processors, and a digit below the
+    cut at the smallest. Here both tails are taken from the side on which they are small, and so keep their digits.
+    """
+    from scipy.special import ndtr, ndtri
+
+    cut = parameters["a"]
+    above = ndtr(-cut)
+    upper = -ndtri(above * (1 - shares))
+    lower = ndtri(ndtr(cut) + above * shares)
+    normal = np.maximum(np.where(above * (1 - shares) < 0.5, upper, lower), cut)
+    start = parameters["loc"] + parameters["scale"] * cut
+    return np.asarray(start + parameters["scale"] * (normal - cut))
