@@ -40,7 +40,7 @@ def test_check_says_how_a_package_stands(package):
 
 
 def test_review_can_only_verify_the_register(package):
-    append_decision(register_of(package), output="output_1", decision="accept", checker="C")
+    append_decision(register_of(package), output="output_1", decision="accept", checker="C", note="public")
     assert "1 decision," in run("review", package, "--verify").stdout
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.errors import InputError
+from discreet.errors import InputError, ParameterError
 from discreet.outputs import (
     Package,
     Session,
@@ -18,6 +18,7 @@ from discreet.outputs import (
     verify_register,
     write_acro,
 )
+from discreet.outputs.reviewing import register_of
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_a_folder_as_acro_writes_it_is_read(tmp_path):
 def test_a_register_is_chained_and_shows_tampering(tmp_path):
     file = tmp_path / "decisions.jsonl"
     for number in range(3):
-        last = append_decision(file, output=f"o{number}", decision="accept", checker="C")
+        last = append_decision(file, output=f"o{number}", decision="accept", checker="C", note="fine")
     assert verify_register(file, last=last["hash"]) == 3
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0], lines[1].replace("accept", "reject"), lines[2]]) + "\n")
@@ -157,7 +158,7 @@ def test_a_register_is_chained_and_shows_tampering(tmp_path):
     with pytest.raises(InputError, match="does not follow"):
         verify_register(file)
     with pytest.raises(InputError, match="tampered"):
-        append_decision(file, output="o", decision="accept", checker="C")
+        append_decision(file, output="o", decision="accept", checker="C", note="fine")
     file.write_text("\n".join(lines[:2]) + "\n")
     assert verify_register(file) == 2
     with pytest.raises(InputError, match="does not end"):
@@ -173,7 +174,7 @@ def test_many_writers_keep_one_chain(tmp_path):
     file = tmp_path / "decisions.jsonl"
     with ThreadPoolExecutor(6) as pool:
         done = [
-            pool.submit(append_decision, file, output=f"o{i}", decision="accept", checker="C")
+            pool.submit(append_decision, file, output=f"o{i}", decision="accept", checker="C", note="fine")
             for i in range(12)
         ]
     assert [job.exception() for job in done] == [None] * 12
@@ -191,3 +192,16 @@ def test_with_a_key_only_its_holder_can_write_a_line_that_verifies(tmp_path, mon
     monkeypatch.delenv("DISCREET_REGISTER_KEY")
     with pytest.raises(InputError, match="keyed"):
         verify_register(file)
+
+
+def test_only_what_passes_is_accepted_without_a_reason(session, tmp_path):
+    register = register_of(session.save(tmp_path / "pack.zip"))
+    append_decision(register, output="means", decision="accept", checker="C")
+    for claim in (None, {"status": "pass"}):
+        # The package beside the register says that it fails, whatever is claimed.
+        with pytest.raises(ParameterError, match="although its status is 'fail'"):
+            append_decision(register, output="jobs", decision="accept", checker="C", about=claim)
+    with pytest.raises(ParameterError, match="Nothing says"):
+        append_decision(tmp_path / "alone.jsonl", output="o", decision="accept", checker="C", note="  ")
+    done = append_decision(register, output="jobs", decision="accept", checker="C", note="public since 2020")
+    assert done["status"] == "fail"

@@ -62,7 +62,7 @@ def test_the_page_shows_outputs_escaped_and_loads_nothing(reviewer):
 def test_a_decision_is_written_to_the_register(reviewer):
     page = post(reviewer, output="one", decision="reject", checker="C. Hecker", note="small").read().decode()
     assert "reject" in page
-    post(reviewer, output="two", decision="accept", checker="C. Hecker")
+    post(reviewer, output="two", decision="accept", checker="C. Hecker", note="a map of regions")
     entries = read_decisions(reviewer.register)
     assert [(e["output"], e["decision"], e["checker"]) for e in entries] == [
         ("one", "reject", "C. Hecker"),
@@ -93,11 +93,13 @@ def test_a_decision_that_is_incomplete_is_told_and_not_written(reviewer):
     assert code(lambda: post(reviewer, output="one", decision="reject", checker="C")) == 400
     assert code(lambda: post(reviewer, output="nine", decision="accept", checker="C")) == 400
     assert code(lambda: post(reviewer, output="one", decision="maybe", checker="C")) == 400
+    assert code(lambda: post(reviewer, output="one", decision="accept", checker="C")) == 400
+    assert code(lambda: post(reviewer, output="two", decision="accept", checker="C", note=" ")) == 400
     assert read_decisions(reviewer.register) == []
 
 
 def test_a_register_that_was_tampered_with_stops_the_review(package, reviewer):
-    post(reviewer, output="one", decision="accept", checker="C")
+    post(reviewer, output="one", decision="accept", checker="C", note="public knowledge")
     reviewer.register.write_text(reviewer.register.read_text().replace("accept", "reject"))
     with pytest.raises(InputError, match="tampered"):
         review(package, wait=False)

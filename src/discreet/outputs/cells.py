@@ -21,6 +21,7 @@ from discreet.engine import collect, scan
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.checks.aggregates import CellSums
+from discreet.outputs.checks.indicators import has_few_values
 
 Where = Mapping[str, Any]
 Levels = Mapping[str, Sequence[Any]]
@@ -91,6 +92,15 @@ class Question:
 
 
 @dataclass(frozen=True)
+class FewValues:
+    """A variable with few values: how many of them, and how many people of each cell are off its lowest and highest."""
+
+    distinct: int
+    above: Ints
+    below: Ints
+
+
+@dataclass(frozen=True)
 class Cells:
     """A table of cells: every array has one axis a dimension, without margins."""
 
@@ -100,6 +110,7 @@ class Cells:
     people: Ints
     values: Mapping[str, Floats] = field(default_factory=dict)
     sums: CellSums | None = None
+    few_values: FewValues | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -178,8 +189,39 @@ def sum_cells(
     at = _places(owned, levels, keys)
     people = _laid(owned["people"], at)
     tops = np.stack([_laid(column, at, 0.0) for column in _largest(owned, largest)], axis=-1)
-    sums = CellSums(people, _laid(owned["size"], at, 0.0), np.nan_to_num(tops), _laid(owned["negative"], at))
-    return Cells(question.by, levels, _laid(base["records"], place), people, values, sums)
+    sums = CellSums(
+        people,
+        _laid(owned["size"], at, 0.0),
+        np.nan_to_num(tops),
+        _laid(owned["negative"], at),
+        _laid(owned["givers"], at),
+    )
+    few = _few_values(rows, keys, question, base, levels)
+    return Cells(question.by, levels, _laid(base["records"], place), people, values, sums, few)
+
+
+def _few_values(
+    rows: nw.LazyFrame[Any],
+    keys: list[str],
+    question: Question,
+    base: pl.DataFrame,
+    levels: tuple[tuple[Any, ...], ...],
+) -> FewValues | None:
+    """Find whether the variable takes few values among the records meant, and who is off its ends."""
+    x = nw.col("x")
+    known = rows.filter(~x.is_null())
+    distinct = int(collect(known.select(x.n_unique().cast(nw.Int64).alias("n")))["n"][0])
+    lowest, highest = base["minimum"].min(), base["maximum"].max()
+    if lowest is None or not has_few_values(distinct, int(base["known"].sum())):
+        return None
+
+    def off(test: nw.Expr) -> Ints:
+        number = nw.len() if question.subject is None else nw.col("p").n_unique()
+        table = collect(known.filter(test).group_by(*keys).agg(number.cast(nw.Int64).alias("n")))
+        laid: Ints = _laid(table["n"], _places(table, levels, keys))
+        return laid
+
+    return FewValues(distinct, off(x > lowest), off(x < highest))
 
 
 def shared_extreme(data: Microdata, question: Question, which: str, cells: Cells) -> Ints:
@@ -327,6 +369,7 @@ def _contributors(
         nw.len().cast(nw.Int64).alias("people"),
         nw.col("a").sum().alias("size"),
         (nw.col("c") < 0).cast(nw.Int64).sum().cast(nw.Int64).alias("negative"),
+        (nw.col("a") > 0).cast(nw.Int64).sum().cast(nw.Int64).alias("givers"),
         *shared,
         below.max().alias(f"size{largest - 1}"),
     )

@@ -23,6 +23,7 @@ from discreet.errors import InputError, ParameterError
 
 DECISIONS = ("accept", "reject", "ask")
 KEY_VARIABLE = "DISCREET_REGISTER_KEY"
+REGISTER_ENDING = ".decisions.jsonl"
 _START = "0" * 64
 _PATIENCE = 5.0
 
@@ -50,27 +51,60 @@ def append_decision(
     checker
         Who decided.
     note
-        Why, or the question.
+        Why, or the question. Only an output that is known to pass is accepted without one.
     about
-        More that belongs to it: status of the output, checksum of the package.
+        More that belongs to it: status of the output, checksum of the package. Where the package lies beside the
+        register, it says what the status is.
 
     Examples
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "decisions.jsonl"
-    >>> _ = append_decision(file, output="output_1", decision="accept", checker="A. Checker")
+    >>> passed = {"status": "pass"}
+    >>> _ = append_decision(file, output="output_1", decision="accept", checker="A. Checker", about=passed)
     >>> verify_register(file)
     1
+    >>> append_decision(file, output="output_2", decision="accept", checker="A. Checker", about={"status": "fail"})
+    Traceback (most recent call last):
+    discreet.errors.ParameterError: Say why it is accepted although its status is 'fail': note must not be empty.
     """
     if decision not in DECISIONS:
         raise ParameterError(f"decision is one of {', '.join(DECISIONS)}.")
     if not checker.strip():
         raise ParameterError("checker must say who decides.")
-    if decision != "accept" and not note.strip():
-        raise ParameterError("Say why it is rejected, or what the question is: note must not be empty.")
     file = Path(path)
+    known = dict(about or {})
+    stated = _status_beside(file, output)
+    if stated is not None:
+        known["status"] = stated
+    if not note.strip():
+        _require_reason(decision, known.get("status"))
     with _alone(file):
-        return _append(file, output, decision, checker, note, about, now)
+        return _append(file, output, decision, checker, note, known, now)
+
+
+def _require_reason(decision: str, status: object) -> None:
+    """Refuse a decision without a reason; what passes every check needs none to be accepted."""
+    if decision != "accept":
+        raise ParameterError("Say why it is rejected, or what the question is: note must not be empty.")
+    if status is None:
+        raise ParameterError(
+            "Nothing says that the output passes: say why it is accepted (note), or give its status (about)."
+        )
+    if status != "pass":
+        raise ParameterError(
+            f"Say why it is accepted although its status is '{status}': note must not be empty."
+        )
+
+
+def _status_beside(register: Path, output: str) -> str | None:
+    """Read the status of an output from the package that the register belongs to; None where there is none."""
+    from discreet.outputs.package import Package
+
+    package = register.with_name(register.name.removesuffix(REGISTER_ENDING))
+    if package == register or not package.exists():
+        return None
+    return str(Package.load(package)[output]["status"])
 
 
 def _append(  # noqa: PLR0917

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from discreet.outputs.cells import Question, population, records_of
 from discreet.outputs.checks.aggregates import check_totals
 from discreet.outputs.checks.concentration import check_concentration, herfindahl
 from discreet.outputs.checks.frequencies import check_counts
+from discreet.outputs.checks.indicators import check_values
 from discreet.outputs.checks.inequality import check_inequality, gini_of, lorenz_points
 from discreet.outputs.checks.position import check_quantiles
 from discreet.outputs.findings import CheckResult, Finding
@@ -49,15 +51,21 @@ def quantile_table(
     groups = grouped_values(rows.drop_nulls("x"), question)
     notes: list[str] = []
     if mitigate == "coarser-quantiles":
-        shares = _coarser([v for _, v in groups], shares, policy)
+        owned = grouped_owners(rows.drop_nulls("x"), question)
+        sizes = [len(v) for _, v in groups] if owned is None else [len(np.unique(who)) for who in owned]
+        shares = _coarser(sizes, shares, policy)
         notes.append(f"Quantiles are {', '.join(f'{p:g}' for p in shares)}, as the smallest group allows.")
     findings: list[Finding] = []
     lines, flags = [], []
+    owners = grouped_owners(rows.drop_nulls("x"), question)
     for place, (label, values) in enumerate(groups):
         marks = np.quantile(values, shares) if len(values) else np.full(len(shares), np.nan)
         if mitigate == "round":
             marks = np.array([float(f"{m:.2g}") for m in marks])
-        found = check_quantiles(values, shares, policy, published=marks, rounded=mitigate == "round")
+        who = owners[place] if owners is not None else None
+        found = check_quantiles(
+            values, shares, policy, published=marks, rounded=mitigate == "round", owner=who
+        )
         hidden = mitigate == "suppress" and found.status == "fail"
         flags.append({**label, **{f"p{100 * p:g}": "A" if found.status == "fail" else "F" for p in shares}})
         lines.append(
@@ -200,6 +208,7 @@ def inequality_table(data: Microdata, question: Question, policy: OutputPolicy) 
     weights = _weights(rows, question)
     numbers = [gini_of(values, weight) for (_, values), weight in zip(groups, weights, strict=True)]
     checked = check_inequality([len(values) for _, values in groups], policy)
+    checked = checked.with_more(_value_findings(groups, policy, "l"))
     return _by_group("gini", groups, numbers, checked=checked, question=question)
 
 
@@ -217,6 +226,7 @@ def lorenz_table(
     shares, of_total, inside = lorenz_points(values, points)
     table = pl.DataFrame({"share of units": shares, "share of total": of_total})
     checked = check_inequality(len(values), policy, steps=inside)
+    checked = checked.with_more(_value_findings([({}, values)], policy, "l"))
     return Draft(
         "lorenz curve",
         {"lorenz curve": table},
@@ -233,6 +243,7 @@ def herfindahl_table(data: Microdata, question: Question, policy: OutputPolicy) 
     groups = grouped_values(records_of(data, question).drop_nulls("x"), question, owners=True)
     numbers = [herfindahl(values) for _, values in groups]
     checked = check_concentration([len(values) for _, values in groups], numbers, policy)
+    checked = checked.with_more(_value_findings(groups, policy, "k"))
     return _by_group("hhi", groups, numbers, checked=checked, question=question)
 
 
@@ -242,7 +253,7 @@ def top_share_table(data: Microdata, question: Question, policy: OutputPolicy, n
     cell = np.repeat(np.arange(len(groups)), [len(values) for _, values in groups])
     value = np.concatenate([values for _, values in groups]) if groups else np.empty(0)
     numbers = contributions(cell, value).share(n)
-    checked = check_totals(cell, value, policy)
+    checked = check_totals(cell, value, policy).with_more(_value_findings(groups, policy, "d"))
     kind = "concentration ratio"
     entry = Registered(
         kind,
@@ -273,6 +284,29 @@ def grouped_values(
         )
         for row in groups.iter_rows(named=True)
     ]
+
+
+def grouped_owners(rows: pl.DataFrame, question: Question) -> list[npt.NDArray[Any]] | None:
+    """Say whom the values of `grouped_values` belong to, where a person may have several."""
+    if question.subject is None:
+        return None
+    keys = [f"d{i}" for i in range(len(question.by))]
+    # The unknown are taken for one person: that can only make a count smaller.
+    who = rows.with_columns(pl.col("p").rank("dense").fill_null(0).cast(pl.Int64))
+    if not keys:
+        return [who["p"].to_numpy()]
+    groups = who.group_by(keys).agg(pl.col("p")).sort(keys, nulls_last=True)
+    return [np.asarray(row, dtype=np.int64) for row in groups["p"].to_list()]
+
+
+def _value_findings(
+    groups: Sequence[tuple[dict[str, str], Floats]], policy: OutputPolicy, barn: str
+) -> list[Finding]:
+    """Say where few contribute, or a variable with few values makes the statistic a count."""
+    cell = np.repeat(np.arange(len(groups)), [len(values) for _, values in groups])
+    value = np.concatenate([values for _, values in groups]) if groups else np.empty(0)
+    found = check_values(cell, value, len(groups), policy, barn=barn).findings
+    return [finding for finding in found if finding.status != "pass"]
 
 
 def _weights(rows: pl.DataFrame, question: Question) -> list[Floats | None]:
@@ -323,9 +357,9 @@ def _wrong(counts: Floats, policy: OutputPolicy) -> npt.NDArray[np.bool_]:
     return low | (counts == 0) if policy.zeros_are_disclosive else low
 
 
-def _coarser(groups: Sequence[Floats], shares: Sequence[float], policy: OutputPolicy) -> list[float]:
+def _coarser(sizes: Sequence[int], shares: Sequence[float], policy: OutputPolicy) -> list[float]:
     """Leave out quantiles until enough people lie between those that are left, in the smallest group."""
-    fewest = min((len(values) for values in groups), default=0)
+    fewest = min(sizes, default=0)
     for number in range(len(shares), 0, -1):
         chosen = [(i + 1) / (number + 1) for i in range(number)]
         if fewest / (number + 1) >= policy.threshold:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from discreet.engine import collect
@@ -29,13 +30,17 @@ def survival_table(
     event: str,
     by: str | None = None,
     where: Where | None = None,
+    subject: str | None = None,
     show_counts: bool = True,
     mitigate: str | None = None,
 ) -> Draft:
-    """Estimate survival by group, check every curve, and publish only safe times if asked."""
+    """Estimate survival by group, check every curve, and publish only safe times if asked.
+
+    With ``subject`` the people are judged, not the spells: somebody who fell ill twice is one of those who did.
+    """
     if mitigate is not None:
         require_mitigation(mitigate, ["f"], _OFFERED)
-    columns = [name for name in (time, event, by) if name is not None]
+    columns = [name for name in (time, event, by, subject) if name is not None]
     for name in (*columns, *(where or {})):
         if name not in data.schema:
             raise ColumnError(unknown_name(name, data.columns))
@@ -60,16 +65,29 @@ def survival_table(
     frames: list[pl.DataFrame] = []
     findings: list[Finding] = []
     sizes: list[float] = []
+    raw = {label: _estimated(part, time, event) for label, part in parts.items()}
+    if mitigate == "group-times" and show_counts:
+        enough = [publishable(curve, policy, counts=True).any() for curve in raw.values()]
+        if not all(enough):
+            show_counts = False
+            notes.append(
+                "No steps are long enough to print how many had the event and how many were censored in them: the "
+                "curve is shown without counts."
+            )
     for label, part in parts.items():
-        curve = kaplan_meier(part[time].cast(pl.Float64).to_numpy(), part[event].cast(pl.Boolean).to_numpy())
-        curve = _mended(curve, policy, mitigate)
-        found = check_survival(curve, policy)
+        curve = raw[label]
+        shown = _shown(curve, policy, mitigate, show_counts)
+        judged = curve if shown is None else grouped(curve, shown)
+        curve = judged
+        if subject is not None:
+            judged = _in_people(part, time, event, subject, raw[label], shown)
+        found = check_survival(judged, policy, counts=show_counts)
         for finding in found.findings:
             where_at = f" ({by} {len(frames) + 1})" if by is not None and finding.status != "pass" else ""
             reason = finding.reason[:-1] + where_at + "."
             findings.append(Finding(finding.check, "f", finding.status, reason, finding.cells))
         frames.append(_frame(curve, label, by, show_counts))
-        sizes.append(float(part.height))
+        sizes.append(float(part.height if subject is None else part[subject].n_unique()))
     if mitigate == "group-times":
         notes.append("Times are grouped so that enough people left between them; the tail is cut.")
     entry = Registered(
@@ -93,12 +111,49 @@ def survival_table(
     )
 
 
-def _mended(curve: SurvivalCurve, policy: OutputPolicy, mitigate: str | None) -> SurvivalCurve:
+def _estimated(part: pl.DataFrame, time: str, event: str) -> SurvivalCurve:
+    return kaplan_meier(part[time].cast(pl.Float64).to_numpy(), part[event].cast(pl.Boolean).to_numpy())
+
+
+def _shown(
+    curve: SurvivalCurve, policy: OutputPolicy, mitigate: str | None, counts: bool
+) -> npt.NDArray[np.bool_] | None:
+    """Choose the times that a mended curve shows; None where it shows all."""
     if mitigate == "group-times":
-        return grouped(curve, publishable(curve, policy))
+        return publishable(curve, policy, counts=counts)
     if mitigate == "drop-tail":
-        return grouped(curve, curve.at_risk >= policy.survival_threshold)
-    return curve
+        return np.asarray(curve.at_risk >= policy.survival_threshold)
+    return None
+
+
+def _in_people(  # noqa: PLR0917
+    part: pl.DataFrame,
+    time: str,
+    event: str,
+    subject: str,
+    curve: SurvivalCurve,
+    shown: npt.NDArray[np.bool_] | None,
+) -> SurvivalCurve:
+    """Count distinct people at risk, with the event and leaving, in the steps of a curve."""
+    last = np.arange(len(curve.times)) if shown is None else np.flatnonzero(shown)
+    ends = part[time].cast(pl.Float64).to_numpy()
+    step = np.searchsorted(curve.times, ends, side="right") - 1
+    place = np.searchsorted(last, step)
+    who = part[subject].rank("dense").to_numpy()
+    # The unknown are taken for one person: that can only make a count smaller.
+    people = np.nan_to_num(np.asarray(who, dtype=np.float64), nan=-1.0)
+    died = part[event].cast(pl.Boolean).to_numpy()
+
+    def distinct(where: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        pairs = np.unique(np.column_stack([place[where], people[where]]), axis=0)
+        return np.bincount(pairs[:, 0].astype(np.int64), minlength=len(last) + 1)[: len(last)]
+
+    inside = step >= 0
+    left = np.array([len(np.unique(people[inside & (place >= i)])) for i in range(len(last))], dtype=np.int64)
+    exits = distinct(inside)
+    return SurvivalCurve(
+        curve.times[last], left, np.minimum(distinct(inside & died), exits), exits, curve.survival[last]
+    )
 
 
 def _frame(curve: SurvivalCurve, label: str, by: str | None, show_counts: bool) -> pl.DataFrame:

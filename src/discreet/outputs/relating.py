@@ -36,7 +36,12 @@ class Procedure:
 
 
 def correlate(
-    data: Microdata, columns: Sequence[str], policy: OutputPolicy, *, method: str = "pearson"
+    data: Microdata,
+    columns: Sequence[str],
+    policy: OutputPolicy,
+    *,
+    method: str = "pearson",
+    subject: str | None = None,
 ) -> Draft:
     """Correlate variables pair by pair, on the records that have both."""
     if method not in ("pearson", "spearman", "kendall"):
@@ -44,16 +49,18 @@ def correlate(
     if len(columns) < 2:
         raise ParameterError("A correlation needs two columns or more.")
     frame = _numbers(data, columns)
+    owner = collect(data, [subject])[subject] if subject is not None else None
     size = len(columns)
     matrix, people = np.eye(size), np.zeros((size, size))
     from scipy import stats
 
     compute = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method]
     for i in range(size):
-        people[i, i] = frame[columns[i]].count()
+        people[i, i] = _distinct(frame[columns[i]].is_not_null(), owner)
         for j in range(i):
-            both = frame.select(columns[i], columns[j]).drop_nulls()
-            people[i, j] = people[j, i] = both.height
+            known = frame[columns[i]].is_not_null() & frame[columns[j]].is_not_null()
+            both = frame.select(columns[i], columns[j]).filter(known)
+            people[i, j] = people[j, i] = _distinct(known, owner)
             spread = both.height > 2 and both[:, 0].n_unique() > 1 and both[:, 1].n_unique() > 1
             matrix[i, j] = matrix[j, i] = (
                 compute(both[:, 0].to_numpy(), both[:, 1].to_numpy())[0] if spread else np.nan
@@ -61,6 +68,10 @@ def correlate(
     checked = check_correlation(matrix, people, policy)
     table = pl.DataFrame({"": list(columns), **{name: matrix[:, i] for i, name in enumerate(columns)}})
     return Draft("correlation", {"correlation": table}, checked, variables=tuple(columns))
+
+
+def _distinct(known: pl.Series, owner: pl.Series | None) -> int:
+    return int(known.sum()) if owner is None else owner.filter(known).n_unique()
 
 
 def ratio_table(
@@ -114,8 +125,9 @@ def significance_table(
     policy: OutputPolicy,
     *,
     show_counts: bool = False,
+    subject: str | None = None,
 ) -> Draft:
-    """Run a test by name and check the degrees of freedom that the data leave it."""
+    """Run a test by name and check the degrees of freedom that the data leave it; people count, not records."""
     known = procedures()
     if kind not in known:
         raise ParameterError(unknown_name(kind, known, what="test"))
@@ -123,13 +135,18 @@ def significance_table(
     for name in columns:
         if name not in data.schema:
             raise ColumnError(unknown_name(name, data.columns))
-    frame = collect(data, list(columns)).drop_nulls()
+    read = [*columns, *([subject] if subject is not None and subject not in columns else [])]
+    frame = collect(data, read).drop_nulls(list(columns))
     samples, counts = _samples(test, frame, list(columns))
+    if subject is not None:
+        counts = _owners(test, frame, list(columns), subject)
     if not samples or min(len(sample) for sample in samples) == 0:
         raise ParameterError("A group of the test has no records. Check the columns.")
     statistic, p_value = _outcome(test.run(*samples))
     lost = sum(counts.shape) - 1 if test.takes == "table" else counts.size
-    dof = float(counts.sum()) - lost
+    # Somebody in two groups is one person still.
+    behind = float(counts.sum()) if subject is None else float(frame[subject].n_unique())
+    dof = behind - lost
     checked = check_test(dof, policy, counts=counts if show_counts else None)
     tables = {"test": pl.DataFrame({"test": [test.title], "statistic": [statistic], "p-value": [p_value]})}
     if show_counts:
@@ -186,6 +203,14 @@ def _samples(test: Procedure, frame: pl.DataFrame, columns: list[str]) -> tuple[
             f"The {test.title} compares two groups; column '{columns[1]}' has {len(groups)}."
         )
     return groups, np.array([float(len(group)) for group in groups])
+
+
+def _owners(test: Procedure, frame: pl.DataFrame, columns: list[str], subject: str) -> Floats:
+    """Count the distinct people in each piece that a test takes."""
+    if test.takes in ("one", "pair"):
+        return np.array([float(frame[subject].n_unique())])
+    by = tuple(columns) if test.takes == "table" else (columns[1],)
+    return count_cells(Microdata(frame), Question(by, subject=subject)).people.astype(np.float64)
 
 
 def _outcome(found: Any) -> tuple[float, float]:

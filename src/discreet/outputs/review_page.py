@@ -115,10 +115,17 @@ def _output(  # noqa: PLR0917
         f"<form method='post' action='decide'><input type='hidden' name='token' value='{form_token}'>"
         f"<input type='hidden' name='output' value='{_safe(output['name'])}'>"
         f"<label>Your name<input type='text' name='checker' required value='{_safe(checker)}'></label>"
-        "<label>Reason or question<textarea name='note' rows='2'></textarea></label>"
+        f"<label>{_asked_for(output)}<textarea name='note' rows='2'></textarea></label>"
         "<button name='decision' value='accept'>Accept</button><button name='decision' value='reject'>Reject</button>"
         "<button name='decision' value='ask'>Ask</button></form></section>"
     )
+
+
+def _asked_for(output: Mapping[str, Any]) -> str:
+    """Say when a reason is needed: always, except to accept what passes every check."""
+    if output["status"] == "pass":
+        return "Reason or question (not needed to accept it)"
+    return f"Reason or question (needed to accept it, too: its status is {_safe(output['status'])})"
 
 
 def _files(package: Package, output: Mapping[str, Any]) -> str:

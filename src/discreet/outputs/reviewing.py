@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from discreet.errors import DiscreetError, ParameterError
-from discreet.outputs.decisions import append_decision, latest, verify_register
+from discreet.outputs.decisions import REGISTER_ENDING, append_decision, latest, verify_register
 from discreet.outputs.package import Package
 from discreet.outputs.review_page import page
 
@@ -29,7 +29,7 @@ _LARGEST_FORM = 64 * 1024
 def register_of(package: str | Path) -> Path:
     """Return where the decisions on a package are kept: beside it, so that the package stays as it is."""
     path = Path(package).absolute()
-    return path.with_name(f"{path.name}.decisions.jsonl")
+    return path.with_name(f"{path.name}{REGISTER_ENDING}")
 
 
 def review(

@@ -282,6 +282,7 @@ class Session(Recorder):
             event=event,
             by=by,
             where=where,
+            subject=_owner(file),
             show_counts=show_counts,
             mitigate=mitigate,
         )
@@ -299,7 +300,10 @@ class Session(Recorder):
         """Correlate variables pair by pair: ``pearson``, ``spearman`` or ``kendall``."""
         file = self._file(data)
         return self._record(
-            relating.correlate(file, list(columns), self.policy, method=method), file, name, comment
+            relating.correlate(file, list(columns), self.policy, method=method, subject=_owner(file)),
+            file,
+            name,
+            comment,
         )
 
     def odds_ratio(
@@ -346,7 +350,9 @@ class Session(Recorder):
         Name the variable first and the group column last. ``show_counts`` prints group counts, which are then checked.
         """
         file = self._file(data)
-        draft = relating.significance_table(kind, file, columns, self.policy, show_counts=show_counts)
+        draft = relating.significance_table(
+            kind, file, columns, self.policy, show_counts=show_counts, subject=_owner(file)
+        )
         return self._record(draft, file, name, comment)
 
     def ols(self, formula: str, data: Any = None, **options: Any) -> Output:
@@ -384,7 +390,7 @@ class Session(Recorder):
         statsmodels. ``.result`` is the fitted model; what would go out are coefficients and fit statistics.
         """
         file = self._file(data)
-        owner = subject or file.roles.person
+        owner = subject or _owner(file)
         draft = modeling.fit(
             family,
             formula,
@@ -441,7 +447,7 @@ class Session(Recorder):
         if missing not in ("category", "drop"):
             raise ParameterError("missing must be 'category' (a level of its own) or 'drop'.")
         where, levels = given.pop("where", None) or {}, given.pop("levels", None) or {}
-        owner = given.pop("subject", None) or data.roles.person or data.roles.contributor
+        owner = given.pop("subject", None) or _owner(data)
         question = Question(
             by, where=where, levels=levels, subject=owner, keep_missing=missing == "category", **given
         )
@@ -487,11 +493,16 @@ class Session(Recorder):
             columns=outcome,
             counts=counts,
             where=where,
-            subject=file.roles.person if file is not None else None,
+            subject=_owner(file) if file is not None else None,
             risk=risk,
             show_counts=show_counts,
         )
         return self._record(draft, file, name, comment)
+
+
+def _owner(data: Microdata) -> str | None:
+    """Who a record belongs to, by the roles: what is counted are people (or firms), not records."""
+    return data.roles.person or data.roles.contributor
 
 
 def _names(columns: Columns) -> tuple[str, ...]:

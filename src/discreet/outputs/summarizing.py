@@ -24,6 +24,7 @@ from discreet.outputs.cells import (
 from discreet.outputs.checks.aggregates import check_dominance
 from discreet.outputs.checks.endpoints import check_ties
 from discreet.outputs.checks.frequencies import check_counts
+from discreet.outputs.checks.indicators import check_few_values
 from discreet.outputs.checks.modes import check_modes
 from discreet.outputs.checks.position import check_quantiles
 from discreet.outputs.checks.shape import check_shape
@@ -182,24 +183,34 @@ def _in_order(data: Microdata, question: Question, cells: Cells, names: Sequence
     rows = records_of(data, question).drop_nulls("x")
     keys = [f"d{i}" for i in range(len(question.by))] or ["d"]
     x = pl.col("x")
-    groups = rows.group_by(keys).agg(
-        x.sort().alias("values"),
-        x.median().alias("median"),
-        x.quantile(_LOW, "linear").alias("p5"),
-        x.quantile(_HIGH, "linear").alias("p95"),
-        x.skew().alias("skewness"),
-        x.kurtosis().alias("kurtosis"),
-        x.mode().sort().alias("mode"),
-        x.n_unique().alias("distinct"),
+    owned = question.subject is not None
+    # The unknown are taken for one person: that can only make a count smaller.
+    who = pl.col("p").rank("dense").fill_null(0).cast(pl.Int64) if owned else pl.lit(None)
+    groups = (
+        rows.with_columns(who=who)
+        .group_by(keys)
+        .agg(
+            x.alias("values"),
+            pl.col("who"),
+            x.median().alias("median"),
+            x.quantile(_LOW, "linear").alias("p5"),
+            x.quantile(_HIGH, "linear").alias("p95"),
+            x.skew().alias("skewness"),
+            x.kurtosis().alias("kurtosis"),
+            x.mode().sort().alias("mode"),
+            x.n_unique().alias("distinct"),
+        )
     )
     texts = [{level: i for i, level in enumerate(known)} for known in cells.levels]
     found: dict[str, Any] = {name: np.full(cells.shape, np.nan) for name in names if name != "mode"}
     found |= {"mode": np.full(cells.shape, None, dtype=object)} if "mode" in names else {}
     found["values"] = np.empty(cells.shape, dtype=object)
+    found["owners"] = np.empty(cells.shape, dtype=object)
     found["distinct"], found["modes"] = np.zeros(cells.shape, np.int64), np.zeros(cells.shape, np.int64)
     for row in groups.iter_rows(named=True):
         at = tuple(known[row[key]] for known, key in zip(texts, keys, strict=True)) if question.by else (0,)
         found["values"][at] = np.asarray(row["values"])
+        found["owners"][at] = np.asarray(row["who"]) if owned else None
         found["distinct"][at], found["modes"][at] = row["distinct"], len(row["mode"])
         for name in names:
             number = row[name]
@@ -231,6 +242,13 @@ def _checked(
         findings += [finding for finding in counts if finding.check != "empty cell"]
         if cells.sums is not None:
             findings += check_dominance(cells.sums, policy, hidden=unseen).findings
+    few = cells.few_values
+    # The spread of two values is a function of how many have each; that of more values is not.
+    if few is not None and ("d" in barns or ("i" in barns and few.distinct <= 2)):
+        barn = "d" if "d" in barns else "i"
+        findings += check_few_values(
+            cells.people, few.above, few.below, policy, hidden=unseen, barn=barn
+        ).findings
     if "i" in barns:
         spread = np.where(cells.people > 1, cells.values["deviation"], np.nan)
         findings += check_shape(cells.people, spread, policy, hidden=unseen).findings
@@ -242,7 +260,7 @@ def _checked(
     levels = {"median": 0.5, "p5": _LOW, "p95": _HIGH}
     asked = sorted(levels[name] for name in names if name in levels)
     if asked:
-        findings += _quantile_findings(more["values"], asked, policy, unseen)
+        findings += _quantile_findings(more, asked, policy, unseen)
     if "mode" in names:
         distinct = np.where(unseen, 0, more["distinct"])
         findings += check_modes(distinct, policy, modes=np.where(unseen, 0, more["modes"])).findings
@@ -250,14 +268,15 @@ def _checked(
 
 
 def _quantile_findings(
-    values: npt.NDArray[Any], asked: Sequence[float], policy: OutputPolicy, hidden: npt.NDArray[np.bool_]
+    more: dict[str, Any], asked: Sequence[float], policy: OutputPolicy, hidden: npt.NDArray[np.bool_]
 ) -> list[Finding]:
     """Check the quantiles of every cell and say per check which cells are concerned."""
+    values, owners = more["values"], more["owners"]
     wrong: dict[tuple[str, Any], list[tuple[int, ...]]] = {}
     for place in np.ndindex(values.shape):
         if values[place] is None or hidden[place]:
             continue
-        for finding in check_quantiles(values[place], list(asked), policy).findings:
+        for finding in check_quantiles(values[place], list(asked), policy, owner=owners[place]).findings:
             if finding.status != "pass":
                 wrong.setdefault((finding.check, finding.status), []).append(place)
     reasons = {

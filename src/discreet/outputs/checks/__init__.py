@@ -4,6 +4,7 @@ from discreet.outputs.checks.aggregates import check_dominance, check_totals
 from discreet.outputs.checks.concentration import check_concentration, herfindahl
 from discreet.outputs.checks.endpoints import check_extremes, check_ties
 from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions
+from discreet.outputs.checks.indicators import check_contributors, check_few_values, check_values
 from discreet.outputs.checks.inequality import check_inequality, gini_of, lorenz_points
 from discreet.outputs.checks.models import check_correlation, check_dof, check_model, check_per_unit
 from discreet.outputs.checks.modes import check_modes
@@ -15,11 +16,13 @@ from discreet.outputs.checks.survival import check_survival, kaplan_meier, publi
 
 __all__ = [
     "check_concentration",
+    "check_contributors",
     "check_correlation",
     "check_counts",
     "check_dof",
     "check_dominance",
     "check_extremes",
+    "check_few_values",
     "check_inequality",
     "check_margins",
     "check_model",
@@ -33,6 +36,7 @@ __all__ = [
     "check_test",
     "check_ties",
     "check_totals",
+    "check_values",
     "gini_of",
     "herfindahl",
     "kaplan_meier",

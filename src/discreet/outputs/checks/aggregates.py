@@ -15,6 +15,7 @@ import numpy.typing as npt
 from discreet.dominance import Contributions, contributions, dominated, p_percent
 from discreet.errors import ParameterError
 from discreet.outputs.checks.frequencies import Flags, Floats, as_flags, counted, positions
+from discreet.outputs.checks.indicators import check_contributors
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
@@ -33,12 +34,15 @@ class CellSums:
         The largest contributions, largest first, on a last axis; zero where there are fewer.
     negative
         How many contributions are below zero.
+    givers
+        How many contribute something; who has zero does not. All contributors unless given.
     """
 
     people: npt.NDArray[np.int64]
     total: Floats
     top: Floats
     negative: npt.NDArray[np.int64]
+    givers: npt.NDArray[np.int64] | None = None
 
     def contributions(self) -> Contributions:
         """Sort them as the rules want it: the largest few, then everything else in one piece."""
@@ -100,7 +104,9 @@ def check_totals(
         else f"Every cell has {policy.threshold} contributors or more.",
         positions(low),
     )
-    return CheckResult([first, *_dominance(found, below, low.shape, policy, barn=barn)])
+    giving = np.diff(np.append(0, np.cumsum(found.values != 0))[found.starts])
+    given = check_contributors(found.size, giving, policy, barn=barn).findings
+    return CheckResult([first, *given, *_dominance(found, below, low.shape, policy, barn=barn)])
 
 
 def check_dominance(
@@ -125,7 +131,10 @@ def check_dominance(
     found = _dominance(
         sums.contributions(), sums.negative.ravel(), sums.people.shape, policy, barn=barn, hidden=unseen
     )
-    return CheckResult(found)
+    if sums.givers is None:
+        return CheckResult(found)
+    given = check_contributors(sums.people, sums.givers, policy, hidden=unseen, barn=barn)
+    return CheckResult([*given.findings, *found])
 
 
 def _dominance(

@@ -22,6 +22,7 @@ def check_quantiles(
     *,
     published: npt.ArrayLike | None = None,
     rounded: bool = False,
+    owner: npt.ArrayLike | None = None,
 ) -> CheckResult:
     """Check the quantiles of one group.
 
@@ -35,6 +36,8 @@ def check_quantiles(
         The published values; interpolated linearly from the values unless given.
     rounded
         Whether the published values are rounded, so that they are nobody's own.
+    owner
+        Who each value belongs to, where a person has several: people are counted, not values.
 
     Examples
     --------
@@ -50,8 +53,11 @@ def check_quantiles(
             "probabilities lie between 0 and 1, both excluded: 0 and 1 are the minimum and maximum."
         )
     numbers = np.asarray(values, dtype=np.float64).ravel()
-    numbers = np.sort(numbers[~np.isnan(numbers)])
-    people = len(numbers)
+    known = ~np.isnan(numbers)
+    order = np.argsort(numbers[known], kind="stable")
+    numbers = numbers[known][order]
+    who = None if owner is None else np.unique(np.asarray(owner), return_inverse=True)[1][known][order]
+    people = len(numbers) if who is None else len(np.unique(who))
     if people == 0:
         return CheckResult(
             [Finding("empty group", "b", "review", "The group has no values: nothing was checked.")]
@@ -62,7 +68,7 @@ def check_quantiles(
         if published is None
         else np.sort(np.asarray(published, dtype=np.float64))
     )
-    inside, where = interval_counts(numbers, marks)
+    inside, where = interval_counts(numbers, marks, who)
     low = inside < policy.threshold
     findings.append(
         Finding(
@@ -77,7 +83,9 @@ def check_quantiles(
             {"fewest": int(inside.min())},
         )
     )
-    ties = np.searchsorted(numbers, marks, side="right") - np.searchsorted(numbers, marks, side="left")
+    ties = _people_between(
+        np.searchsorted(numbers, marks, side="left"), np.searchsorted(numbers, marks, side="right"), who
+    )
     alone = (ties == 1) & (not rounded)
     if alone.any():
         reason = (
@@ -91,7 +99,9 @@ def check_quantiles(
 
 
 def interval_counts(
-    numbers: npt.NDArray[np.float64], marks: npt.NDArray[np.float64]
+    numbers: npt.NDArray[np.float64],
+    marks: npt.NDArray[np.float64],
+    who: npt.NDArray[np.int64] | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Count the people in each interval between quantiles, and say by which quantile each is bounded.
 
@@ -102,10 +112,20 @@ def interval_counts(
     through = np.searchsorted(numbers, distinct, side="right")
     # Those who share a quantile lie on both of its sides; somebody who has it alone is counted once, below it.
     begins = np.concatenate([[0], np.where(through - before > 1, before, through)])
-    inside = np.concatenate([through, [len(numbers)]]) - begins
+    inside = _people_between(begins, np.concatenate([through, [len(numbers)]]), who)
     bounds = np.minimum(np.arange(len(distinct) + 1), len(distinct) - 1)
     where = np.searchsorted(np.sort(marks), distinct[bounds])
     return inside, where
+
+
+def _people_between(
+    begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], who: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.int64]:
+    """Count values, or the distinct people they belong to, in slices of the sorted values (one a quantile)."""
+    if who is None:
+        return ends - begins
+    slices = zip(begins.tolist(), ends.tolist(), strict=True)
+    return np.array([len(np.unique(who[first:last])) for first, last in slices], dtype=np.int64)
 
 
 def _enough(people: int, policy: OutputPolicy) -> Finding:

@@ -4,6 +4,9 @@ Every step of the curve is a count of people who left. Walk through the times an
 censorings) since the last published time. A time is published when these reach the threshold and as many are still
 at risk after it, or nobody is left. The curve ends where the number at risk falls below the threshold. What is
 published is the true estimate at the published times.
+
+Where the numbers at risk and the events are printed beside the curve, every step is a small table of its own: those
+with the event and those censored since the time before. Both are frequencies and held against the threshold of counts.
 """
 
 from __future__ import annotations
@@ -87,8 +90,10 @@ def of_table(time: npt.ArrayLike, at_risk: npt.ArrayLike, events: npt.ArrayLike)
     return SurvivalCurve(times, risk, died, exits.astype(np.int64), survival)
 
 
-def publishable(curve: SurvivalCurve, policy: OutputPolicy | None = None) -> npt.NDArray[np.bool_]:
-    """Flag the times that may be published.
+def publishable(
+    curve: SurvivalCurve, policy: OutputPolicy | None = None, *, counts: bool = False
+) -> npt.NDArray[np.bool_]:
+    """Flag the times that may be published; with ``counts`` the events and censorings beside them, too.
 
     Examples
     --------
@@ -97,24 +102,42 @@ def publishable(curve: SurvivalCurve, policy: OutputPolicy | None = None) -> npt
     >>> curve = of_table(range(1, 13), risk, events)
     >>> curve.times[publishable(curve)].astype(int).tolist()
     [3, 5, 7, 8, 9, 10]
+    >>> curve.times[publishable(curve, counts=True)].astype(int).tolist()
+    [5, 9]
     """
-    limit = (policy or OutputPolicy()).survival_threshold
+    rules = policy or OutputPolicy()
+    limit = rules.survival_threshold
     shown = np.zeros(len(curve.times), dtype=bool)
-    since = 0
+    since = died = 0
     # One step a distinct time, not a record: the sum starts again at every published time.
-    for place, (risk, left) in enumerate(zip(curve.at_risk.tolist(), curve.exits.tolist(), strict=True)):
+    steps = zip(curve.at_risk.tolist(), curve.exits.tolist(), curve.events.tolist(), strict=True)
+    for place, (risk, left, events) in enumerate(steps):
         if risk < limit:
             break
         since += left
+        died += events
         after = risk - left
-        if since >= limit and (after >= limit or after == 0):
+        fine = not counts or not (_is_few(died, rules) or _is_few(since - died, rules))
+        if fine and since >= limit and (after >= limit or after == 0):
             shown[place] = True
-            since = 0
+            since = died = 0
     return shown
 
 
-def check_survival(curve: SurvivalCurve, policy: OutputPolicy | None = None) -> CheckResult:
+def _is_few(count: float, policy: OutputPolicy) -> bool:
+    return 0 < count < policy.threshold
+
+
+def check_survival(
+    curve: SurvivalCurve, policy: OutputPolicy | None = None, *, counts: bool = False
+) -> CheckResult:
     """Check a curve that shows every time it has.
+
+    Parameters
+    ----------
+    counts
+        Whether the numbers at risk and the events are printed beside it: then the events and the censorings of every
+        step are counts of people.
 
     Examples
     --------
@@ -122,6 +145,9 @@ def check_survival(curve: SurvivalCurve, policy: OutputPolicy | None = None) -> 
     'pass'
     >>> check_survival(of_table([1, 2], [100, 98], [2, 50])).cells("exits")
     ((0,),)
+    >>> few = of_table([1, 2], [100, 60], [5, 30])
+    >>> check_survival(few).status, check_survival(few, counts=True).cells("events")
+    ('pass', ((0,),))
     """
     policy = policy or OutputPolicy()
     limit = policy.survival_threshold
@@ -132,8 +158,16 @@ def check_survival(curve: SurvivalCurve, policy: OutputPolicy | None = None) -> 
     shown = publishable(curve, policy)
     tail = curve.at_risk < limit
     close = ~shown & ~tail
+    printed: list[Finding] = []
+    if counts:
+        censored = curve.exits - curve.events
+        printed = [
+            _few_in_steps("events", curve.events, "with the event", policy),
+            _few_in_steps("censored", censored, "censored", policy),
+        ]
     return CheckResult(
         [
+            *printed,
             Finding(
                 "exits",
                 "f",
@@ -154,6 +188,20 @@ def check_survival(curve: SurvivalCurve, policy: OutputPolicy | None = None) -> 
                 tuple((int(i),) for i in np.flatnonzero(tail)),
             ),
         ]
+    )
+
+
+def _few_in_steps(check: str, counts: npt.NDArray[np.int64], who: str, policy: OutputPolicy) -> Finding:
+    few = (counts > 0) & (counts < policy.threshold)
+    return Finding(
+        check,
+        "f",
+        "fail" if few.any() else "pass",
+        f"{counted(int(few.sum()), 'step')} with fewer than {policy.threshold} people {who}, as the counts beside the "
+        "curve say."
+        if few.any()
+        else f"The people {who} are {policy.threshold} or more in every step that has any.",
+        tuple((int(i),) for i in np.flatnonzero(few)),
     )
 
 
