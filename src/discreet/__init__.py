@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from discreet.microdata import Microdata
     from discreet.policy import Policy
     from discreet.protect import Plan
-    from discreet.workflow import assess, compare, inspect, plan_grid, search
+    from discreet.workflow import assess, compare, inspect, judge, plan_grid, search
     from discreet.workflow.evaluation import Study, evaluate
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "evaluate",
     "inspect",
     "io",
+    "judge",
     "outputs",
     "plan_grid",
     "protect",
@@ -72,6 +73,7 @@ _HOME = {
     "compare": "discreet.workflow",
     "evaluate": "discreet.workflow.evaluation",
     "inspect": "discreet.workflow",
+    "judge": "discreet.workflow",
     "plan_grid": "discreet.workflow",
     "search": "discreet.workflow",
 }

@@ -234,9 +234,11 @@ class Comparison:
 
     @property
     def meets(self) -> bool | None:
-        """Whether every release meets the policy; None without one."""
-        verdicts = [release.verdict for release in self.releases.values()]
-        return all(verdict.meets for verdict in verdicts if verdict) if any(verdicts) else None
+        """Whether every release meets the policy; None without one, and while something is left to judge."""
+        met = [release.verdict.meets for release in self.releases.values() if release.verdict]
+        if False in met:
+            return False
+        return True if met and all(met) else None
 
     @property
     def line(self) -> str:

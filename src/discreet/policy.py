@@ -19,9 +19,14 @@ A policy is a list of rules, each on one figure of one measure, read from TOML::
 
 A rule named ``measure`` holds for the headline value, ``measure.figure`` for another figure. ``at_least`` and
 ``at_most`` may stand together. ``[parameters.measure]`` says how a measure is to be computed. The rules under
-``[rules]`` are about a file by itself, and `assess` checks them; those under ``[comparison]`` are about a release held
-against its original, and `compare` checks them. A file *meets* the policy when every rule could be checked and holds; a
-rule that could not be checked counts as not met.
+``[rules]`` are about a file by itself, those under ``[comparison]`` about a release held against its original. One
+function judges all of them, `discreet.judge`, and every door calls it: whoever has the original too (`compare`,
+`search`, a release report, ``protect --policy``) judges both tables, `assess` only the first.
+
+A file *meets* the policy when every rule was judged and holds. A rule that could not be checked (no sensitive column
+was named, the figure is undefined) counts as not met. A rule that needs something that is not there (the original, a
+population file) is *not judged here*: the verdict names it and what would judge it, and clears nothing until that is
+done.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ from typing import Any
 
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.io.toml_files import read_toml
-from discreet.results import Check, Scenario, Verdict
+from discreet.results import Check, Scenario
 from discreet.wording import figure_in_words, title_of, worded
 
 _FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs")
@@ -73,8 +78,8 @@ class Rule:
             parts.append(f"at most {self._worded(self.at_most)}")
         return " and ".join(parts)
 
-    def check(self, scenario: Scenario) -> Check:
-        """Hold the rule against the measures of one scenario."""
+    def check(self, scenario: Scenario, *, table: str = "rules") -> Check:
+        """Hold the rule against the measures of one scenario; ``table`` is where the rule stands in its policy."""
         what = title_of(self.measure) + (
             "" if self.figure == "value" else f" ({figure_in_words(self.figure)})"
         )
@@ -85,7 +90,7 @@ class Rule:
         else:
             passed = self._holds(actual)
             reason = f"{what} is {self._worded(actual)}{where} (policy: {self.limit})"
-        return Check(self.measure, self.figure, scenario.name, self.limit, actual, passed, reason)
+        return Check(self.measure, self.figure, scenario.name, self.limit, actual, passed, reason, table)
 
     def _worded(self, number: float) -> str:
         return worded(self.figure, number, measure=self.measure)
@@ -194,25 +199,6 @@ class Policy:
             ),
             "parameters": {name: dict(values) for name, values in self.parameters.items()},
         }
-
-    def judge(self, scenarios: Mapping[str, Scenario]) -> Verdict:
-        """Hold every rule against every scenario."""
-        if not self.rules:
-            raise ParameterError(
-                f"The policy '{self.name}' has rules for comparisons only. Add [rules] for a file by itself, or hold "
-                "the release against its original with compare."
-            )
-        checks = [rule.check(scenario) for scenario in scenarios.values() for rule in self.rules]
-        return Verdict(self.name, tuple(checks))
-
-    def judge_comparison(self, found: Scenario) -> Verdict:
-        """Hold every rule for comparisons against what was found out about one release."""
-        if not self.comparison:
-            raise ParameterError(
-                f"The policy '{self.name}' says nothing about a release and its original. Add a table [comparison] "
-                "with rules such as attribution = { at_most = 0.9 }, or leave the policy out."
-            )
-        return Verdict(self.name, tuple(rule.check(found) for rule in self.comparison))
 
 
 MAIN = "all keys"

@@ -29,10 +29,25 @@ def test_json_is_one_document_and_nothing_else(discreet):
     assert done.stderr == ""
 
 
-def test_a_file_that_meets_its_policy_exits_with_0(discreet, people):
-    done = discreet("assess", people, "--keys", "sex", "--sensitive", "ill", "--policy", "safe-setting")
+def test_a_file_that_meets_its_policy_exits_with_0(discreet, people, tmp_path):
+    policy = tmp_path / "ours.toml"
+    policy.write_text('name = "Ours"\n[rules]\n"uniqueness.unique_share" = { at_most = 0.2 }\n')
+    done = discreet("assess", people, "--keys", "sex", "--sensitive", "ill", "--policy", policy)
     assert done.returncode == 0
-    assert "Meets policy 'Safe setting'" in done.stdout
+    assert "Meets policy 'Ours'" in done.stdout
+
+
+def test_a_policy_that_cannot_be_judged_whole_on_a_file_alone_exits_with_4(discreet, people):
+    roles = ("--keys", "sex", "--sensitive", "ill", "--policy")
+    done = discreet("assess", people, *roles, "safe-setting")
+    assert done.returncode == 4
+    assert "Meets what could be judged here of policy 'Safe setting'" in done.stdout
+    assert "Not judged here: dependence" in done.stdout
+    line = discreet("assess", people, *roles, "synthetic-file", "--check")
+    assert line.returncode == 4
+    assert line.stdout.startswith(
+        "Nothing could be judged here of policy 'Synthetic file'; not judged here: 5 rules"
+    )
 
 
 def test_a_file_that_does_not_exits_with_3(discreet, people):

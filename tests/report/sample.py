@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.results import Assessment, Check, Detail, Measure, Scenario, Verdict
+from discreet.results import Assessment, Check, Detail, Measure, Scenario, Unjudged, Verdict
 
 HOSTILE = "<script>alert('column')</script>"
 SECRET = "SECRET-VALUE"
@@ -218,16 +218,25 @@ def assessment(
                     True,
                     "3.1 % of the records are alone",
                 ),
-                Check(
-                    "k_map",
-                    "k",
-                    "journalist",
-                    "at least 5",
-                    None if second is None else 9,
-                    second,
-                    "k-map needs a population file",
+                *(
+                    []
+                    if outcome == "open"
+                    else [
+                        Check(
+                            "k_map",
+                            "k",
+                            "journalist",
+                            "at least 5",
+                            None if second is None else 9,
+                            second,
+                            "k-map needs a population file",
+                        )
+                    ]
                 ),
             ),
+            (Unjudged("k_map.k", "at least 5", "a population file", "assess it with --population", "rules"),)
+            if outcome == "open"
+            else (),
         )
     return Assessment(
         about={

@@ -46,7 +46,7 @@ def tiny(about=None, **parts):
     [
         ("pass", "Meets policy “scientific use file”"),
         ("fail", "Does not meet policy “scientific use file”"),
-        ("open", "Cannot say yet whether the file meets policy “scientific use file”"),
+        ("open", "Meets what could be judged here of policy “scientific use file”"),
         ("none", "No verdict: no policy was named"),
     ],
 )
@@ -58,13 +58,15 @@ def test_the_verdict_stands_first_in_words(outcome, heading):
 def test_the_reasons_of_a_failed_policy_are_told():
     page = render_assessment(assessment("fail"))
     assert "the smallest group (k) is 1, at least 3 is asked for" in page
-    assert "1 of 3 rules of the policy is not met. 1 rule could not be checked." in page
+    assert (
+        "1 of 3 rules of the policy is not met. 1 rule could not be checked, which counts as not met." in page
+    )
 
 
 def test_every_result_has_a_word_besides_its_color():
     page = read_page(render_assessment(assessment("fail")))
     results = [cell.text.strip() for cell in page.every("span") if cell.attributes.get("class") == "result"]
-    assert results == ["Not met", "Met", "Not decided"]
+    assert results == ["Not met", "Met", "Not checked"]
 
 
 def test_the_page_has_one_h1_and_no_heading_level_is_skipped(page):

@@ -218,6 +218,13 @@ def test_a_release_whose_keys_are_gone_is_told_so():
     assert any("'age'" in caveat for caveat in report.caveats)
 
 
+def test_a_release_without_any_key_left_is_not_cleared():
+    report = document_plan(people(), DropIdentifiers(columns=["age", "place"]), "safe-setting", seed=1)
+    assert report.verdict.meets is False
+    assert "no column that was named as a key" in report.line
+    assert "Does not meet policy" in render_release(report)
+
+
 def test_an_untouched_file_costs_nothing_and_has_a_page():
     data = people()
     text = render_release(document_plan(data, Plan([]), seed=1))
@@ -298,6 +305,10 @@ def run(arguments, monkeypatch):
 def on_disk(tmp_path):
     people().frame.write_parquet(tmp_path / "people.parquet")
     plan().save(tmp_path / "plan.toml")
+    (tmp_path / "ours.toml").write_text(
+        'name = "Ours"\n[rules]\n"uniqueness.unique_share" = { at_most = 0.2 }\n'
+        '[comparison]\ndependence = { at_most = 0.1 }\n"attribution.learned" = { at_most = 0.4 }\n'
+    )
     return [
         "protect", tmp_path / "people.parquet", "--plan", tmp_path / "plan.toml", "--keys", "age,place",
         "--sensitive", "ill", "--identifiers", "name", "--seed", "3",
@@ -308,9 +319,9 @@ def test_the_command_writes_release_and_report_tied_by_a_checksum(on_disk, tmp_p
     import hashlib
 
     out, html = tmp_path / "safe.parquet", tmp_path / "report.html"
-    code = run([*on_disk, "--out", out, "--html", html, "--policy", "safe-setting"], monkeypatch)
+    code = run([*on_disk, "--out", out, "--html", html, "--policy", tmp_path / "ours.toml"], monkeypatch)
     assert code == 0
-    assert "Meets policy 'Safe setting'" in capsys.readouterr().out
+    assert "Meets policy 'Ours' (3 checks passed)" in capsys.readouterr().out
     page = html.read_text(encoding="utf-8")
     assert hashlib.sha256(out.read_bytes()).hexdigest() in page
     assert SECRET_PLACE not in page
@@ -324,9 +335,17 @@ def test_a_release_that_fails_the_policy_is_told_by_the_exit_code(on_disk, tmp_p
 
 
 def test_the_command_prints_one_json_document(on_disk, tmp_path, monkeypatch, capsys):
-    run([*on_disk, "--out", tmp_path / "safe.parquet", "--policy", "safe-setting", "--json"], monkeypatch)
+    run(
+        [*on_disk, "--out", tmp_path / "safe.parquet", "--policy", tmp_path / "ours.toml", "--json"],
+        monkeypatch,
+    )
     document = json.loads(capsys.readouterr().out)
     assert document["verdict"]["meets"] is True
+    assert [check["table"] for check in document["verdict"]["checks"]] == [
+        "rules",
+        "comparison",
+        "comparison",
+    ]
     assert document["information_loss"]["value"] > 0
 
 

@@ -257,10 +257,13 @@ def test_templates_can_be_held_against_a_release():
         assert all(check.passed is not None for check in verdict.checks)
 
 
-def test_a_policy_without_rules_for_comparisons_is_refused():
+def test_rules_about_the_release_by_itself_are_judged_too():
     policy = Policy.from_dict({"name": "Old", "rules": {"k_anonymity": {"at_least": 3}}})
-    with pytest.raises(ParameterError, match=r"\[comparison\]"):
-        compare(data(), Microdata(people(seed=2)), policy=policy)
+    found = compare(data(), Microdata(people(seed=2)), policy=policy)
+    assert [(check.measure, check.table) for check in found.verdict.checks] == [("k_anonymity", "rules")]
+
+
+def test_a_measure_of_one_file_is_refused_among_the_rules_for_comparisons():
     wrong = Policy.from_dict({"name": "Odd", "comparison": {"k_anonymity": {"at_least": 3}}})
     with pytest.raises(ParameterError, match="k_anonymity"):
         compare(data(), Microdata(people(seed=2)), policy=wrong)

@@ -1,6 +1,6 @@
 """The command line: one file a command, no logic of its own.
 
-Exit codes: 0 done (and the policy is met), 2 bad input, 3 the policy is not met, 1 a defect in discreet.
+Exit codes are those of `discreet.cli.exit_codes`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from discreet._version import __version__
 from discreet.cli.assess import assess
 from discreet.cli.compare import compare
 from discreet.cli.evaluate import evaluate
+from discreet.cli.exit_codes import BAD_INPUT, DEFECT
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.outputs import outputs
@@ -27,9 +28,6 @@ from discreet.cli.search import search
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
 from discreet.errors import DiscreetError, DiscreetWarning
-
-BAD_INPUT = 2
-DEFECT = 1
 
 app = typer.Typer(
     name="discreet",

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.exit_codes import end_by
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.results import Assessment
-
-NOT_MET = 3
 
 
 @takes_source()
@@ -67,8 +66,8 @@ def assess(
         typer.echo(found.line)
     else:
         _show(found, written)
-    if found.verdict is not None and not found.verdict.meets:
-        raise typer.Exit(NOT_MET)
+    if found.verdict is not None:
+        end_by([found.verdict.meets])
 
 
 def _show(found: Assessment, written: Path | None) -> None:

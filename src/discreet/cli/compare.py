@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
+from discreet.cli.exit_codes import end_by
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.microdata import Microdata
-
-NOT_MET = 3
 
 
 @takes_source()
@@ -104,8 +103,7 @@ def compare(
         for path in (written, plot):
             if path:
                 typer.echo(f"Written: {path}")
-    if found.meets is False:
-        raise typer.Exit(NOT_MET)
+    end_by(release.verdict.meets for release in found.releases.values() if release.verdict)
 
 
 def _releases(source: Source, files: list[str], *, copies: bool) -> dict[str, Any]:

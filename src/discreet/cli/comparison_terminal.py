@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from discreet.cli.terminal import verdict_panel
 from discreet.comparison_results import ComparedRelease, Comparison
 from discreet.results import Measure
 from discreet.wording import title_of, worded
@@ -48,14 +49,7 @@ def _verdict(
     if release.verdict is None:
         text = "No policy was named, so there is no verdict; see what went wrong first."
         return Panel(Text(text), title=Text(f"{name}No verdict"), border_style="blue")
-    kept, broken = "✓✗" if is_unicode else "+-"
-    lines = [
-        Text(f"{kept if check.passed else broken if check.passed is False else '?'} {check.reason}")
-        for check in release.verdict.checks
-    ]
-    meets = release.verdict.meets
-    title = Text(f"{name}{'Meets' if meets else 'Does not meet'} policy '{release.verdict.policy}'")
-    return Panel(Group(*lines), title=title, border_style="green" if meets else "red")
+    return verdict_panel(release.verdict, name=name, is_unicode=is_unicode)
 
 
 def _findings(title: str, measures: Mapping[str, Measure]) -> RenderableType:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
+from discreet.cli.exit_codes import end_by
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from discreet.protect import Plan
     from discreet.results import Release
     from discreet.workflow import ReleaseReport
-
-NOT_MET = 3
 
 
 @takes_source()
@@ -88,8 +87,8 @@ def protect(
         typer.echo(_text((report or release).to_dict()))
     else:
         _show(release, written, report, html)
-    if report is not None and report.verdict is not None and not report.verdict.meets:
-        raise typer.Exit(NOT_MET)
+    if report is not None and report.verdict is not None:
+        end_by([report.verdict.meets])
 
 
 def _documented(

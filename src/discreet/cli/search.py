@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.exit_codes import end_by
 from discreet.cli.source import Source, takes_source
 from discreet.errors import InputError
-
-NOT_MET = 3
 
 
 @takes_source()
@@ -58,8 +57,7 @@ def search(
         options.print_json(found.to_dict())
     else:
         typer.echo(str(found))
-    if found.recommended is None:
-        raise typer.Exit(NOT_MET)
+    end_by([found.recommended.meets if found.recommended else False])
 
 
 def _plan_files(given: list[Path]) -> list[Path]:

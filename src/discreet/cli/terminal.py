@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from discreet.results import Assessment, Scenario
+from discreet.results import Assessment, Scenario, Verdict
 from discreet.wording import shown, title_of, worded
 
 if TYPE_CHECKING:
@@ -45,14 +45,19 @@ def _counted(number: int, thing: str) -> str:
 def _verdict(found: Assessment, *, is_unicode: bool) -> RenderableType:
     if found.verdict is None:
         return Panel(Text(found.line), title="No verdict", border_style="blue")
-    meets = found.verdict.meets
-    lines: list[RenderableType] = []
+    return verdict_panel(found.verdict, is_unicode=is_unicode)
+
+
+def verdict_panel(verdict: Verdict, *, name: str = "", is_unicode: bool) -> Panel:
+    """Show a verdict rule by rule: what holds, what does not, and what was not judged here."""
     kept, broken = "✓✗" if is_unicode else "+-"
-    for check in found.verdict.checks:
-        mark = kept if check.passed else broken if check.passed is False else "?"
-        lines.append(Text(f"{mark} {check.reason}"))
-    title = Text(f"{'Meets' if meets else 'Does not meet'} policy '{found.verdict.policy}'")
-    return Panel(Group(*lines), title=title, border_style="green" if meets else "red")
+    lines = [
+        Text(f"{kept if check.passed else broken if check.passed is False else '?'} {check.reason}")
+        for check in verdict.checks
+    ]
+    lines += [Text(f"? Not judged here: {rule.line}") for rule in verdict.unjudged]
+    color = {True: "green", False: "red", None: "yellow"}[verdict.meets]
+    return Panel(Group(*lines), title=Text(f"{name}{verdict.heading}"), border_style=color)
 
 
 def _findings(scenario: Scenario) -> Table:

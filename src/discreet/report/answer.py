@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.policy import MAIN
 from discreet.report.words import SHORT_LABELS, counted, label_of
-from discreet.results import Assessment, Check
+from discreet.results import Assessment, Check, Unjudged
 from discreet.wording import title_of, worded
 
 _MOST_REASONS = 5
-_RESULTS = {True: ("pass", "✓", "Met"), False: ("fail", "✗", "Not met"), None: ("open", "?", "Not decided")}
+_RESULTS = {True: ("pass", "✓", "Met"), False: ("fail", "✗", "Not met"), None: ("open", "?", "Not checked")}
 
 
 @dataclass(frozen=True)
@@ -50,25 +51,28 @@ def answer_of(assessment: Assessment) -> Answer:
             (),
             (),
         )
-    failed = [check for check in verdict.checks if check.passed is False]
-    undecided = [check for check in verdict.checks if check.passed is None]
-    rows = tuple(_row(check) for check in verdict.checks)
-    count = len(rows)
-    if failed:
-        sentence = f"{len(failed)} of {counted(count, 'rule')} of the policy {_is(len(failed))} not met."
+    rows = (*(_row(check) for check in verdict.checks), *(_open_row(rule) for rule in verdict.unjudged))
+    heading = verdict.heading.replace(f"'{verdict.policy}'", f"“{verdict.policy}”")
+    left = f" Not judged here: {verdict.left}." if verdict.unjudged else ""
+    count = len(verdict.checks)
+    if verdict.failed:
+        broken = [check for check in verdict.checks if check.passed is False]
+        undecided = [check for check in verdict.checks if check.passed is None]
+        sentence = f"{len(broken)} of {counted(count, 'rule')} of the policy {_is(len(broken))} not met."
         if undecided:
-            sentence += f" {counted(len(undecided), 'rule')} could not be checked."
-        heading = f"Does not meet policy “{verdict.policy}”"
-        return Answer("fail", "✗", heading, sentence, _reasons(failed), rows)
-    if undecided:
-        sentence = (
-            f"No rule is broken, but {len(undecided)} of {counted(count, 'rule')} could not be checked. "
-            "Until they are, the file does not meet the policy."
-        )
-        heading = f"Cannot say yet whether the file meets policy “{verdict.policy}”"
-        return Answer("open", "?", heading, sentence, _reasons(undecided), rows)
+            rest = "could not be checked, which counts as not met"
+            sentence = (
+                f"{sentence} {counted(len(undecided), 'rule')} {rest}."
+                if broken
+                else (f"No rule is broken, but {len(undecided)} of {counted(count, 'rule')} {rest}.")
+            )
+        return Answer("fail", "✗", heading, sentence + left, _reasons([*broken, *undecided]), rows)
+    if verdict.unjudged:
+        held = f"{counted(count, 'rule')} {_is(count)} met. " if count else ""
+        sentence = f"{held}That clears nothing yet.{left}"
+        return Answer("open", "?", heading, sentence, tuple(rule.line for rule in verdict.unjudged), rows)
     sentence = f"All {counted(count, 'rule')} of the policy {_is(count)} met."
-    return Answer("pass", "✓", f"Meets policy “{verdict.policy}”", sentence, (), rows)
+    return Answer("pass", "✓", heading, sentence, (), rows)
 
 
 def _reasons(checks: list[Check]) -> tuple[str, ...]:
@@ -85,6 +89,16 @@ def _row(check: Check) -> Row:
     if check.figure != "value" and figure.lower() != rule.lower():
         rule = f"{rule}: {figure[:1].lower()}{figure[1:]}"
     return Row(rule, check.scenario, check.limit, found, check.reason, state, mark, result)
+
+
+def _open_row(rule: Unjudged) -> Row:
+    measure, _, figure = rule.rule.partition(".")
+    named = (
+        f"{title_of(measure)}: {label_of(figure, measure=measure).lower()}" if figure else title_of(measure)
+    )
+    return Row(
+        named, MAIN, rule.limit, "–", f"It needs {rule.needs}; {rule.way_out}", "open", "?", "Not judged"
+    )
 
 
 def _is(count: int) -> str:

@@ -117,7 +117,8 @@ def side_by_side(comparison: Comparison) -> Excerpt:
         for measure, figure, label in comparison.shared_figures
     ]
     if comparison.policy is not None:
-        met = ["yes" if release.verdict and release.verdict.meets else "no" for release in releases]
+        stands = {True: "yes", False: "no", None: "not all judged"}
+        met = [stands[release.verdict.meets] if release.verdict else "no verdict" for release in releases]
         rows.insert(0, ("Meets the policy", *met))
     names = tuple(release.name for release in releases)
     if len(names) > _MOST_COLUMNS:

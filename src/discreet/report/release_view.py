@@ -138,24 +138,28 @@ def risk_rows(report: ReleaseReport) -> list[RiskRow]:
 
 def answers_of(report: ReleaseReport) -> tuple[Answer | None, Answer]:
     """Return the verdict on the original (None without a policy) and on the release."""
+    before = answer_of(report.before) if report.before and report.before.verdict else None
+    if report.verdict is not None:
+        return before, answer_of(Assessment({}, {}, verdict=report.verdict))
     if report.after is None:
         sentence = "The release has no key columns, so there is nothing an intruder could be assumed to know."
         return None, Answer("none", "–", "No verdict: the release has no keys", sentence, (), ())
-    before = answer_of(report.before) if report.before and report.before.verdict else None
     return before, answer_of(report.after)
 
 
 def rule_rows(report: ReleaseReport) -> list[RuleRow]:
     """Hold every rule of the policy against both files."""
-    if report.verdict is None or report.after is None:
+    if report.verdict is None:
         return []
     _, answer = answers_of(report)
-    earlier: dict[tuple[str, str, str], Check] = {}
+    earlier: dict[tuple[str, ...], Check] = {}
     if report.before and report.before.verdict:
         earlier = {_place(check): check for check in report.before.verdict.checks}
     rows = []
-    for check, row in zip(report.verdict.checks, answer.rows, strict=True):
-        then = earlier.get(_place(check))
+    checks: list[Check | None] = [*report.verdict.checks]
+    checks += [None] * (len(answer.rows) - len(checks))
+    for check, row in zip(checks, answer.rows, strict=True):
+        then = earlier.get(_place(check)) if check is not None else None
         was = "–" if then is None or then.actual is None else _worded(then)
         rows.append(RuleRow(row.rule, row.limit, was, row.found, row.state, row.mark, row.result))
     return rows
@@ -335,8 +339,8 @@ def _direction(before: float | None, after: float | None, *, larger_is_riskier: 
     return ("riskier", "fail") if riskier else ("safer", "pass")
 
 
-def _place(check: Check) -> tuple[str, str, str]:
-    return check.measure, check.figure, check.scenario
+def _place(check: Check) -> tuple[str, ...]:
+    return check.table, check.measure, check.figure, check.scenario
 
 
 def _worded(check: Check) -> str:

@@ -22,10 +22,14 @@ def draw_map(search: Search) -> Figure:
 
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.subplots()
-    for meets, marker, label in ((True, "o", "meets the policy"), (False, "x", "does not")):
+    kinds = (
+        (True, "o", "#1b6e3c", "meets the policy"),
+        (None, "D", "#8a6d1d", "meets what was judged"),
+        (False, "x", "#9c2a1f", "does not"),
+    )
+    for meets, marker, color, label in kinds:
         losses, risks = _points([trial for trial in search.trials if trial.meets is meets])
         if losses:
-            color = "#1b6e3c" if meets else "#9c2a1f"
             axes.scatter(losses, risks, marker=marker, color=color, label=label, zorder=3)
     # No plan on the frontier beats its neighbors, so between two of them the map is a step, not a slope.
     losses, risks = _points(sorted(search.frontier, key=lambda trial: trial.loss or 0.0))

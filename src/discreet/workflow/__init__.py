@@ -3,6 +3,7 @@
 from discreet.workflow.assessment import assess
 from discreet.workflow.comparison import compare
 from discreet.workflow.inspection import inspect
+from discreet.workflow.judging import judge
 from discreet.workflow.plan_search import plan_grid, search
 from discreet.workflow.treatment_report import ReleaseReport, document_plan, document_release
 
@@ -13,6 +14,7 @@ __all__ = [
     "document_plan",
     "document_release",
     "inspect",
+    "judge",
     "plan_grid",
     "search",
 ]

@@ -16,6 +16,7 @@ from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.utility.linked_files import same_cells
+from discreet.workflow.band_labels import in_bands
 
 _SURE = 6.0  # standard errors by which rows must agree more often than shuffled ones would
 
@@ -71,6 +72,9 @@ def align(
         holdout = _converted(original, holdout, held, {}, mixed)
     linked, said = _linked(original, copies, held, ids=ids, aligned=aligned)
     recoded = _recoded(original, copies[0], held, converted) if linked and ids is None else {}
+    recoded |= _banded(
+        original, copies[0], [name for name in held if name in mixed and name not in recoded], converted
+    )
     technical = {original.roles.weight, *original.roles.identifiers, ids}
     shared = [name for name in original.columns if name in released.schema]
     return AlignedFiles(
@@ -261,6 +265,26 @@ def _recoded(
             f"is coarser in the release ({values:,} values became {labels:,}); the original was recoded in the same "
             "way, except for information loss"
         )
+    return found
+
+
+def _banded(
+    original: Microdata, released: Microdata, columns: Sequence[str], said: dict[str, str]
+) -> dict[str, pl.Series]:
+    """Put numbers of the original into the bands that the labels of the release name, as any intruder would."""
+    found = {}
+    for name in columns:
+        ours, theirs = (engine.collect(data, [name])[name] for data in (original, released))
+        if not ours.dtype.is_numeric() or plain_text(theirs).dtype != pl.String:
+            continue
+        labels = plain_text(theirs).drop_nulls().unique().to_list()
+        banded = in_bands(ours, labels)
+        if banded is not None:
+            found[name] = banded
+            said[name] = (
+                f"is in {len(labels):,} bands in the release; the original was put into the same bands, except for "
+                "information loss"
+            )
     return found
 
 

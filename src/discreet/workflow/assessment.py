@@ -9,19 +9,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from discreet import engine
 from discreet._version import __version__
 from discreet.engine import Missing
-from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
-from discreet.policy import MAIN, Policy
+from discreet.policy import Policy
 from discreet.progress import track
 from discreet.randomness import Seed
 from discreet.results import Assessment, Measure, Scenario
 from discreet.workflow.advice import next_steps
+from discreet.workflow.judging import check_policy, held_against
 from discreet.workflow.questions import QUESTIONS, Case, Question
+from discreet.workflow.scenarios import intruder_cases
 
 _RISKIEST = 10
 
@@ -78,20 +77,17 @@ def assess(
     >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "no", "yes", "no"]})
     >>> found = assess(Microdata(people, keys="sex", sensitive="ill"), policy="safe-setting")
     >>> found.line
-    "Meets policy 'Safe setting' (2 checks passed)."
+    "Meets what could be judged here of policy 'Safe setting' (2 checks passed); not judged here: 3 rules that need ..."
     """
     require_microdata(data)
     if population is not None:
         require_microdata(population, "population")
     rules = None if policy is None else Policy.load(policy)
     if rules:
-        _check_names(rules)
-    intruders = _intruders(data, scenarios)
-    size, unknown = _population_size(data, population_size)
-    cases = {
-        name: Case(_for_scenario(data, keys), population, size, missing, 0 if seed is None else seed, unknown)
-        for name, keys in intruders.items()
-    }
+        check_policy(rules)
+    cases = intruder_cases(
+        data, scenarios, population=population, population_size=population_size, missing=missing, seed=seed
+    )
     work = [(name, question) for name in cases for question in QUESTIONS]
     measures: dict[str, dict[str, Measure]] = {name: {} for name in cases}
     skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
@@ -111,7 +107,7 @@ def assess(
         )
         for name, case in cases.items()
     }
-    verdict = rules.judge(found) if rules else None
+    verdict = held_against(rules, cases, measured=found) if rules else None
     main = next(iter(found.values()))
     return Assessment(
         about=about_file(data, [key for scenario in found.values() for key in scenario.keys]),
@@ -121,69 +117,6 @@ def assess(
         advice=next_steps(data, main, verdict),
         show_values=show_values,
     )
-
-
-def _check_names(policy: Policy) -> None:
-    """Refuse a policy that names a measure nobody offers: its rule could never hold."""
-    from discreet import risk, utility
-
-    offered = [name for room in (risk, utility) for name in room.__all__ if name[0].islower()]
-    for name in (*(rule.measure for rule in policy.rules), *policy.parameters):
-        if name not in offered:
-            raise ParameterError(f"In policy '{policy.name}': {unknown_name(name, offered, what='measure')}")
-
-
-def _intruders(data: Microdata, scenarios: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
-    if scenarios is not None and not isinstance(scenarios, Mapping):
-        raise ParameterError(
-            f"scenarios is a mapping of names to keys, such as {{'neighbor': ['age', 'sex']}}, not a "
-            f"{type(scenarios).__name__}."
-        )
-    named = {
-        name: (keys,) if isinstance(keys, str) else tuple(keys) for name, keys in (scenarios or {}).items()
-    }
-    for name, keys in named.items():
-        if not keys:
-            raise ParameterError(f"The scenario '{name}' names no keys. Say what that intruder knows.")
-    if MAIN in named and data.roles.keys:
-        raise ParameterError(
-            f"'{MAIN}' is the name of the scenario with the keys of the data; choose another."
-        )
-    if data.roles.keys or not named:
-        return {MAIN: engine.resolve_keys(data), **named}
-    return named
-
-
-def _population_size(data: Microdata, given: Any) -> tuple[int | None, str]:
-    """Estimate the size of the population by the sum of the survey weights unless given; else say why not."""
-    weight = engine.resolve_weight(data)
-    if given is not None:
-        is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
-        if not is_number or given != given // 1:
-            raise ParameterError("population_size must be a whole number of people.")
-        return int(given), ""
-    if weight is None:
-        return None, "neither the size of the population nor survey weights are known"
-    size = round(engine.total(data, weight))
-    if size <= engine.overview(data, [weight]).rows:
-        return None, (
-            f"the weights in '{weight}' add up to {size:,} people, no more than the file has, so they do not tell "
-            "the size of the population; name it with population_size (--population-size)"
-        )
-    return size, ""
-
-
-def _for_scenario(data: Microdata, keys: tuple[str, ...]) -> Microdata:
-    """Give the file the keys of a scenario; what an intruder knows already is no longer sensitive to them."""
-    engine.resolve_keys(data, keys)
-    sensitive = tuple(column for column in data.roles.sensitive if column not in keys)
-    if sensitive:
-        engine.resolve_sensitive(data, sensitive, keys)
-    seen = data.with_roles(keys=keys, sensitive=sensitive)
-    seen.memory.update(
-        {shelf: held for shelf, held in data.memory.items() if shelf in ("rows", "missing", "columns")}
-    )
-    return seen
 
 
 def _asked(question: Question, case: Case, policy: Policy | None) -> Measure:

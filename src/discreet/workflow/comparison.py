@@ -14,10 +14,12 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy
 from discreet.progress import track
 from discreet.randomness import Seed
-from discreet.results import Measure, Release, Scenario
-from discreet.workflow.aligning import AlignedFiles, align, in_memory
+from discreet.results import Measure, Release, Scenario, Verdict
+from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
+from discreet.workflow.judging import cases_of, check_policy, held_against, with_roles_of
 from discreet.workflow.pair_questions import PairCase, PairQuestion, chosen
+from discreet.workflow.pairing import answer_of, pair_of
 from discreet.workflow.shortcomings import worst_of
 
 OneRelease = Microdata | Release | Sequence[Microdata]
@@ -63,7 +65,8 @@ def compare(
         People of the same population who were not used to make the release: what is found out about them, too, is not
         the release's fault.
     policy
-        A `Policy` with rules under ``[comparison]``, the path of a policy file or the name of a template.
+        A `Policy`, the path of a policy file or the name of a template. All its rules are judged, those about the
+        release by itself too, on all columns and as the policy wants them measured.
     columns
         What to compare; every column but identifiers, weights and the like unless named.
     categorical
@@ -125,6 +128,8 @@ def compare(
     if holdout is not None:
         require_microdata(holdout, "holdout")
         held = in_memory(holdout)
+    if rules:
+        check_policy(rules)
     needed = list(dict.fromkeys(rule.measure for rule in rules.comparison)) if rules else []
     questions = chosen(measures, needed, rules.parameters if rules else {})
     if models is not None and not any(question.name == "compare_model" for question, *_ in questions):
@@ -132,35 +137,23 @@ def compare(
     coded = _names(categorical, original, "categorical")
     if ids is not None:
         _check_ids(ids, original, releases)
-    files = {
-        name: align(
-            original,
-            [in_memory(copy) for copy in copies],
-            held,
-            columns=None if columns is None else _names(columns, original, "columns"),
-            ids=ids,
-            aligned=aligned,
-        )
-        for name, copies in releases.items()
+    settled: dict[str, Any] = {
+        "categorical": coded,
+        "models": models,
+        "ids": ids,
+        "aligned": aligned,
+        "missing": missing,
+        "seed": seed,
     }
+    wanted = None if columns is None else _names(columns, original, "columns")
     cases = {
-        name: PairCase(
-            pair,
-            tuple(key for key in original.roles.keys if key in pair.copies[0].schema),
-            tuple(column for column in original.roles.sensitive if column in pair.copies[0].schema),
-            coded,
-            ids,
-            missing,
-            0 if seed is None else seed,
-            models,
-        )
-        for name, pair in files.items()
+        name: pair_of(original, copies, held, columns=wanted, **settled) for name, copies in releases.items()
     }
     work = [(name, item) for name in cases for item in questions]
     found: dict[str, dict[str, Measure]] = {name: {} for name in cases}
     skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
     for name, (question, settings, asked_for) in track(work, description="Comparing", progress=progress):
-        answer = _answer(
+        answer = answer_of(
             question, cases[name], settings, must=_must(asked_for and bool(settings), question, cases[name])
         )
         (skipped if isinstance(answer, str) else found)[name][question.name] = answer  # type: ignore[assignment]
@@ -173,7 +166,18 @@ def compare(
                 found=found[name],
                 skipped=skipped[name],
                 questions=questions,
-                policy=rules,
+                verdict=None
+                if rules is None
+                else _verdict(
+                    rules,
+                    original,
+                    releases[name],
+                    held,
+                    pair=cases[name],
+                    narrowed=wanted is not None,
+                    settled=settled,
+                    known=_as_ruled(rules, questions, found[name], skipped[name]),
+                ),
                 show_values=show_values,
             )
             for name in cases
@@ -191,25 +195,6 @@ def _must(set_up: bool, question: PairQuestion, case: PairCase) -> tuple[type[Di
     return (ColumnError, ParameterError) if question.models and case.models is not None and whole else ()
 
 
-def _answer(
-    question: PairQuestion,
-    case: PairCase,
-    settings: Mapping[str, Any],
-    *,
-    must: tuple[type[DiscreetError], ...],
-) -> Measure | str:
-    """Ask a question; what cannot be answered for these files is said, unless the user set it up by hand."""
-    gap = question.gap(case, settings)
-    if gap is not None:
-        return gap
-    try:
-        return question.answer(case, settings)
-    except DiscreetError as error:
-        if isinstance(error, must):
-            raise
-        return str(error)
-
-
 def _release(
     name: str,
     case: PairCase,
@@ -217,22 +202,61 @@ def _release(
     found: Mapping[str, Measure],
     skipped: Mapping[str, str],
     questions: Sequence[tuple[PairQuestion, dict[str, Any], bool]],
-    policy: Policy | None,
+    verdict: Verdict | None,
     show_values: bool,
 ) -> ComparedRelease:
     alignment = case.files.alignment
     sides = {question.name: question.side for question, *_ in questions}
-    scenario = Scenario(MAIN, case.keys, found, skipped)
     return ComparedRelease(
         name,
         utility={measure: held for measure, held in found.items() if sides[measure] == "utility"},
         risk={measure: held for measure, held in found.items() if sides[measure] == "risk"},
         alignment=alignment,
         worst=worst_of(found, alignment, show_values=show_values),
-        verdict=policy.judge_comparison(scenario) if policy else None,
+        verdict=verdict,
         skipped=skipped,
         about=_about(case.files),
     )
+
+
+def _as_ruled(
+    policy: Policy,
+    questions: Sequence[tuple[PairQuestion, dict[str, Any], bool]],
+    found: Mapping[str, Measure],
+    skipped: Mapping[str, str],
+) -> Scenario:
+    """Keep what was measured as a policy wants it: not what the user asked for with settings of their own."""
+    usual = {
+        question.name
+        for question, settings, _ in questions
+        if settings == dict(policy.parameters.get(question.name, {}))
+    }
+    return Scenario(
+        MAIN,
+        (),
+        {name: held for name, held in found.items() if name in usual},
+        {name: reason for name, reason in skipped.items() if name in usual},
+    )
+
+
+def _verdict(
+    policy: Policy,
+    original: Microdata,
+    copies: Sequence[Microdata],
+    holdout: Microdata | None,
+    *,
+    pair: PairCase,
+    narrowed: bool,
+    settled: Mapping[str, Any],
+    known: Scenario,
+) -> Verdict:
+    """Judge one release by all rules; a policy is about all columns, whichever were asked for."""
+    if narrowed:
+        pair, known = pair_of(original, copies, holdout, **settled), Scenario(MAIN, (), {})
+    alone = cases_of(
+        [with_roles_of(original, copy) for copy in copies], missing=settled["missing"], seed=settled["seed"]
+    )
+    return held_against(policy, alone, pair, measured_pair=known)
 
 
 def _about(files: AlignedFiles) -> dict[str, Any]:

@@ -134,6 +134,14 @@ class PairQuestion:
             return "every column holds numbers in one file and labels in the other"
         return None
 
+    def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
+        """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
+        if self.models and not (case.models or "formula" in parameters):
+            return "a model that users would fit"
+        if self.target and "target" not in parameters:
+            return "a target to predict"
+        return None
+
     def check_parameters(self, parameters: Mapping[str, Any], where: str) -> None:
         """Refuse a setting that the measure does not have."""
         known = python_inspect.signature(self.ask).parameters

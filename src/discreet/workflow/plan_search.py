@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 
+_STANDS = {True: "meets", None: "open", False: "fails"}
+
+
 @dataclass(frozen=True, repr=False)
 class Search:
     """The plans that were tried, and the one to take.
@@ -51,8 +54,11 @@ class Search:
 
     @property
     def recommended(self) -> Trial | None:
-        """The least costly plan that meets the policy; None where none does."""
-        passing = [trial for trial in self.trials if trial.meets and trial.loss is not None]
+        """The least costly plan that fails no rule of the policy; None where there is none.
+
+        Its ``not_judged`` names what could not be judged here.
+        """
+        passing = [trial for trial in self.trials if trial.meets is not False and trial.loss is not None]
         return min(passing, key=_by_loss) if passing else None
 
     @property
@@ -110,14 +116,14 @@ class Search:
 
     def __str__(self) -> str:
         best = self.recommended
-        head = (
-            f"Take '{best.name}': it meets policy '{self.policy}' at the lowest loss ({shown(best.loss)})."
-            if best
-            else f"None of the {len(self.trials)} plans meets policy '{self.policy}'."
-        )
+        head = f"None of the {len(self.trials)} plans meets policy '{self.policy}'."
+        if best is not None:
+            what = "what could be judged here of policy" if best.not_judged else "policy"
+            left = f" Not judged here: {best.not_judged}." if best.not_judged else ""
+            head = f"Take '{best.name}': it meets {what} '{self.policy}' at the lowest loss ({shown(best.loss)}).{left}"
         width = max((len(trial.name) for trial in self.trials), default=0)
         lines = [
-            f"  {trial.name:<{width}}  {'meets' if trial.meets else 'fails':<5}  risk {shown(trial.risk):<8}  "
+            f"  {trial.name:<{width}}  {_STANDS[trial.meets]:<5}  risk {shown(trial.risk):<8}  "
             f"loss {shown(trial.loss):<8}{'  on the frontier' if trial.on_frontier else ''}"
             f"{f'  ({trial.failed})' if trial.failed else ''}"
             for trial in self.trials
@@ -180,14 +186,15 @@ def search(
     Notes
     -----
     The records carry a number through every plan, so that removed and reordered ones are compared with themselves and
-    the losses of all plans can be ranked. The policy is held against the released file alone.
+    the losses of all plans can be ranked. Each release is judged by all rules of the policy, those about the release by
+    itself and those about the release and its original, as `judge` and `compare` do.
 
     Examples
     --------
     >>> from discreet.protect import Band
-    >>> people = pl.DataFrame({"age": [30, 31, 32, 45, 46, 47] * 5, "ill": ["y", "n", "n"] * 10})
+    >>> people = pl.DataFrame({"age": [30, 31, 32, 45, 46, 47] * 20, "ill": ["y", "n", "n", "n"] * 30})
     >>> plans = {f"by {width}": Band(widths={"age": width}) for width in (5, 20)}
-    >>> found = search(Microdata(people, keys="age", sensitive="ill"), plans, "safe-setting", seed=1)
+    >>> found = search(Microdata(people, keys="age", sensitive="ill"), plans, "scientific-use-file", seed=1)
     >>> found.recommended.name
     'by 5'
     """
@@ -255,7 +262,7 @@ def _with_frontier(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _ranked(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    return tuple(sorted(trials, key=lambda trial: (not trial.meets, *_by_loss(trial))))
+    return tuple(sorted(trials, key=lambda trial: (trial.meets is False, *_by_loss(trial))))
 
 
 def _by_loss(trial: Trial) -> tuple[float, float]:

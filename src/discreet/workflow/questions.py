@@ -72,8 +72,16 @@ class Question:
                 return f"it takes long on {classes:,} key combinations; run 'discreet risk {self.name}' by itself"
         return None
 
-    def answer(self, case: Case, parameters: Mapping[str, Any]) -> Measure:
-        """Ask the question with the parameters of the policy."""
+    def input_lacking(self, case: Case) -> str | None:
+        """Name the input that only whoever asks can give, and has not; what the file itself lacks is a gap."""
+        if self.population and case.population is None:
+            return "a population file"
+        if self.population_size and case.population_size is None:
+            return "the size of the population"
+        return None
+
+    def check_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """Refuse a parameter of a policy that the measure does not have."""
         known = python_inspect.signature(self.ask).parameters
         for name in parameters:
             if name not in known:
@@ -84,6 +92,11 @@ class Question:
                 )
             where = f"The policy, under [parameters.{self.name}]"
             check_setting(name, parameters[name], str(known[name].annotation), where=where)
+
+    def answer(self, case: Case, parameters: Mapping[str, Any]) -> Measure:
+        """Ask the question with the parameters of the policy."""
+        self.check_parameters(parameters)
+        known = python_inspect.signature(self.ask).parameters
         offered = {
             "missing": case.missing,
             "population": case.population,
@@ -129,3 +142,5 @@ QUESTIONS = (
     Question("attribution", sensitive=True, slow=True),
     Question("series", partition=False, roles=("contributor", "time")),
 )
+
+BY_NAME = {question.name: question for question in QUESTIONS}

@@ -18,6 +18,7 @@ from discreet.randomness import Seed
 from discreet.results import Assessment, Measure, Release, Verdict, jsonable
 from discreet.utility import information_loss
 from discreet.workflow.assessment import assess
+from discreet.workflow.judging import judge, with_roles_of
 from discreet.workflow.trials import Numbered
 
 _GAPS = (
@@ -51,11 +52,12 @@ class ReleaseReport:
     about: Mapping[str, Any] = field(default_factory=dict)
     caveats: tuple[str, ...] = ()
     show_values: bool = False
+    judged: Verdict | None = None
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether the release meets the policy; None where none was named or the release has no keys."""
-        return self.after.verdict if self.after else None
+        """Whether the release meets the policy, by itself and against its original; None where none was named."""
+        return self.judged
 
     @property
     def line(self) -> str:
@@ -227,10 +229,23 @@ def _reported(
     show_values: bool,
     **settings: Any,
 ) -> ReleaseReport:
+    released = with_roles_of(original, release.data)
     before, after = (
         assess(file, rules, missing=missing, show_values=show_values, **settings) if file.roles.keys else None
-        for file in (original, release.data)
+        for file in (original, released)
     )
+    judged = None
+    if rules is not None:
+        judged = judge(
+            released,
+            rules,
+            original,
+            population=settings.get("population"),
+            missing=missing,
+            measured=after.scenarios if after else None,
+        )
+        # The release has one verdict, also where the page shows it beside the figures of the release alone.
+        after = replace(after, verdict=judged) if after else None
     report = ReleaseReport(
         release=release,
         before=before,
@@ -239,6 +254,7 @@ def _reported(
         about=_about(original, release, before),
         caveats=tuple(_caveats(original, release, missing)),
         show_values=show_values,
+        judged=judged,
     )
     if path is not None:
         report.to_html(path)

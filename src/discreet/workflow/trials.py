@@ -32,17 +32,19 @@ COST = "information_loss"
 class Trial:
     """One plan, tried: what it leaves of the risk, what it costs, and whether the policy is met.
 
-    ``reasons`` say why the policy is not met; ``failed`` why the plan could not be applied or measured.
+    ``meets`` is None where all that could be judged holds and ``not_judged`` names the rest. ``reasons`` say why the
+    policy is not met; ``failed`` why the plan could not be applied or measured.
     """
 
     name: str
     plan: Mapping[str, Any]
-    meets: bool
+    meets: bool | None
     risk: float | None
     loss: float | None
     reasons: tuple[str, ...] = ()
     failed: str | None = None
     on_frontier: bool = False
+    not_judged: str = ""
 
 
 @dataclass(frozen=True)
@@ -195,13 +197,17 @@ def tried(numbered: Numbered, job: Job) -> Trial:
     """Apply one plan, assess what comes out and compare it with the original."""
     from discreet.utility import information_loss
     from discreet.workflow.assessment import assess
+    from discreet.workflow.judging import judge, with_roles_of
 
     about, plan = job.judgment, job.plan.to_dict()
     try:
         made = job.plan.apply(numbered.data, seed=job.seed).data
-        found = assess(numbered.plain(made), about.rules, missing=about.missing)
+        before = numbered.plain(numbered.data)
+        after = with_roles_of(before, numbered.plain(made))
+        found = assess(after, about.rules, missing=about.missing)
+        verdict = judge(after, about.rules, before, missing=about.missing, measured=found.scenarios)
         ids = numbered.column if numbered.column in made.schema else None
-        original = numbered.data if ids else numbered.plain(numbered.data)
+        original = numbered.data if ids else before
         cost = information_loss(original, made, columns=about.columns, ids=ids)
     except DiscreetError as error:
         return Trial(job.name, plan, False, None, None, failed=str(error))
@@ -209,8 +215,6 @@ def tried(numbered: Numbered, job: Job) -> Trial:
         # One plan must not take the whole search down; the text of a foreign error may hold data values.
         reason = f"it broke off with a {type(error).__name__}; apply it alone to see where"
         return Trial(job.name, plan, False, None, None, failed=reason)
-    verdict = found.verdict
-    reasons = tuple(check.reason for check in verdict.checks if not check.passed) if verdict else ()
     measure = about.risk.partition(".")[0]
     if measure in found.main.skipped:
         exposed, failed = None, f"{measure} was left out: {found.main.skipped[measure]}"
@@ -219,11 +223,12 @@ def tried(numbered: Numbered, job: Job) -> Trial:
     return Trial(
         job.name,
         plan,
-        bool(verdict and verdict.meets),
+        verdict.meets,
         exposed,
         _figure(cost, about.loss),
-        reasons,
+        tuple(check.reason for check in verdict.failed),
         failed,
+        not_judged=verdict.left,
     )
 
 

@@ -1,0 +1,103 @@
+"""Which numbers does a label such as "30-39", "[30, 40)" or ">=90" stand for? What any reader of the file can tell."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+_NUMBER = r"([+-]?(?:\d{1,3}(?:[,_ ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|[+-]?inf)"
+_BETWEEN = re.compile(rf"^([\[(]?)\s*{_NUMBER}\s*(?:,|;|-|–|—|\bto\b|\.\.)\s*{_NUMBER}\s*([\])]?)$")
+_BELOW = re.compile(rf"^(<=|≤|<|up to|under|below)\s*{_NUMBER}$")
+_ABOVE = re.compile(rf"^(>=|≥|>|over|above|from)\s*{_NUMBER}$")
+_AND_MORE = re.compile(rf"^{_NUMBER}\s*(?:\+|and more|and over|or more|and above)$")
+_ALONE = re.compile(rf"^{_NUMBER}$")
+_WHOLE = "*"
+
+
+class Span(NamedTuple):
+    """The numbers that a label covers."""
+
+    low: float
+    high: float
+    with_low: bool
+    with_high: bool
+
+
+def span_of(label: str) -> Span | None:
+    """Read one label; None where it does not speak of numbers.
+
+    Examples
+    --------
+    >>> span_of("[30, 40)")
+    Span(low=30.0, high=40.0, with_low=True, with_high=False)
+    >>> span_of("30-39")
+    Span(low=30.0, high=39.0, with_low=True, with_high=True)
+    >>> span_of("North") is None
+    True
+    """
+    text = label.strip()
+    if found := _ALONE.match(text):
+        number = _number(found[1])
+        return Span(number, number, True, True)
+    if found := _BETWEEN.match(text):
+        return Span(_number(found[2]), _number(found[3]), found[1] != "(", found[4] != ")")
+    if found := _BELOW.match(text):
+        return Span(-math.inf, _number(found[2]), False, found[1] in ("<=", "≤", "up to"))
+    if found := _ABOVE.match(text):
+        return Span(_number(found[2]), math.inf, found[1] in (">=", "≥", "from"), False)
+    if found := _AND_MORE.match(text):
+        return Span(_number(found[1]), math.inf, True, False)
+    return None
+
+
+def in_bands(values: pl.Series, labels: Sequence[str]) -> pl.Series | None:
+    """Give each number the label that covers it; None where labels are no bands, overlap, or leave it unclear.
+
+    A number that no label covers (its band was suppressed throughout) keeps its own text and so matches nothing.
+
+    Examples
+    --------
+    >>> in_bands(pl.Series([31, 47, 99]), ["30-39", "40-49"]).to_list()
+    ['30-39', '40-49', '99']
+    >>> in_bands(pl.Series([31, 47]), ["30-39", "35-49"]) is None
+    True
+    """
+    read = {label: span_of(label) for label in labels if label != _WHOLE}
+    if not read or any(span is None for span in read.values()):
+        return None
+    spans = sorted((span, label) for label, span in read.items() if span is not None)
+    for (first, _), (second, _) in itertools.pairwise(spans):
+        if first.high > second.low or (first.high == second.low and first.with_high and second.with_low):
+            return None
+    numbers = values.cast(pl.Float64).to_numpy()
+    lows = np.array([span.low for span, _ in spans])
+    place = np.clip(np.searchsorted(lows, numbers, "right") - 1, 0, len(spans) - 1)
+    # On a shared end the lower band may be the one that has it.
+    on_low = (numbers == lows[place]) & (place > 0) & ~np.array([span.with_low for span, _ in spans])[place]
+    place = np.where(on_low, place - 1, place)
+    highs = np.array([span.high for span, _ in spans])[place]
+    with_high = np.array([span.with_high for span, _ in spans])[place]
+    covered = (numbers >= lows[place]) & ((numbers < highs) | (with_high & (numbers == highs)))
+    known = ~np.isnan(numbers)
+    between = known & ~covered & (numbers > lows[0]) & (numbers < spans[-1][0].high)
+    if np.any(numbers[between] != np.floor(numbers[between])):
+        # 39.5 between "30-39" and "40-49": nobody can tell which of them it went to.
+        return None
+    named = np.array([label for _, label in spans])[place]
+    text = values.cast(pl.String)
+    return (
+        pl.DataFrame({"label": named, "covered": covered, "text": text})
+        .select(pl.when(pl.col("covered")).then(pl.col("label")).otherwise(pl.col("text")))
+        .to_series()
+        .rename(values.name)
+    )
+
+
+def _number(text: str) -> float:
+    return float(re.sub(r"[,_ ]", "", text))

@@ -1,0 +1,323 @@
+"""Does this release meet the policy? The one function that judges; every door calls it.
+
+A policy has rules about a file by itself (``[rules]``) and about a release and its original (``[comparison]``).
+`judge` measures only what the rules need, all of them where the original is there. What needs something that was not
+given (the original, a population file, a model) is named in ``verdict.unjudged``, and the verdict is then neither
+*meets* nor *does not meet* (``verdict.meets`` is None) unless a rule has failed already.
+
+A verdict is about the two files as they stand: the columns, the settings of the policy, records linked only where the
+files show it. What a door knows besides (which records a plan removed) or shows besides (other settings of a measure)
+does not change it, so that the same release gets the same verdict everywhere.
+
+Doors that have measured already pass what they found to `held_against`, which measures only the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from discreet.engine import Missing
+from discreet.errors import DiscreetError, ParameterError, unknown_name
+from discreet.microdata import ROLES, Microdata, require_microdata
+from discreet.policy import MAIN, Policy, Rule
+from discreet.randomness import Seed
+from discreet.results import Check, Measure, Release, Scenario, Unjudged, Verdict
+from discreet.workflow import pair_questions, questions
+from discreet.workflow.pair_questions import PairCase
+from discreet.workflow.pairing import answer_of, pair_of
+from discreet.workflow.questions import Case
+from discreet.workflow.scenarios import intruder_cases
+
+_WITH_ORIGINAL = "hold it against the original: compare(original, released, policy=…), discreet compare"
+_WAYS_OUT = {
+    "the original": _WITH_ORIGINAL,
+    "a population file": "assess it with population=…, --population",
+    "the size of the population": "assess it with population_size=…, --population-size",
+    "a model that users would fit": "name one in compare with models=…, --model, or in the policy under formula",
+    "a target to predict": "name it in the policy under [parameters], target",
+}
+_AFTER_FAILURE = "no further look"
+_SLOW = 3
+_EFFORT = {
+    "replicated_uniques": 1,
+    "attribution": 1,
+    "information_loss": 2,
+    "dependence": 2,
+    "new_rows": 2,
+    "disclosure": 2,
+}
+
+
+def judge(
+    released: Microdata | Release | Sequence[Microdata],
+    policy: Policy | str | Path,
+    original: Microdata | None = None,
+    *,
+    holdout: Microdata | None = None,
+    population: Microdata | None = None,
+    population_size: int | None = None,
+    models: Any = None,
+    ids: str | None = None,
+    missing: Missing = "category",
+    seed: Seed = None,
+    stop_at_failure: bool = False,
+    measured: Mapping[str, Scenario] | None = None,
+) -> Verdict:
+    """Does this release meet the policy?
+
+    Parameters
+    ----------
+    released
+        The file to be released, what a treatment made, or the copies of one synthesis.
+    policy
+        A `Policy`, the path of a policy file or the name of a template.
+    original
+        The file before; without it the rules under ``[comparison]`` are not judged. With it the roles are those of the
+        original, for the columns that the release still has.
+    holdout
+        People of the same population who were not used to make the release.
+    population, population_size
+        For rules on measures that need them.
+    models
+        What users would fit, for rules on `compare_model`.
+    ids
+        A column of both files that links their records.
+    missing
+        How missing key values count: ``category``, ``wildcard`` or ``drop``; wildcards only for the file by itself.
+    seed
+        For samples and permutations; 0 unless given.
+    stop_at_failure
+        Judge the quick rules first and stop at the first that does not hold, as a search over many plans wants it.
+        Whether the policy is met comes out the same.
+    measured
+        What an assessment of the release found with this policy and the same settings (its ``scenarios``), so that it
+        need not be measured again.
+
+    Returns
+    -------
+    Verdict
+        ``meets`` (True, False, or None while something is left to judge), ``line``, ``checks``, ``unjudged``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"] * 20, "ill": ["yes", "no", "no", "no"] * 20})
+    >>> data = Microdata(people, keys="sex", sensitive="ill")
+    >>> judge(data, "safe-setting").line
+    "Meets what could be judged here of policy 'Safe setting' (2 checks passed); not judged here: 3 rules that need ..."
+    >>> judge(data, "safe-setting", data).line
+    "Meets policy 'Safe setting' (5 checks passed)."
+    """
+    rules = Policy.load(policy)
+    check_policy(rules)
+    copies = _copies(released)
+    if original is not None:
+        require_microdata(original, "original")
+        copies = [with_roles_of(original, copy) for copy in copies]
+    pair: PairCase | str | None = None
+    if original is not None and rules.comparison:
+        try:
+            pair = pair_of(original, copies, holdout, models=models, ids=ids, missing=missing, seed=seed)
+        except DiscreetError as error:
+            pair = str(error)
+    alone = cases_of(
+        copies, population=population, population_size=population_size, missing=missing, seed=seed
+    )
+    return held_against(rules, alone, pair, measured=measured, stop_at_failure=stop_at_failure)
+
+
+def held_against(
+    policy: Policy,
+    alone: Mapping[str, Case | str],
+    pair: PairCase | str | None = None,
+    *,
+    measured: Mapping[str, Scenario] | None = None,
+    measured_pair: Scenario | None = None,
+    stop_at_failure: bool = False,
+) -> Verdict:
+    """Hold every rule of a policy against the cases of a release, and measure what was not measured yet.
+
+    Parameters
+    ----------
+    policy
+        The rules; `check_policy` must have passed them.
+    alone
+        The cases of the file by itself by scenario (see `cases_of`), or why there is none.
+    pair
+        The file and its original, why they could not be brought together, or None where there is no original.
+    measured, measured_pair
+        What a door has measured with the parameters of the policy, so that it is not measured again.
+    stop_at_failure
+        Judge the quick rules first and stop at the first that does not hold.
+    """
+    bench = _Bench(policy, alone, pair, measured or {}, measured_pair)
+    rules = [("rules", rule) for rule in policy.rules] + [("comparison", rule) for rule in policy.comparison]
+    found: dict[tuple[str, Rule], list[Check | Unjudged]] = {}
+    failed = False
+    for table, rule in sorted(rules, key=_effort) if stop_at_failure else rules:
+        left_aside = failed and stop_at_failure
+        found[table, rule] = [_left_aside(table, rule)] if left_aside else list(bench.judged(table, rule))
+        failed = failed or any(isinstance(one, Check) and not one.passed for one in found[table, rule])
+    in_order = [one for named in rules for one in found[named]]
+    return Verdict(
+        policy.name,
+        tuple(one for one in in_order if isinstance(one, Check)),
+        tuple(one for one in in_order if isinstance(one, Unjudged)),
+    )
+
+
+@dataclass
+class _Bench:
+    """The cases of one release and what has been measured on them."""
+
+    policy: Policy
+    alone: Mapping[str, Case | str]
+    pair: PairCase | str | None
+    measured: Mapping[str, Scenario]
+    measured_pair: Scenario | None
+    _answers: dict[tuple[str, str], Measure | str] = field(default_factory=dict)
+
+    def judged(self, table: str, rule: Rule) -> Iterator[Check | Unjudged]:
+        """Hold one rule against every scenario, or against the original."""
+        if table == "comparison":
+            yield self._against_original(rule)
+            return
+        for name, case in self.alone.items():
+            question = questions.BY_NAME.get(rule.measure)
+            lacking = question.input_lacking(case) if question and isinstance(case, Case) else None
+            if lacking:
+                yield _unjudged(rule, lacking, table)
+            else:
+                yield rule.check(self._scenario(name, rule.measure, partial(self._ask, case, rule.measure)))
+
+    def _against_original(self, rule: Rule) -> Check | Unjudged:
+        table, pair = "comparison", self.pair
+        if pair is None:
+            return _unjudged(rule, "the original", table)
+        question, settings = (
+            pair_questions.BY_NAME[rule.measure],
+            self.policy.parameters.get(rule.measure, {}),
+        )
+        lacking = question.input_lacking(pair, settings) if isinstance(pair, PairCase) else None
+        if lacking:
+            return _unjudged(rule, lacking, table)
+        asked = self._scenario(
+            table,
+            rule.measure,
+            lambda: pair if isinstance(pair, str) else answer_of(question, pair, settings),
+        )
+        return rule.check(replace(asked, name=MAIN), table=table)
+
+    def _scenario(self, name: str, measure: str, ask: Callable[[], Measure | str]) -> Scenario:
+        """Give what was found in a scenario; what nobody has asked yet is asked now, once."""
+        known = self.measured_pair if name == "comparison" else self.measured.get(name)
+        if known is not None and (measure in known.measures or measure in known.skipped):
+            return known
+        if (name, measure) not in self._answers:
+            self._answers[name, measure] = ask()
+        answer = self._answers[name, measure]
+        if isinstance(answer, str):
+            return Scenario(name, (), {}, {measure: answer})
+        return Scenario(name, (), {measure: answer})
+
+    def _ask(self, case: Case | str, measure: str) -> Measure | str:
+        question = questions.BY_NAME.get(measure)
+        if question is None:
+            return "it is not computed on one file alone"
+        if isinstance(case, str):
+            return case
+        gap = question.gap(case)
+        if gap is not None:
+            return gap
+        try:
+            return question.answer(case, self.policy.parameters.get(measure, {}))
+        except DiscreetError as error:
+            return str(error)
+
+
+def cases_of(copies: Sequence[Microdata], **settings: Any) -> dict[str, Case | str]:
+    """Make the case of each copy by itself: the main scenario, or why it cannot be measured."""
+    found: dict[str, Case | str] = {}
+    for place, copy in enumerate(copies, 1):
+        name = MAIN if len(copies) == 1 else f"copy {place}"
+        if copy.roles.keys:
+            found[name] = next(iter(intruder_cases(copy, **settings).values()))
+        else:
+            found[name] = "the file has no column that was named as a key"
+    return found
+
+
+def with_roles_of(original: Microdata, released: Microdata) -> Microdata:
+    """Give a release the roles of its original; columns that only the release has keep theirs.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = Microdata(pl.DataFrame({"age": [30, 41], "zip": ["1", "2"], "ill": ["y", "n"]}), keys=["age", "zip"])
+    >>> with_roles_of(people, Microdata(pl.DataFrame({"age": [30, 40], "ill": ["y", "n"]}))).roles.keys
+    ('age',)
+    """
+    there = released.schema
+    roles: dict[str, Any] = {}
+    for role in ROLES:
+        ours, theirs = getattr(original.roles, role), getattr(released.roles, role)
+        if isinstance(ours, tuple):
+            new = tuple(name for name in theirs if name not in original.schema)
+            roles[role] = (*(name for name in ours if name in there), *new)
+        else:
+            roles[role] = ours if ours in there else theirs if theirs not in original.schema else None
+    return released.with_roles(**roles)
+
+
+def check_policy(policy: Policy) -> None:
+    """Refuse a policy that names a measure or a parameter that nobody offers: its rule could never hold."""
+    from discreet import risk, utility
+
+    offered = [name for room in (risk, utility) for name in room.__all__ if name[0].islower()]
+    offered += [name for name in pair_questions.BY_NAME if name not in offered]
+    for name in (*(rule.measure for rule in policy.rules), *policy.parameters):
+        if name not in offered:
+            raise ParameterError(f"In policy '{policy.name}': {unknown_name(name, offered, what='measure')}")
+    for rule in policy.comparison:
+        if rule.measure not in pair_questions.BY_NAME:
+            raise ParameterError(
+                f"In policy '{policy.name}', under [comparison]: "
+                f"{unknown_name(rule.measure, pair_questions.BY_NAME, what='measure of a comparison')}"
+            )
+        settings = policy.parameters.get(rule.measure, {})
+        where = f"The policy, under [parameters.{rule.measure}]"
+        pair_questions.BY_NAME[rule.measure].check_parameters(settings, where)
+    for rule in policy.rules:
+        if rule.measure in questions.BY_NAME:
+            questions.BY_NAME[rule.measure].check_parameters(policy.parameters.get(rule.measure, {}))
+
+
+def _copies(released: Any) -> list[Microdata]:
+    held = list(released) if isinstance(released, list | tuple) else [released]
+    if not held:
+        raise ParameterError("released is an empty list: give one release, or a list of copies.")
+    copies = [one.data if isinstance(one, Release) else one for one in held]
+    for copy in copies:
+        require_microdata(copy, "released")
+    return copies
+
+
+def _unjudged(rule: Rule, needs: str, table: str) -> Unjudged:
+    return Unjudged(rule.name, rule.limit, needs, _WAYS_OUT[needs], table)
+
+
+def _left_aside(table: str, rule: Rule) -> Unjudged:
+    return Unjudged(rule.name, rule.limit, _AFTER_FAILURE, "another rule does not hold", table)
+
+
+def _effort(named: tuple[str, Rule]) -> int:
+    """Say how long a rule takes, roughly: counts of classes before tables, tables before models."""
+    table, rule = named
+    if table == "comparison":
+        return _EFFORT.get(rule.measure, _SLOW)
+    question = questions.BY_NAME.get(rule.measure)
+    return _SLOW if question is not None and question.slow else 0
