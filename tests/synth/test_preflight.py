@@ -472,3 +472,20 @@ def test_any_column_of_numbers_and_codes_is_split_and_joined_again(texts):
     ]
     again = restored_form(form.state())
     assert again.split(series)[-1].values.tolist() == form.split(series)[-1].values.tolist()
+
+
+def test_codes_among_words_do_not_make_numbers():
+    answers = pl.Series(["yes", "no", "-8", "-9"] * 50)
+    found = preflight(Microdata(pl.DataFrame({"answer": answers, "age": list(range(100)) * 2})))
+    assert not [f for f in found.findings if f.kind == "number-as-text"]
+    amounts = pl.Series(([str(v) for v in range(-49, 50)] + ["N"]) * 2)
+    found = preflight(Microdata(pl.DataFrame({"pay": amounts, "age": list(range(100)) * 2})))
+    assert [f.columns for f in found.findings if f.kind == "number-as-text"] == [("pay",)]
+
+
+def test_dates_whose_order_is_in_doubt_are_not_guessed():
+    texts = pl.Series(["03/04/1990", "05/06/1991"] * 50)
+    found = preflight(Microdata(pl.DataFrame({"born": texts, "age": list(range(50)) * 2})))
+    (finding,) = [f for f in found.findings if f.kind == "date-as-text"]
+    assert finding.confidence == "low"
+    assert "dates='dmy'" in finding.action

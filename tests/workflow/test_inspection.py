@@ -318,3 +318,79 @@ def test_person_numbers_of_a_household_survey_are_identifiers():
 def test_the_summary_of_the_keys_counts_combinations():
     text = str(inspect(pl.DataFrame({"sex": ["f", "m"] * 20, "income": range(40)})))
     assert "The proposed key has 2 different values for 40 records (5 % as many)." in text
+
+
+def _role(column, values, **others):
+    found = inspect(Microdata(pl.DataFrame({column: values, **others})))
+    row = found.columns.row(0, named=True)
+    return row["role"], row["reasons"]
+
+
+FIRST = ["Anna", "Ben", "Clara", "David", "Eva", "Franz", "Greta", "Hans", "Ida", "Jan"]
+LAST = ["Müller", "O'Neil", "Bauer", "van der Berg", "Huber", "Gruber", "Steiner", "Moser", "Mayer", "Hofer"]
+
+
+def test_names_are_identifiers_also_where_people_share_them():
+    names = [f"{first} {last}" for first in FIRST for last in LAST] * 5
+    role, reasons = _role("who", names)
+    assert role == "identifiers"
+    assert "names of people" in reasons
+    assert not any(part in reasons for part in LAST)
+    assert _role("first_name", FIRST * 30)[0] == "identifiers"
+    assert (
+        _role("town", ["New York", "Los Angeles", "San Diego", "El Paso", "Santa Fe"] * 40)[0]
+        != "identifiers"
+    )
+
+
+def test_people_in_free_text_are_found():
+    notes = ["feeling better since the last visit, nothing to add", "asked to be called back under 0664 123 45 67",
+             "spoke with Frau Huber about the treatment", "told Dr. Moser about the pain"]  # fmt: skip
+    role, reasons = _role("notes", [f"{note} {i}" for i, note in enumerate(notes * 30)])
+    assert role == "identifiers"
+    assert "25 % of the sampled texts hold phone numbers" in reasons
+    assert "50 % of the sampled texts hold names of people" in reasons
+    assert "Huber" not in reasons
+
+
+def test_short_notes_that_hold_an_address_are_found_too():
+    role, reasons = _role("remark", ["ok"] * 95 + ["write to ann@example.org", "mail bo@example.org"] * 2)
+    assert role == "identifiers"
+    assert "e-mail addresses" in reasons
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("x", "y"), ("gps_lat", "gps_long"), ("lat_home", "lon_home"), ("X_UTM", "Y_UTM")]
+)
+def test_coordinates_are_places_under_other_names_too(one, other):
+    values = [100_000 + 13 * i for i in range(200)]
+    found = inspect(Microdata(pl.DataFrame({one: values, other: values[::-1], "sex": [1, 2] * 100})))
+    assert found.proposal.location == (one, other)
+
+
+def test_an_x_without_a_y_is_no_place():
+    assert _role("x", [100_000 + 13 * i for i in range(200)])[0] != "location"
+
+
+def test_codes_for_missing_are_named_as_the_preflight_names_them():
+    from discreet import synth
+
+    data = Microdata(
+        pl.DataFrame({"pay": [-99] * 10 + list(range(1_000, 1_190)), "age": list(range(20, 70)) * 4})
+    )
+    row = inspect(data).columns.row(0, named=True)
+    assert "-99 looks like a code for missing (5 % of the records)" in row["reasons"]
+    assert "--missing-token=-99" in row["reasons"]
+    assert "code" not in inspect(data).columns.row(1, named=True)["reasons"]
+    assert any(f.kind == "coded-missing" and f.columns == ("pay",) for f in synth.preflight(data).findings)
+
+
+def test_a_doubtful_date_is_named_by_inspect(tmp_path):
+    import discreet
+    from discreet.errors import DiscreetWarning
+
+    path = tmp_path / "a.csv"
+    path.write_text("born\n" + "03/04/1990\n05/06/1991\n" * 30)
+    with pytest.warns(DiscreetWarning):
+        data = discreet.read(path)
+    assert "--dates dmy" in inspect(data).columns.row(0, named=True)["reasons"]

@@ -22,6 +22,14 @@ MissingKeys = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 ShowValues = Annotated[bool, typer.Option("--show-values", help="Show key values of the riskiest classes.")]
+WriteAs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--write-as",
+        help="How a text file is written, where not as the file that came in: separator=;, decimal=., encoding=utf-8, "
+        "newline=crlf, dates=iso; may be repeated.",
+    ),
+]
 _PICTURES = (".svg", ".png", ".pdf")
 
 
@@ -46,6 +54,34 @@ def _split(part: str) -> list[str]:
     except csv.Error:
         names = part.split(",")
     return [name.strip() for name in names if name.strip()]
+
+
+def writing(given: Sequence[str] | None, out: str | None) -> dict[str, str]:
+    """Read ``name=value`` options of how a text file is written.
+
+    Examples
+    --------
+    >>> writing(["separator=;", "encoding=utf-8"], "people.csv")
+    {'separator': ';', 'encoding': 'utf-8'}
+    """
+    from discreet.io.naming import format_of, is_address
+
+    if given and out is not None and (is_address(out) or format_of(Path(out)) != "csv"):
+        raise ParameterError(
+            "--write-as is for delimited text files (.csv, .tsv). Leave it out, or name one as --out."
+        )
+    known = ("separator", "decimal", "encoding", "newline", "dates", "missing")
+    found = {}
+    for item in given or ():
+        name, equals, value = item.partition("=")
+        if not equals or name.strip() not in known:
+            raise ParameterError(
+                f"--write-as is written name=value, with one of the names {', '.join(known)}."
+            )
+        if name.strip() == "dates" and value != "iso":
+            raise ParameterError("--write-as dates takes 'iso' only; otherwise dates go out as they came in.")
+        found[name.strip()] = value
+    return found
 
 
 def named_columns(given: Sequence[str] | None, option: str) -> dict[str, list[str]]:

@@ -47,6 +47,7 @@ def protect(
     ] = None,
     missing: options.MissingKeys = "category",
     show_values: options.ShowValues = False,
+    write_as: options.WriteAs = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     json: options.AsJson = False,
 ) -> None:
@@ -55,6 +56,7 @@ def protect(
 
     if out is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
+    writing = options.writing(write_as, out)
     options.check_report(html)
     options.check_targets(
         ("--out", None if dry_run else out, overwrite),
@@ -75,7 +77,7 @@ def protect(
         release = steps.apply(data, seed=seed, progress=not json)
     written = None if dry_run else out
     if written is not None:
-        _write_release(release, written, overwrite=overwrite)
+        _write_release(release, written, overwrite=overwrite, **writing)
     if report is not None:
         report = report if written is None else report.of_file(written)
         if html:
@@ -99,10 +101,10 @@ def _documented(
     return document_plan(data, plan, policy, missing=missing, **settings)  # type: ignore[arg-type]
 
 
-def _write_release(release: Release, out: str, *, overwrite: bool) -> None:
+def _write_release(release: Release, out: str, *, overwrite: bool, **writing: str) -> None:
     from discreet.io import write
 
-    write(release.data, out, overwrite=overwrite)
+    write(release.data, out, overwrite=overwrite, **writing)
 
 
 def _show(release: Release, out: str | None, report: ReleaseReport | None, html: Path | None) -> None:

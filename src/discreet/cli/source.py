@@ -38,6 +38,7 @@ _ROLE_HELP = {
     "psu": (None, "Primary sampling unit column."),
 }
 _ROLES, _READING = "The roles of the columns", "How to read the file"
+_REPEATED = ("missing_token", "dates")
 _MANY = ("keys", "sensitive", "identifiers", "strata", "location")
 _READING_HELP = {
     "query": "For a database: a table name or a SELECT statement.",
@@ -45,6 +46,7 @@ _READING_HELP = {
     "decimal": "Decimal mark of a text file.",
     "encoding": "Encoding of a text file.",
     "missing_token": "Text that marks a missing value; may be repeated.",
+    "dates": "How dates are written: dmy, mdy or ymd where it is in doubt, COLUMN=FORMAT, or text; may be repeated.",
     "sheet": "Sheet of an Excel file.",
 }
 
@@ -126,7 +128,7 @@ def _role_options() -> dict[str, Any]:
 def _reading_options() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, words in _READING_HELP.items():
-        kind: Any = list[str] | None if name == "missing_token" else str | None
+        kind: Any = list[str] | None if name in _REPEATED else str | None
         option = typer.Option(f"--{name.replace('_', '-')}", help=words, rich_help_panel=_READING)
         found[name] = Annotated[kind, option]
     return found

@@ -57,6 +57,7 @@ def synthesize(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
+    write_as: options.WriteAs = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     json: options.AsJson = False,
 ) -> None:
@@ -68,6 +69,7 @@ def synthesize(
     for option, value in (("--copies", copies), ("--rows", rows)):
         if value is not None and value < 1:
             raise ParameterError(f"{option} must be at least 1.")
+    writing = options.writing(write_as, out)
     targets = _targets(out, copies)
     options.check_targets(
         *(("--out", target, overwrite) for target in targets),
@@ -105,7 +107,7 @@ def synthesize(
     files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
     seconds_draw = time.perf_counter() - began
     for data, target in zip(files, targets, strict=False):
-        _write(data, target, overwrite=overwrite)
+        _write(data, target, overwrite=overwrite, **writing)
     summary = _summary(fitted, files, targets, model, seconds_fit, seconds_draw)
     if json:
         options.print_json(summary)
@@ -157,10 +159,10 @@ def _save(chosen: Synthesizer, path: Path, *, overwrite: bool) -> None:
     save(chosen, path, overwrite=overwrite)
 
 
-def _write(data: Microdata, target: str, *, overwrite: bool) -> None:
+def _write(data: Microdata, target: str, *, overwrite: bool, **writing: str) -> None:
     from discreet.io import write
 
-    write(data, target, overwrite=overwrite)
+    write(data, target, overwrite=overwrite, **writing)
 
 
 def _check_model_alone(others: dict[str, Any]) -> None:

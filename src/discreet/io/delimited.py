@@ -10,8 +10,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from discreet.errors import ColumnError, InputError, unknown_name
+from discreet.errors import ColumnError, DiscreetWarning, InputError, unknown_name
 from discreet.io.column_types import TYPES, kinds_of, typed
+from discreet.io.dates import Wanted, dates_of, parsed, question_of_order, wanted_dates
 from discreet.io.dialect import Dialect, detect, opened, records, wrong_encoding
 
 _PARSED_BY_SCANNER = ("whole", "number")
@@ -34,6 +36,7 @@ def scan_delimited(
     encoding: str | None = None,
     missing: str | Sequence[str] | None = None,
     text: str | Sequence[str] = (),
+    dates: str | Sequence[str] | Mapping[str, str] | None = None,
 ) -> tuple[pl.LazyFrame | pl.DataFrame, dict[str, Any]]:
     """Read a delimited file; also return how it was read.
 
@@ -47,30 +50,37 @@ def scan_delimited(
         Fields that count as missing; the empty field always does.
     text
         Columns to keep as text though they look like numbers or dates.
+    dates
+        How dates are written, where it is in doubt: an order (``"dmy"``, ``"mdy"``, ``"ymd"``), formats by column
+        (``{"born": "%d/%m/%Y"}`` or ``"born=%d/%m/%Y"``), or ``"text"`` to leave them as texts. Detected unless given.
     """
     dialect, names = detect(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
     kept = {text} if isinstance(text, str) else set(text)
-    for column in sorted(kept - set(names)):
-        raise ColumnError(f"{unknown_name(column, names)} It was named under 'text'.")
+    wanted = wanted_dates(dates)
+    for option, columns in (("text", kept), ("dates", set(wanted.formats))):
+        for column in sorted(columns - set(names)):
+            raise ColumnError(f"{unknown_name(column, names)} It was named under '{option}'.")
     source: Path | bytes = path if dialect.is_utf8 else _transcoded(path, dialect)
     try:
-        frame, rows, blank_lines = _typed_scan(source, dialect, names, kept, path)
+        frame, found = _typed_scan(source, dialect, names, path, kept=kept, wanted=wanted)
         result = frame if dialect.is_utf8 else frame.collect()
     except (pl.exceptions.PolarsError, OSError):
         raise _explained(path, dialect, len(names)) from None
-    if rows == 0:
+    if found["rows"] == 0:
         raise InputError(f"The file '{path.name}' has a header but no records. Give a file with records.")
-    reading = {**dialect.to_dict(), "rows": rows}
-    return result, {**reading, "blank_lines": blank_lines} if blank_lines else reading
+    if found.get("ambiguous_dates"):
+        warnings.warn(question_of_order(found["ambiguous_dates"]), DiscreetWarning, stacklevel=2)
+    return result, {**dialect.to_dict(), **found}
 
 
 def _typed_scan(
-    source: Path | bytes, dialect: Dialect, names: list[str], kept: set[str], path: Path
-) -> tuple[pl.LazyFrame, int, int]:
+    source: Path | bytes, dialect: Dialect, names: list[str], path: Path, *, kept: set[str], wanted: Wanted
+) -> tuple[pl.LazyFrame, dict[str, Any]]:
     # Neutral names until the end: a column may be called "*" or "^a$", which the engine would take for a pattern.
     places = [f"c{place}" for place in range(len(names))]
     texts = _texts(source, dialect, places)
-    judged = [place for place, name in zip(places, names, strict=True) if name not in kept]
+    called = dict(zip(places, names, strict=True))
+    judged = [place for place, name in called.items() if name not in kept and name not in wanted.formats]
     also = {"rows": pl.len(), "no_last": pl.col(places[-1]).null_count()}
     kinds, found = kinds_of(texts, judged, decimal=dialect.decimal, also=also)
     blank = 0
@@ -78,9 +88,13 @@ def _typed_scan(
     if found["no_last"] and len(names) > 1:
         blank = found["rows"] - _strict_count(source, dialect, names, path)
     by_scanner = () if dialect.padded else _PARSED_BY_SCANNER
-    parsed = {place: TYPES[kind] for place, kind in kinds.items() if kind in by_scanner}
+    by_engine = {place: TYPES[kind] for place, kind in kinds.items() if kind in by_scanner}
     rest = {place: kind for place, kind in kinds.items() if kind not in (*by_scanner, "text")}
-    frame = _texts(source, dialect, places, schema_overrides=parsed)
+    open_to_dates = {place: name for place, name in called.items() if kinds.get(place, "text") == "text"}
+    formats, doubtful = dates_of(
+        texts, {place: name for place, name in open_to_dates.items() if name not in kept}, wanted
+    )
+    frame = _texts(source, dialect, places, schema_overrides=by_engine)
     if blank:
         _check_blank(texts, blank, path)
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
@@ -88,7 +102,14 @@ def _typed_scan(
         frame = frame.with_columns(
             typed(place, kind, decimal=dialect.decimal) for place, kind in rest.items()
         )
-    return frame.rename(dict(zip(places, names, strict=True))), found["rows"] - blank, blank
+    frame = frame.with_columns(parsed(pl.col(place), form) for place, form in formats.items())
+    about = {
+        "rows": found["rows"] - blank,
+        "blank_lines": blank,
+        "dates": {called[place]: form for place, form in formats.items()},
+        "ambiguous_dates": [called[place] for place in doubtful],
+    }
+    return frame.rename(called), {name: value for name, value in about.items() if value or name == "rows"}
 
 
 def _texts(source: Path | bytes, dialect: Dialect, places: list[str], **types: Any) -> pl.LazyFrame:

@@ -59,6 +59,8 @@ class Dialect:
         Whether the file is gzipped.
     padded
         Whether fields stand after a blank (``39, Male``), which is not part of them.
+    newline
+        How lines end: ``"lf"`` (Unix) or ``"crlf"`` (Windows).
     detected
         Which of these were detected rather than given.
     """
@@ -69,6 +71,7 @@ class Dialect:
     missing: tuple[str, ...]
     compressed: bool
     padded: bool
+    newline: str
     detected: tuple[str, ...]
 
     @property
@@ -86,6 +89,7 @@ class Dialect:
             "missing": list(self.missing),
             "compressed": self.compressed,
             "padded": self.padded,
+            "newline": self.newline,
             "detected": list(self.detected),
         }
 
@@ -112,7 +116,7 @@ def detect(
     given = {"separator": separator, "decimal": decimal, "encoding": encoding, "missing": missing}
     compressed = _is_gzip(path)
     head = _head(path, compressed=compressed)
-    encoding = _known_encoding(encoding) if encoding else _encoding_of(head)
+    encoding = known_encoding(encoding) if encoding else _encoding_of(head)
     text = _decoded(head, encoding, path)
     if head.startswith(_SIGNATURES) or "\0" in text:
         raise InputError(
@@ -121,7 +125,7 @@ def detect(
         )
     if not text.strip():
         raise InputError(f"The file '{path.name}' is empty. Give a file with a header and records.")
-    separator = _one_character("separator", separator) if separator else _separator_of(text, path)
+    separator = one_character("separator", separator) if separator else _separator_of(text, path)
     decimal = decimal or _decimal_of(text, separator)
     if decimal not in (".", ","):
         raise ParameterError("The decimal mark must be '.' or ','.")
@@ -143,6 +147,7 @@ def detect(
         missing=tuple(dict.fromkeys(tokens)),
         compressed=compressed,
         padded=_is_padded(text, separator),
+        newline="crlf" if "\r\n" in text else "lf",
         detected=tuple(name for name, value in given.items() if value is None),
     )
     return dialect, _header(text, dialect, path)
@@ -184,7 +189,8 @@ def _head(path: Path, *, compressed: bool) -> bytes:
         raise InputError(f"The gzipped file '{path.name}' is damaged or cut off. Fetch it again.") from error
 
 
-def _known_encoding(encoding: str) -> str:
+def known_encoding(encoding: str) -> str:
+    """Return the usual name of an encoding, or refuse one that nobody knows."""
     try:
         return {"utf8": "utf-8"}.get(encoding.lower(), codecs.lookup(encoding).name)
     except LookupError:
@@ -227,7 +233,8 @@ def wrong_encoding(path: Path, encoding: str, line: int | None) -> InputError:
     )
 
 
-def _one_character(name: str, value: str) -> str:
+def one_character(name: str, value: str) -> str:
+    """Check a mark of the file that is one plain character; a tab may be written out."""
     value = "\t" if value == "\\t" else value
     if len(value) != 1 or not value.isascii():
         raise ParameterError(f"The {name} must be one plain character, e.g. ',' or ';'.")

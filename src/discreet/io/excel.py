@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from discreet.errors import InputError, load_extra, unknown_name
+from discreet.errors import DiscreetWarning, InputError, load_extra, unknown_name
 from discreet.io.column_types import kinds_of, typed
+from discreet.io.dates import dates_of, parsed, question_of_order, wanted_dates
 from discreet.io.dialect import MISSING_TOKENS
 
 _MOST_ROWS = 1_048_575
 
 
 def read_excel(
-    path: Path, *, sheet: str | int | None = None, missing: str | Sequence[str] | None = None
+    path: Path,
+    *,
+    sheet: str | int | None = None,
+    missing: str | Sequence[str] | None = None,
+    dates: str | Sequence[str] | Mapping[str, str] | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read one sheet of a workbook; also return how it was read.
 
@@ -28,6 +34,8 @@ def read_excel(
         Name or number (from 1) of the sheet; the first one unless given.
     missing
         Texts that count as missing.
+    dates
+        How dates that stand as texts are written, as in delimited files.
     """
     fastexcel = load_extra("fastexcel", extra="files", purpose="Reading Excel")
     try:
@@ -51,8 +59,22 @@ def read_excel(
     frame = frame.with_columns(pl.when(~pl.col(texts).is_in(tokens)).then(pl.col(texts)))
     # A number column with a "NA" in it comes as text; judge it by what is left.
     kinds = kinds_of(frame.lazy(), texts)[0]
-    frame = frame.with_columns(typed(name, kind) for name, kind in kinds.items() if kind != "text")
-    return frame, {"format": "excel", "sheet": chosen, "missing": tokens, "rows": frame.height}
+    still_texts = {name: name for name, kind in kinds.items() if kind == "text"}
+    formats, doubtful = dates_of(frame.lazy(), still_texts, wanted_dates(dates))
+    if doubtful:
+        warnings.warn(question_of_order(doubtful), DiscreetWarning, stacklevel=2)
+    frame = frame.with_columns(
+        *(typed(name, kind) for name, kind in kinds.items() if kind != "text"),
+        *(parsed(pl.col(name), form) for name, form in formats.items()),
+    )
+    about = {"dates": formats, "ambiguous_dates": doubtful}
+    return frame, {
+        "format": "excel",
+        "sheet": chosen,
+        "missing": tokens,
+        "rows": frame.height,
+        **{name: value for name, value in about.items() if value},
+    }
 
 
 def write_excel(frame: pl.DataFrame, path: Path, *, sheet: str = "data") -> None:

@@ -19,10 +19,10 @@ from discreet.microdata import ROLES, Metadata, Microdata, Roles
 _LABELLED = ("spss", "stata", "sas", "xport")
 _LABELLED_OPTIONS = ("user_missing", "value_labels", "encoding")
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "csv": ("separator", "decimal", "encoding", "missing", "text"),
+    "csv": ("separator", "decimal", "encoding", "missing", "text", "dates"),
     "parquet": (),
     "arrow": (),
-    "excel": ("sheet", "missing"),
+    "excel": ("sheet", "missing", "dates"),
     **dict.fromkeys(_LABELLED, _LABELLED_OPTIONS),
 }
 
@@ -49,8 +49,9 @@ def read(
         For a database: a SELECT statement or the name of a table.
     **options
         The roles of `Microdata` (``keys=``, ``sensitive=``, ``weight=``, …), which go before ``roles``; and how
-        to read: ``separator``, ``decimal``, ``encoding``, ``missing`` and ``text`` (columns to keep as text)
-        for delimited files, ``sheet`` and ``missing`` for Excel, ``user_missing="keep"``,
+        to read: ``separator``, ``decimal``, ``encoding``, ``missing``, ``text`` (columns to keep as text) and
+        ``dates`` (how dates are written: ``"dmy"``, ``"mdy"``, ``{"born": "%d/%m/%Y"}``; ``"text"`` leaves them) for
+        delimited files, ``sheet``, ``missing`` and ``dates`` for Excel, ``user_missing="keep"``,
         ``value_labels="categories"`` and ``encoding`` for SPSS, Stata and SAS.
 
     Returns
@@ -91,7 +92,7 @@ def options_for(source: str | os.PathLike[str]) -> tuple[str, ...]:
     Examples
     --------
     >>> options_for("people.xlsx"), options_for("people.parquet")
-    (('sheet', 'missing'), ())
+    (('sheet', 'missing', 'dates'), ())
     """
     place = os.fspath(source)
     return () if is_address(place) else OPTIONS.get(FORMATS.get(full_suffix(Path(place)), ""), ())

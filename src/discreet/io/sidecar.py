@@ -8,7 +8,8 @@
     weight = "pwgtp"
 
     [reading]                     # options of discreet.read, where the detected ones are not right
-    separator = ";"               # separator, decimal, encoding, missing, text, sheet, user_missing, value_labels
+    separator = ";"               # separator, decimal, encoding, missing, text, dates, sheet, user_missing,
+                                  # value_labels
     missing = ["-8", "NA"]
 
     [hierarchies]                 # column = file, relative to the sidecar
@@ -32,7 +33,7 @@ from discreet.io.toml_files import read_toml
 from discreet.microdata import ROLES, Microdata, Roles
 
 READING_OPTIONS = (
-    "separator", "decimal", "encoding", "missing", "text", "sheet", "user_missing", "value_labels",
+    "separator", "decimal", "encoding", "missing", "text", "dates", "sheet", "user_missing", "value_labels",
 )  # fmt: skip
 _TABLES = ("roles", "reading", "hierarchies")
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,13 @@ import polars as pl
 from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.io.address import parsed_address
 from discreet.io.atomic import check_target, replacing
-from discreet.io.naming import format_of, full_suffix, is_address
+from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
+from discreet.io.delimited_writing import style_of, write_delimited
+from discreet.io.naming import format_of, is_address
 from discreet.microdata import Metadata, Microdata
 
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "csv": ("separator", "decimal", "missing"),
+    "csv": DELIMITED_OPTIONS,
     "excel": ("sheet",),
     "database": ("table",),
 }
@@ -44,8 +44,9 @@ def write(
     overwrite
         Whether a file or table that is already there may be replaced.
     **options
-        ``separator``, ``decimal`` and ``missing`` (the text of a missing value) for delimited files, ``sheet`` for
-        Excel, ``table`` for a database.
+        For delimited files ``separator``, ``decimal``, ``encoding``, ``newline`` (``"lf"`` or ``"crlf"``), ``dates`` (a
+        format by column, or ``"iso"``) and ``missing`` (the text of a missing value): all but the last as the data were
+        read, unless named. ``sheet`` for Excel, ``table`` for a database.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def _allowed(options: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options: Any) -> None:
     if kind == "csv":
-        _write_delimited(frame, path, **options)
+        write_delimited(_lazy(frame), path, style_of(path, metadata.reading, options))
     elif kind == "parquet":
         _write_parquet(frame, path)
     elif kind == "arrow":
@@ -109,26 +110,6 @@ def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options
         from discreet.io.labelled_writing import write_labelled
 
         write_labelled(_in_memory(frame), path, kind, metadata)
-
-
-def _write_delimited(
-    frame: Any, path: Path, *, separator: str | None = None, decimal: str = ".", missing: str = ""
-) -> None:
-    suffix = full_suffix(path)
-    separator = separator or ("\t" if suffix.startswith(".tsv") else ";" if decimal == "," else ",")
-    if decimal not in (".", ",") or decimal == separator:
-        raise ParameterError("The decimal mark must be '.' or ',' and differ from the separator.")
-    plain = path.with_name(f"{path.name}.part") if suffix.endswith(".gz") else path
-    try:
-        _lazy(frame).sink_csv(
-            plain, separator=separator, decimal_comma=decimal == ",", null_value=missing, include_bom=False
-        )
-        if plain != path:
-            with plain.open("rb") as text, gzip.GzipFile(path, "wb", mtime=0) as packed:
-                shutil.copyfileobj(text, packed, 1 << 20)
-    finally:
-        if plain != path:
-            plain.unlink(missing_ok=True)
 
 
 def _write_parquet(frame: Any, path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from discreet.results import jsonable, percent
 from discreet.workflow.role_rules import Column, Proposal, propose
 
 _SAMPLE = 5_000
+_MOST_LOOKED_AT = 100_000
 _ONE_ONLY = ("weight", "household", "psu")
 
 
@@ -148,6 +149,7 @@ def inspect(data: Microdata | Any) -> Inspection:
     for name in nested:
         proposals[name] = Proposal(None, "sure", (_why_uncounted(data.schema[name]),))
     proposals = _one_each({name: proposals[name] for name in data.columns}, given)
+    proposals = _with_notes(proposals, _coded(data, counted), data.metadata.reading)
     roles = _roles(proposals, data.roles)
     return Inspection(
         proposal=roles,
@@ -188,6 +190,45 @@ def _counted(data: Microdata) -> tuple[list[Column], list[str]]:
         for place, name in places.items()
     ]
     return columns, nested
+
+
+def _coded(data: Microdata, counted: list[Column]) -> dict[str, str]:
+    """Name the codes that stand for a missing value, as the preflight of a synthesis finds them."""
+    from discreet.synth.preflighting.codes import coded_missing
+    from discreet.synth.preflighting.looking import Look, Thresholds
+
+    places = {f"c{place}": column.name for place, column in enumerate(counted) if column.dtype.is_numeric()}
+    if not places:
+        return {}
+    frame = engine.collect(engine.scan(data, places).head(_MOST_LOOKED_AT))
+    notes: dict[str, str] = {}
+    for finding in coded_missing(Look(frame, Thresholds()), {}):
+        if finding.confidence == "low":
+            continue
+        name, codes = places[finding.columns[0]], [str(code) for code in finding.parameters["codes"]]
+        tokens = " ".join(f"--missing-token={code}" for code in codes)
+        notes[name] = (
+            f"{' and '.join(codes)} look{'s' * (len(codes) == 1)} like a code for missing "
+            f"({percent(finding.evidence['share'])} of the records): read the file with {tokens} if so"
+        )
+    return notes
+
+
+def _with_notes(
+    proposals: Mapping[str, Proposal], codes: Mapping[str, str], reading: Mapping[str, Any]
+) -> dict[str, Proposal]:
+    """Add what must be known about a column before anything is computed from it."""
+    doubtful = dict.fromkeys(
+        reading.get("ambiguous_dates", ()),
+        "its dates can be read day first or month first: read the file with --dates dmy or --dates mdy",
+    )
+    return {
+        name: replace(
+            proposal,
+            reasons=(*proposal.reasons, *(notes[name] for notes in (codes, doubtful) if name in notes)),
+        )
+        for name, proposal in proposals.items()
+    }
 
 
 def _why_uncounted(dtype: Any) -> str:

@@ -14,13 +14,14 @@ import polars as pl
 
 from discreet.results import percent
 from discreet.workflow.usual_names import (
+    is_half_of_a_place,
     is_numbered,
     is_replicate_weight,
     meaning_of,
     structure_of,
     suggests_weight,
 )
-from discreet.workflow.value_patterns import digits_look, look_of
+from discreet.workflow.value_patterns import digits_look, held_within, look_of
 
 Confidence = Literal["sure", "likely", "please check"]
 
@@ -94,9 +95,9 @@ def propose(column: Column, all_columns: tuple[str, ...]) -> Proposal:
         _tells_apart,
     )
     doubts: list[str] = []
-    weight = _weight(column, all_columns)
-    if weight:
-        return weight
+    given = _weight(column, all_columns) or _coordinate(column, all_columns)
+    if given:
+        return given
     for question in questions:
         answer = question(column, doubts)
         if answer:
@@ -135,6 +136,15 @@ def _weight(column: Column, all_columns: tuple[str, ...]) -> Proposal | None:
     return Proposal("weight", "sure" if confidence == "sure" else "likely", (reason,))
 
 
+def _coordinate(column: Column, all_columns: tuple[str, ...]) -> Proposal | None:
+    """Take x and y, or a latitude and a longitude under other names, as a place where both are there."""
+    if not column.dtype.is_numeric() or column.distinct <= _TOO_FEW:
+        return None
+    if not is_half_of_a_place(column.name, all_columns):
+        return None
+    return Proposal("location", "likely", ("its name and that of another column are those of coordinates",))
+
+
 def _structure(column: Column, doubts: list[str]) -> Proposal | None:
     role = structure_of(column.name)
     if role is None or (role == "location" and not column.dtype.is_numeric()):
@@ -155,21 +165,29 @@ def _looks_like_an_identifier(column: Column, doubts: list[str]) -> Proposal | N
         look = digits_look(column.sample)
     else:
         return None
+    within = [f"{percent(share)} of the sampled texts hold {words}" for words, share in _within(column)]
     if look is None:
-        return None
+        return Proposal("identifiers", "likely", tuple(within)) if within else None
     words, share = look
     if words == "free text":
-        return Proposal(
-            "identifiers", "likely", ("its texts are long and varied: free text may name people",)
-        )
+        reason = "its texts are long and varied: free text may name people"
+        return Proposal("identifiers", "sure" if within else "likely", (*within, reason))
     sure: Confidence = "sure" if share >= 0.8 else "likely"
     return Proposal("identifiers", sure, (f"{percent(share)} of the sampled values look like {words}",))
+
+
+def _within(column: Column) -> list[tuple[str, float]]:
+    return held_within(column.sample) if column.is_text else []
 
 
 def _named_as_an_identifier(column: Column, doubts: list[str]) -> Proposal | None:
     meaning = meaning_of(column.name)
     if meaning is None or meaning.role != "identifiers":
         return None
+    if meaning.concept == "a name" and column.is_text and column.distinct > 2:
+        reason = f"its name suggests {meaning.concept}, and a name tells who it is however many share it"
+        sure = meaning.exact and column.distinct > _TOO_FEW
+        return Proposal("identifiers", "sure" if sure else "likely", (reason,))
     if column.rows > 2 * _TOO_FEW and column.distinct <= _TOO_FEW:
         doubts.append(
             f"its name suggests {meaning.concept}, but it has only {column.distinct} different values"

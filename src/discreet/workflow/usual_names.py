@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 
@@ -96,6 +97,14 @@ _HOUSEHOLD = _words("""hhid hid hhnr hhnum hhno householdid householdnumber hous
 _STRATA = _words("stratum strata strat schicht strate estrato strato db050 varstrat")
 _PSU = _words("psu cluster clust primarysamplingunit varpsu upm klumpen grappe db060")
 _COORDINATES = _words("lat latitude lon lng long longitude xcoord ycoord easting northing coordx coordy")
+_PARTNERS = {
+    **dict.fromkeys(("lat", "latitude"), ("lon", "lng", "long", "longitude")),
+    **dict.fromkeys(("lon", "lng", "long", "longitude"), ("lat", "latitude")),
+    "x": ("y",),
+    "y": ("x",),
+    "easting": ("northing",),
+    "northing": ("easting",),
+}
 _NUMBERED = _words(
     "id ids uid uuid guid identifier ident idnr nr no num number nummer numero numer serial seq code key pid"
 )
@@ -198,6 +207,28 @@ def structure_of(name: str) -> str | None:
     return (
         "household" if home and {"id", "nr", "no", "number", "num", "serial", "code"} & set(words) else None
     )
+
+
+def is_half_of_a_place(name: str, all_columns: tuple[str, ...]) -> bool:
+    """Whether a name is that of a coordinate whose other half is there under the name that goes with it.
+
+    Examples
+    --------
+    >>> columns = ("gps_lat", "gps_long", "x", "y", "long_term")
+    >>> [is_half_of_a_place(name, columns) for name in columns]
+    [True, True, True, True, False]
+    """
+    words, others = words_of(name), _all_words(all_columns)
+    return any(
+        (*words[:place], partner, *words[place + 1 :]) in others
+        for place, word in enumerate(words)
+        for partner in _PARTNERS.get(word, ())
+    )
+
+
+@lru_cache(maxsize=4)
+def _all_words(names: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+    return frozenset(map(words_of, names))
 
 
 def is_numbered(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the texts of a column look like: e-mail addresses, phone numbers, national ids, free text.
+"""What the texts of a column look like: e-mail addresses, phone numbers, names, national ids; and what is in free text.
 
 Each look is judged on a sample; a share of the texts is all that leaves this module, never a text.
 """
@@ -65,6 +65,45 @@ _PHONE = "|".join(
     )
 )
 
+_TITLE = r"(?:Mrs?|Ms|Miss|Dr|Prof|Herrn?|Frau|Fr|Hr|Mme|Mlle|Sra?|Sig(?:ra)?|Dhr|Mevr|Pan[i]?)\.?"
+_CAPITALIZED = r"\p{Lu}[\p{L}'’-]*\p{Ll}[\p{L}'’-]*"
+_PARTICLE = r"(?:van|von|de|den|der|del|della|da|di|du|la|le|bin|ibn|al|el|zu|ten|ter)"
+_NAME = rf"^(?:{_TITLE} )*{_CAPITALIZED}(?:,? (?:{_CAPITALIZED}|\p{{Lu}}\.?|{_PARTICLE}))*,? {_CAPITALIZED}$"
+_COORDINATES = r"^\(?[+-]?\d{1,3}\.\d{3,}°?\s?[NS]?\s?[,; ]\s?[+-]?\d{1,3}\.\d{3,}°?\s?[EWO]?\)?$"
+_VARIED = 0.5
+_WITHIN = (
+    ("e-mail addresses", r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}"),
+    (
+        "phone numbers",
+        r"(?:\+|\b00)\d[\d\s().\-/]{6,}\d|\b0\d{2,4}[\s/.-]?\d{3,}[\s.-]?\d{2,}|\b\d{3}[-.\s]\d{3}[-.\s]\d{4}\b",
+    ),
+    ("names of people", rf"\b{_TITLE}\s{_CAPITALIZED}"),
+)
+_FULL_NAME = rf"[^.!?:;\s]\s(?:{_CAPITALIZED})\s(?:{_CAPITALIZED})"
+_LEAST_WITHIN = 2
+_MANY_NAMES = 50
+_RECOMBINED = 0.7
+
+
+def held_within(texts: pl.Series) -> list[tuple[str, float]]:
+    """Tell what the texts of a column hold beside other words, and which share of them does.
+
+    Examples
+    --------
+    >>> held_within(pl.Series(["please call 0664 123 45 67", "fine", "Dr. Weber asked for a scan", "Dr Ott saw her"]))
+    [('names of people', 0.5)]
+    """
+    texts = texts.drop_nulls().cast(pl.String).str.strip_chars()
+    worded = texts.str.contains(r"\p{L}{2,}\s|\s\p{L}{2,}")
+    found = []
+    for words, pattern in _WITHIN:
+        held = worded & texts.str.contains(pattern)
+        if words == "names of people" and _is_free_text(texts):
+            held |= texts.str.contains(_FULL_NAME)
+        if held.sum() >= _LEAST_WITHIN:
+            found.append((words, _share(held)))
+    return found
+
 
 def look_of(texts: pl.Series) -> tuple[str, float] | None:
     """Tell what the texts of a column look like, and which share of them does.
@@ -87,6 +126,12 @@ def look_of(texts: pl.Series) -> tuple[str, float] | None:
     # Codes of places and goods also have blanks and dots; phone numbers hardly ever repeat.
     if share >= 0.5 and texts.n_unique() >= 0.5 * len(texts):
         return "phone numbers", share
+    for words, pattern in (("coordinates", _COORDINATES), ("names of people", _NAME)):
+        share = _share(texts.str.contains(pattern))
+        # Towns, trades and diagnoses are written like names, but come again and again as they are.
+        varied = texts.n_unique() >= max(_VARIED * len(texts), 2) or (pattern == _NAME and _recombine(texts))
+        if share >= 0.8 and varied:
+            return words, share
     return ("free text", 1.0) if _is_free_text(texts) else None
 
 
@@ -100,6 +145,13 @@ def digits_look(numbers: pl.Series) -> tuple[str, float] | None:
         if look.least >= 0.8 and (share := _share(texts.str.contains(look.pattern))) >= look.least:
             return look.words, share
     return None
+
+
+def _recombine(texts: pl.Series) -> bool:
+    """Say whether the same first and last words meet in many ways, as the names of people do."""
+    distinct = texts.unique()
+    ends = [distinct.str.extract(pattern).n_unique() for pattern in (r"^(\S+)", r"(\S+)$")]
+    return len(distinct) >= _MANY_NAMES and max(ends) <= _RECOMBINED * len(distinct)
 
 
 def _is_free_text(texts: pl.Series) -> bool:

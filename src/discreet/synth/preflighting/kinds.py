@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet.io.dates import Wanted, dates_of
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.looking import Look
 from discreet.synth.written_numbers import as_read, way_of_writing
 
 _NEAR_UNIQUE = 0.5
 _MOST_EXACT = 60
+_FEW_NUMBERS = 3
 _MOST_TEXT_CODES = 6
 _FEW_RECORDS = 5
 _DENSE = 0.5
@@ -91,18 +93,9 @@ def _text(look: Look, series: pl.Series, given: str | None) -> list[Finding]:
         if written is not None:
             # Where they may be mere labels, they stay the category that they are until the user decides.
             return [written, *([] if written.confidence == "high" else _category(look, series.name))]
-    for form in ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y"):
-        if texts.str.strptime(pl.Date, form, strict=False).null_count() == 0:
-            return [
-                Finding(
-                    "date-as-text",
-                    (series.name,),
-                    {"distinct": len(texts), "form": form},
-                    "medium",
-                    "convert to dates, and write back as text afterwards",
-                    parameters={"form": form},
-                )
-            ]
+    dates = _written_dates(series.name, texts)
+    if dates is not None:
+        return [dates]
     if look.rows >= look.limits.min_rows and len(texts) > _NEAR_UNIQUE * look.rows:
         return [
             Finding(
@@ -123,6 +116,9 @@ def _written_numbers(look: Look, series: pl.Series, texts: pl.Series, *, declare
     codes = texts.filter(read.is_null()).sort()
     numbers, as_texts = read.drop_nulls(), texts.filter(read.is_not_null())
     if not len(numbers) or len(codes) > _MOST_TEXT_CODES:
+        return None
+    # Two or three numbers among words (-8 and -9 beside yes and no) are codes, not amounts.
+    if len(codes) and not declared and len(numbers) <= max(_FEW_NUMBERS, len(codes)):
         return None
     amounts = declared or _are_amounts(numbers)
     if len(codes) and not amounts and len(numbers) <= look.limits.many_levels:
@@ -146,6 +142,26 @@ def _written_numbers(look: Look, series: pl.Series, texts: pl.Series, *, declare
         else f"{action}{states}: convert them yourself, as they are written in ways that do not come back",
         reversible=way is not None,
         parameters={"codes": codes.to_list(), "way": way},
+    )
+
+
+def _written_dates(name: str, texts: pl.Series) -> Finding | None:
+    """Find dates that stand as texts; an order of day and month that nothing settles is asked about, not guessed."""
+    formats, doubtful = dates_of(texts.alias("c").to_frame().lazy(), {"c": name}, Wanted())
+    form = formats.get("c")
+    if form is None and not doubtful:
+        return None
+    evidence = {"distinct": len(texts), **({"form": form} if form else {})}
+    return Finding(
+        "date-as-text",
+        (name,),
+        evidence,
+        "medium" if form else "low",
+        "convert to dates, and write back as text afterwards"
+        if form
+        else "say whether the day or the month comes first when the file is read (dates='dmy' or dates='mdy')",
+        reversible=form is not None,
+        parameters=evidence if form else {},
     )
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from discreet.errors import ColumnError, ParameterError
 from discreet.expressions import parse
+from discreet.io.dates import parsed
 from discreet.synth.computed_values import as_computed
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.written_numbers import as_read, as_written
@@ -147,8 +148,9 @@ def _typed(frame: pl.DataFrame, accepted: Sequence[Finding]) -> pl.DataFrame:
             kind = pl.Int64 if finding.parameters.get("way") == "whole" else pl.Float64
             frame = frame.with_columns(as_read(frame[finding.column]).cast(kind).alias(finding.column))
         elif finding.kind == "date-as-text":
-            form = finding.parameters["form"]
-            frame = frame.with_columns(pl.col(finding.column).str.strptime(pl.Date, form, strict=False))
+            frame = frame.with_columns(
+                parsed(pl.col(finding.column), finding.parameters["form"], strict=False)
+            )
     return frame
 
 
