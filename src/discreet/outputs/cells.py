@@ -58,6 +58,8 @@ class Question:
         Largest value let in; larger ones count as this.
     drops_above
         Whether values above ``cap`` are left out instead.
+    known
+        Further columns that must have a value.
     """
 
     by: tuple[str, ...]
@@ -70,15 +72,21 @@ class Question:
     keep_missing: bool = True
     cap: float | None = None
     drops_above: bool = False
+    known: tuple[str, ...] = ()
 
     def columns(self) -> tuple[str, ...]:
         """All columns it touches, once each."""
         named = (*self.by, self.value, self.subject, self.weight, *self.where)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
+    def measured(self) -> tuple[str, ...]:
+        """The columns a statistic is of: dimensions, the variable, what must be known; not the filter."""
+        named = (*self.by, *([self.value] if self.value is not None else []), *self.known)
+        return tuple(dict.fromkeys(named))
+
     def check(self, data: Microdata) -> None:
         """Refuse columns that are not there or cannot be summed."""
-        for name in self.columns():
+        for name in (*self.columns(), *self.known):
             if name not in data.schema:
                 raise ColumnError(unknown_name(name, data.columns))
         if len(set(self.by)) < len(self.by):
@@ -277,19 +285,27 @@ def _rows(data: Microdata, question: Question) -> tuple[nw.LazyFrame[Any], list[
     names = {f"d{i}": name for i, name in enumerate(question.by)}
     filters = {f"f{i}": name for i, name in enumerate(question.where)}
     extra = {"x": question.value, "p": question.subject, "w": question.weight}
-    used = {**names, **filters, **{short: name for short, name in extra.items() if name is not None}}
+    needed = {f"k{i}": name for i, name in enumerate(question.known)}
+    used = {
+        **names,
+        **filters,
+        **needed,
+        **{short: name for short, name in extra.items() if name is not None},
+    }
     rows = scan(data, used or {"any": data.columns[0]})
+    if needed:
+        rows = rows.filter(*(~nw.col(short).is_null() for short in needed))
     for short, name in filters.items():
-        rows = rows.filter(_let_in(short, question.where[name]))
+        rows = rows.filter(let_in(short, question.where[name]))
     changes = []
     for short, name in names.items():
-        if _is_category(data.schema[name]):
+        if is_category(data.schema[name]):
             changes.append(nw.col(short).cast(nw.String))
     if changes:
         rows = rows.with_columns(*changes)
     for short, name in names.items():
         if question.recode.get(name):
-            rows = rows.with_columns(_recoded(short, question.recode[name]))
+            rows = rows.with_columns(recoded(short, question.recode[name]))
     if not question.keep_missing and names:
         rows = rows.filter(*(~nw.col(short).is_null() for short in names))
     if question.value is not None:
@@ -305,21 +321,23 @@ def _rows(data: Microdata, question: Question) -> tuple[nw.LazyFrame[Any], list[
     return rows.select(*kept), keys
 
 
-def _let_in(column: str, wanted: Any) -> nw.Expr:
+def let_in(column: str, wanted: Any) -> nw.Expr:
+    """Test whether a column has one of the values that a filter lets in."""
     values = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
     known = [value for value in values if value is not None]
     test = nw.col(column).is_in(known) & ~nw.col(column).is_null()
     return test | nw.col(column).is_null() if None in values else test
 
 
-def _recoded(column: str, changes: Mapping[Any, Any]) -> nw.Expr:
+def recoded(column: str, changes: Mapping[Any, Any], source: nw.Expr | None = None) -> nw.Expr:
+    """Give the levels of a dimension their new names."""
     merged: dict[Any, list[Any]] = {}
     for old, new in changes.items():
         merged.setdefault(new, []).append(old)
     return reduce(
-        lambda rest, item: nw.when(_let_in(column, item[1])).then(nw.lit(str(item[0]))).otherwise(rest),
+        lambda rest, item: nw.when(let_in(column, item[1])).then(nw.lit(str(item[0]))).otherwise(rest),
         merged.items(),
-        nw.col(column).cast(nw.String),
+        (nw.col(column) if source is None else source).cast(nw.String),
     ).alias(column)
 
 
@@ -384,7 +402,8 @@ def _largest(owned: pl.DataFrame, largest: int) -> list[pl.Series]:
     return [pl.Series(np.take_along_axis(sizes, rank[:, None], axis=1)[:, 0]) for rank in at]
 
 
-def _is_category(dtype: Any) -> bool:
+def is_category(dtype: Any) -> bool:
+    """Whether a column declares its levels."""
     return isinstance(dtype, nw.Categorical | nw.Enum) or dtype in (nw.Categorical, nw.Enum)
 
 

@@ -20,8 +20,10 @@ from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.indicators import check_values
 from discreet.outputs.checks.inequality import check_inequality, gini_of, lorenz_points
 from discreet.outputs.checks.position import check_quantiles
+from discreet.outputs.entering import entered
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import flags_of, text
+from discreet.outputs.membership import bin_labels
 from discreet.outputs.protecting import primary_cells, require_mitigation, rounded
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
@@ -57,6 +59,7 @@ def quantile_table(
         notes.append(f"Quantiles are {', '.join(f'{p:g}' for p in shares)}, as the smallest group allows.")
     findings: list[Finding] = []
     lines, flags = [], []
+    hidden_groups: list[int] = []
     owners = grouped_owners(rows.drop_nulls("x"), question)
     for place, (label, values) in enumerate(groups):
         marks = np.quantile(values, shares) if len(values) else np.full(len(shares), np.nan)
@@ -71,7 +74,9 @@ def quantile_table(
         lines.append(
             {**label, **{f"p{100 * p:g}": None if hidden else m for p, m in zip(shares, marks, strict=True)}}
         )
-        if not hidden:
+        if hidden:
+            hidden_groups.append(place)
+        else:
             where = f" (group {place + 1})" if label else ""
             findings += [
                 Finding(f.check, f.barn, f.status, f.reason[:-1] + where + ".", ((place,),), f.figures)
@@ -91,6 +96,7 @@ def quantile_table(
         {"quantiles": pl.DataFrame(lines, strict=False)},
         CheckResult(findings),
         {"quantiles": pl.DataFrame(flags)},
+        (entered("quantiles", data, question, hidden=hidden_groups),),
         variables=question.columns(),
         notes=tuple(notes),
         mitigation=mitigate,
@@ -158,15 +164,19 @@ def histogram_table(
     )
     shown = rounded(counts, policy.round_base) if mitigate == "round" else np.where(hidden, np.nan, counts)
     below = np.concatenate([[0.0], np.cumsum(counts)]) + float((values < cuts[0]).sum())
-    exact = mitigate in (None, "collapse")
     entry = Registered(
         "histogram",
         population(data, question.columns()),
         question.where,
-        (),
-        (),
-        np.array(float(len(values))),
-        edges={str(question.value): (cuts.tolist(), below.tolist())} if exact else {},
+        (f"{question.value} in bins",),
+        (bin_labels(cuts.tolist()),),
+        np.where(hidden, np.nan, counts),
+        edges={str(question.value): (cuts.tolist(), below.tolist())},
+        adds_up=question.subject is None,
+        statistic="histogram",
+        variables=question.measured(),
+        question=question,
+        data=data,
     )
     frame = {"from": cuts[:-1].tolist(), "to": cuts[1:].tolist()}
     numbers = [None if math.isnan(n) else int(n) for n in shown.tolist()]
@@ -175,7 +185,8 @@ def histogram_table(
         {"histogram": pl.DataFrame({**frame, "count": numbers}, strict=False)},
         checked,
         {"histogram": pl.DataFrame({**frame, "count": flags.tolist()})},
-        (entry,) if exact else (),
+        # Rounded counts differ by multiples of the base, which is no count of people.
+        () if mitigate == "round" else (entry,),
         variables=question.columns(),
         notes=tuple(notes),
         mitigation=mitigate,
@@ -209,7 +220,8 @@ def inequality_table(data: Microdata, question: Question, policy: OutputPolicy) 
     numbers = [gini_of(values, weight) for (_, values), weight in zip(groups, weights, strict=True)]
     checked = check_inequality([len(values) for _, values in groups], policy)
     checked = checked.with_more(_value_findings(groups, policy, "l"))
-    return _by_group("gini", groups, numbers, checked=checked, question=question)
+    entry = entered("gini", data, question)
+    return _by_group("gini", groups, numbers, checked=checked, question=question, entries=(entry,))
 
 
 def lorenz_table(
@@ -231,6 +243,7 @@ def lorenz_table(
         "lorenz curve",
         {"lorenz curve": table},
         checked,
+        entries=(entered("lorenz curve", data, question),),
         variables=question.columns(),
         notes=notes,
         mitigation=mitigate,
@@ -244,7 +257,8 @@ def herfindahl_table(data: Microdata, question: Question, policy: OutputPolicy) 
     numbers = [herfindahl(values) for _, values in groups]
     checked = check_concentration([len(values) for _, values in groups], numbers, policy)
     checked = checked.with_more(_value_findings(groups, policy, "k"))
-    return _by_group("hhi", groups, numbers, checked=checked, question=question)
+    entry = entered("hhi", data, question)
+    return _by_group("hhi", groups, numbers, checked=checked, question=question, entries=(entry,))
 
 
 def top_share_table(data: Microdata, question: Question, policy: OutputPolicy, n: int) -> Draft:
@@ -255,16 +269,8 @@ def top_share_table(data: Microdata, question: Question, policy: OutputPolicy, n
     numbers = contributions(cell, value).share(n)
     checked = check_totals(cell, value, policy).with_more(_value_findings(groups, policy, "d"))
     kind = "concentration ratio"
-    entry = Registered(
-        kind,
-        population(data, question.columns()),
-        question.where,
-        question.by,
-        _labels(groups, question),
-        np.array([float(len(values)) for _, values in groups]).reshape(_shape(groups, question)),
-    )
-    entries = (entry,) if len(question.by) <= 1 else ()
-    return _by_group(kind, groups, numbers.tolist(), checked=checked, question=question, entries=entries)
+    entry = entered(kind, data, question, additive=True)
+    return _by_group(kind, groups, numbers.tolist(), checked=checked, question=question, entries=(entry,))
 
 
 def grouped_values(
@@ -340,16 +346,6 @@ def _by_group(
         entries,
         variables=question.columns(),
     )
-
-
-def _labels(
-    groups: Sequence[tuple[dict[str, str], Floats]], question: Question
-) -> tuple[tuple[str, ...], ...]:
-    return (tuple(label[question.by[0]] for label, _ in groups),) if len(question.by) == 1 else ()
-
-
-def _shape(groups: Sequence[tuple[dict[str, str], Floats]], question: Question) -> tuple[int, ...]:
-    return (len(groups),) if question.by else ()
 
 
 def _wrong(counts: Floats, policy: OutputPolicy) -> npt.NDArray[np.bool_]:

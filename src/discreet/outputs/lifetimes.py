@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +12,12 @@ import polars as pl
 from discreet.engine import collect
 from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Where, population
+from discreet.outputs.cells import Question, Where
 from discreet.outputs.checks.survival import SurvivalCurve, check_survival, grouped, kaplan_meier, publishable
+from discreet.outputs.entering import entered
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import text
+from discreet.outputs.membership import bin_labels
 from discreet.outputs.protecting import require_mitigation
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
@@ -57,14 +61,15 @@ def survival_table(
     notes = []
     if known.height < rows.height:
         notes.append(f"{rows.height - known.height:,} of {rows.height:,} records have no time or event.")
+    level_of = {} if by is None else {text(v): v for v in _values(known, by)}
     parts = (
         {"": known}
         if by is None
-        else {text(v): known.filter(pl.col(by).eq_missing(v)) for v in _values(known, by)}
+        else {label: known.filter(pl.col(by).eq_missing(v)) for label, v in level_of.items()}
     )
     frames: list[pl.DataFrame] = []
     findings: list[Finding] = []
-    sizes: list[float] = []
+    entries: list[Registered] = []
     raw = {label: _estimated(part, time, event) for label, part in parts.items()}
     if mitigate == "group-times" and show_counts:
         enough = [publishable(curve, policy, counts=True).any() for curve in raw.values()]
@@ -87,27 +92,37 @@ def survival_table(
             reason = finding.reason[:-1] + where_at + "."
             findings.append(Finding(finding.check, "f", finding.status, reason, finding.cells))
         frames.append(_frame(curve, label, by, show_counts))
-        sizes.append(float(part.height if subject is None else part[subject].n_unique()))
+        inside = {**(where or {}), **({by: [level_of[label]]} if by is not None else {})}
+        asked = Question((), value=time, where=inside, subject=subject, known=(event,))
+        entries.append(entered("survival curve", data, asked, additive=show_counts))
+        if show_counts and len(curve.times):
+            entries.append(_steps(entries[-1], curve))
     if mitigate == "group-times":
         notes.append("Times are grouped so that enough people left between them; the tail is cut.")
-    entry = Registered(
-        "survival curve",
-        population(data, columns),
-        where or {},
-        (by,) if by else (),
-        (tuple(parts),) if by else (),
-        np.array(sizes) if by else np.array(sizes[0] if sizes else 0.0),
-    )
     table = pl.concat(frames) if frames else pl.DataFrame()
     return Draft(
         "survival curve",
         {"survival curve": table},
         CheckResult(findings),
-        entries=(entry,) if show_counts else (),
+        entries=tuple(entries),
         variables=tuple(columns),
         notes=tuple(notes),
         mitigation=mitigate,
         offered=_OFFERED,
+    )
+
+
+def _steps(whole: Registered, curve: SurvivalCurve) -> Registered:
+    """Enter those who leave between the times shown, as the numbers at risk tell them: bins of the time."""
+    edges = [*curve.times.tolist(), float("inf")]
+    name = str(whole.question.value) if whole.question is not None else ""
+    below = np.concatenate([[0.0], np.cumsum(curve.exits.astype(np.float64))])
+    return replace(
+        whole,
+        by=(f"{name} in bins",),
+        levels=(bin_labels(edges),),
+        counts=curve.exits.astype(np.float64),
+        edges={name: (edges, below.tolist())},
     )
 
 

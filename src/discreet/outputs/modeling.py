@@ -9,6 +9,7 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ import polars as pl
 from discreet.engine import collect
 from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata
+from discreet.outputs.cells import Question
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.models import check_dof, check_model
+from discreet.outputs.entering import entered
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
@@ -105,7 +108,21 @@ def fit(
         fitted, policy, subject=None if who is None else who[kept], shown=shown, is_perfect=perfect
     )
     used = tuple(name for name in data.columns if _mentions(formula, name))
-    return Draft(family, draft.tables, draft.checked, result=fitted, variables=used, notes=draft.notes)
+    needed = tuple(dict.fromkeys((*used, *_option_columns(data, options))))
+    question = Question((), where=where or {}, subject=subject, known=needed)
+    entry = entered(family, data, question)
+    if who is None and entry.people != _used(kept, frame):
+        # The formula left out more than missing values (a logarithm of zero): the records themselves say who is in.
+        entry = entered(family, Microdata(pl.from_pandas(frame[kept])), Question((), known=needed[:1]))
+    return Draft(
+        family,
+        draft.tables,
+        draft.checked,
+        entries=(entry,),
+        result=fitted,
+        variables=used,
+        notes=draft.notes,
+    )
 
 
 def checked_statsmodels(
@@ -142,13 +159,25 @@ def checked_statsmodels(
     ):
         checked = checked.with_more([check_dof(stated, policy)])
     tables = {"coefficients": _coefficients(fitted), "fit": _fit_statistics(fitted)}
-    return Draft(type(model).__name__.lower(), tables, checked, result=fitted)
+    kind = type(model).__name__.lower()
+    named = names if len(names) == matrix.shape[1] else [f"x{i}" for i in range(matrix.shape[1])]
+    entry = entered(kind, _records(matrix, named, single), Question(()))
+    return Draft(kind, tables, checked, entries=(entry,), result=fitted)
 
 
 def checked_sklearn(
     model: Any, regressors: Any, outcome: Any, policy: OutputPolicy, *, shown: Sequence[str] = ()
 ) -> Draft:
     """Check a model that scikit-learn has fitted: linear ones as models, trees as tables, the rest by a human."""
+    draft = _sklearn_draft(model, regressors, outcome, policy, shown)
+    matrix, names = _matrix(regressors)
+    y = None if outcome is None else _outcome(outcome)
+    return replace(draft, entries=(entered(draft.kind, _records(matrix, names, y), Question(())),))
+
+
+def _sklearn_draft(
+    model: Any, regressors: Any, outcome: Any, policy: OutputPolicy, shown: Sequence[str]
+) -> Draft:
     matrix, names = _matrix(regressors)
     kind = type(model).__name__
     y = None if outcome is None else _outcome(outcome)
@@ -194,6 +223,15 @@ def checked_sklearn(
     )
 
 
+def _records(
+    matrix: npt.NDArray[np.float64], names: Sequence[str], outcome: npt.NDArray[np.float64] | None
+) -> Microdata:
+    """Take what a model was fitted to as a file of its own, so that its records can be told from others."""
+    frame = {name: matrix[:, i] for i, name in enumerate(names)}
+    y = {} if outcome is None or len(outcome) != len(matrix) else {"the outcome": outcome}
+    return Microdata(pl.DataFrame({**frame, **y}))
+
+
 def _tree(model: Any, names: list[str], policy: OutputPolicy) -> Draft:
     """Check a decision tree as the table it is: every node is a count."""
     tree = model.tree_
@@ -232,7 +270,7 @@ def _frame(
         raise ParameterError(
             "The formula names no column of the data. Write it as 'outcome ~ regressor + regressor'."
         )
-    extra = [value for value in (options or {}).values() if isinstance(value, str) and value in data.schema]
+    extra = _option_columns(data, options)
     wanted = dict.fromkeys([*used, *extra, *(where or {}), *([subject] if subject else [])])
     rows = collect(data, list(wanted))
     for name, allowed in (where or {}).items():
@@ -240,6 +278,14 @@ def _frame(
         rows = rows.filter(pl.col(name).is_in(many))
     who = rows[subject].to_numpy() if subject else None
     return rows.to_pandas(), who
+
+
+def _option_columns(data: Microdata, options: Mapping[str, Any] | None) -> list[str]:
+    return [value for value in (options or {}).values() if isinstance(value, str) and value in data.schema]
+
+
+def _used(kept: Any, frame: Any) -> float:
+    return float(len(frame) if isinstance(kept, slice) else np.asarray(kept).sum())
 
 
 def _kept(model: Any, frame: Any) -> Any:

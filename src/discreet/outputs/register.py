@@ -1,8 +1,9 @@
 """The register of a project's outputs: what two of them say together.
 
 An output that is safe alone can give somebody away beside another: all staff less graduates are the four who are not.
-The register keeps, for every output, the people it is about (a digest of the data and the filter), its variables and
-its counts, and holds each new output against all earlier ones.
+The register keeps, for every output, the people it is about (a digest of the data, the filter and the columns that must
+have a value), its variables and its counts, and holds each new output against all earlier ones: record by record where
+the data are at hand, by counts where they are not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import InputError, ParameterError
+from discreet.microdata import Microdata
+from discreet.outputs.cells import Question
+from discreet.outputs.differencing import Close, Part, close_cells
 from discreet.outputs.findings import Finding, Status
+from discreet.outputs.membership import Side, joined, typed
 from discreet.results import jsonable
 
 Floats = npt.NDArray[np.float64]
@@ -43,6 +48,13 @@ class Registered:
         Cut points of a histogram, by variable: the edges and how many people lie below each.
     adds_up
         Whether cells add up to margins; they do not where one person is in several.
+    additive
+        Whether what is published can be subtracted: counts, totals, means. A model or a quantile cannot, unless the
+        very same one is computed of almost the same people.
+    statistic, variables
+        What it is, and of what.
+    question, data
+        How the records are found, and the file; the file is not written with the register.
     """
 
     name: str
@@ -53,6 +65,16 @@ class Registered:
     counts: Floats
     edges: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
     adds_up: bool = True
+    additive: bool = True
+    statistic: str = ""
+    variables: tuple[str, ...] = ()
+    question: Question | None = None
+    data: Microdata | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def people(self) -> float:
+        """How many people its cells show."""
+        return float(np.nansum(self.counts))
 
     def margin(self, by: Sequence[str]) -> dict[tuple[str, ...], float]:
         """Return the counts on some of the dimensions, by the texts of their levels."""
@@ -85,6 +107,10 @@ class Registered:
             ],
             "edges": jsonable(self.edges),
             "adds_up": self.adds_up,
+            "additive": self.additive,
+            "statistic": self.statistic,
+            "variables": list(self.variables),
+            "question": _question_texts(self.question),
         }
 
     @classmethod
@@ -102,6 +128,10 @@ class Registered:
                 counts=counts.reshape(tuple(len(known) for known in levels)),
                 edges={name: (tuple(e), tuple(n)) for name, (e, n) in entry.get("edges", {}).items()},
                 adds_up=bool(entry.get("adds_up", True)),
+                additive=bool(entry.get("additive", True)),
+                statistic=str(entry.get("statistic", "")),
+                variables=tuple(entry.get("variables", ())),
+                question=_question_of(entry.get("question"), entry["where"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError("An entry of the output register cannot be read: it is damaged.") from error
@@ -165,35 +195,111 @@ def _compared(new: Registered, earlier: Registered, threshold: int, barn: str) -
         return []
     kinship = _kinship(new.population, earlier.population)
     shared = [name for name in new.by if name in earlier.by]
-    same_question = set(new.by) == set(earlier.by) and nesting == "equal"
     listed = ", ".join([*shared, *(n for n in new.where if n in earlier.where and n not in shared)])
-    if nesting == "overlapping":
-        if kinship == "other" or not listed:
+    found = _by_records(new, earlier, kinship, threshold)
+    if found is not None:
+        close, certain = found
+        certain &= _subtracts(new, earlier)
+        overlap = not close.is_nested
+    else:
+        close, certain = _by_counts(new, earlier, kinship, nesting, shared, threshold)
+        overlap = nesting == "overlapping"
+    if close.number:
+        if not certain and kinship == "other" and not _common(new, earlier):
             return []
+        return [_named(close, new, earlier, certain, threshold, barn)]
+    if overlap and kinship != "other" and listed and new.additive and earlier.additive:
         reason = (
             f"The people of this output and of '{earlier.name}' overlap without one lying inside the other; both use "
             f"{listed}. A human looks whether something follows from the two together."
         )
         return [Finding("differencing", barn, "review", reason)]
-    if kinship == "other" and not shared:
-        return []
+    return []
+
+
+def _named(  # noqa: PLR0917
+    close: Close, new: Registered, earlier: Registered, certain: bool, threshold: int, barn: str
+) -> Finding:
+    status: Status = "fail" if certain else "review"
+    what = f"{close.number:,} count{'' if close.number == 1 else 's'}"
+    if not new.additive:
+        what = "It is about people who" if not new.by else f"{close.number:,} of its groups"
+    one = close.number == 1 and new.additive
+    how = f"differ{'s' if one else ''} from output '{earlier.name}' by fewer than {threshold} people"
+    human = "" if certain else "; whether something follows from the two together, a human must say"
+    cells = _cells(new, list(close.cells)) if close.cells and len(close.cells[0]) == len(new.by) else ()
+    return Finding("differencing", barn, status, f"{what} {how}{human}.", cells, {"close": close.number})
+
+
+def _by_records(
+    new: Registered, earlier: Registered, kinship: str, threshold: int
+) -> tuple[Close, bool] | None:
+    """Compare the records behind two outputs; None where they are not at hand."""
+    if new.data is None or new.question is None or earlier.question is None:
+        return None
+    file, question = earlier.data, earlier.question
+    if file is None:
+        columns = (*question.columns(), *question.known)
+        if kinship != "same" or any(name not in new.data.schema for name in columns):
+            return None
+        file = new.data
+        question = typed(file, question, tuple(question.where))
+    same = file.frame is new.data.frame and question == new.question and _cuts(new) == _cuts(earlier)
+    if same and not _part(earlier).hidden and not _part(new).hidden:
+        return Close(), True
+    both = joined(Side(new.data, new.question, _cuts(new)), Side(file, question, _cuts(earlier)))
+    if both is None:
+        return Close(), False
+    return close_cells(both, _part(new), _part(earlier), threshold), both.certain
+
+
+def _subtracts(new: Registered, earlier: Registered) -> bool:
+    """Whether the people between two outputs can be worked out: of what adds up, and of the same statistic twice."""
+    if new.additive and earlier.additive:
+        return True
+    return new.statistic == earlier.statistic and set(new.variables) == set(earlier.variables)
+
+
+def _common(new: Registered, earlier: Registered) -> bool:
+    ours, theirs = {*new.by, *new.where, *new.variables}, {*earlier.by, *earlier.where, *earlier.variables}
+    return bool(ours & theirs)
+
+
+def _cuts(entry: Registered) -> tuple[float, ...]:
+    value = entry.question.value if entry.question is not None else None
+    return tuple(entry.edges[value][0]) if value is not None and value in entry.edges else ()
+
+
+def _part(entry: Registered) -> Part:
+    levels = tuple(tuple(str(level) for level in known) for known in entry.levels)
+    table = np.asarray(entry.counts, dtype=np.float64).reshape(tuple(len(known) for known in levels))
+    hidden = frozenset(
+        tuple(known[i] for known, i in zip(levels, place, strict=True))
+        for place in np.argwhere(np.isnan(table))
+    )
+    return Part(levels, hidden, entry.adds_up and entry.additive, bool(_cuts(entry)))
+
+
+def _by_counts(  # noqa: PLR0917
+    new: Registered, earlier: Registered, kinship: str, nesting: Nesting, shared: list[str], threshold: int
+) -> tuple[Close, bool]:
+    """Compare what two outputs count, where the records behind one of them are not at hand."""
+    same_question = set(new.by) == set(earlier.by) and nesting == "equal"
+    certain = kinship == "same" or (kinship == "update" and same_question)
+    if not (new.additive and earlier.additive):
+        apart = abs(new.people - earlier.people)
+        alike = _subtracts(new, earlier) and certain and nesting != "overlapping"
+        return Close(int(0 < apart < threshold)), alike
+    if nesting == "overlapping" or (kinship == "other" and not shared):
+        return Close(), False
     small, cells = _small_differences(new, earlier, shared, threshold)
     small += _small_cuts(new, earlier, threshold) if kinship == "same" and nesting == "equal" else 0
-    if not small:
-        return []
-    certain = kinship == "same" or (kinship == "update" and same_question)
-    status: Status = "fail" if certain else "review"
-    what = f"{small:,} count{'' if small == 1 else 's'}"
-    how = f"differ{'s' if small == 1 else ''} from output '{earlier.name}' by fewer than {threshold} people"
-    reason = (
-        f"{what} {how}." if certain else f"{what} {how}; whether the same people are meant, a human must say."
-    )
-    return [Finding("differencing", barn, status, reason, cells, {"with": earlier.name, "shared": listed})]
+    return Close(small, cells), certain
 
 
 def _small_differences(
     new: Registered, earlier: Registered, shared: list[str], threshold: int
-) -> tuple[int, tuple[tuple[int, ...], ...]]:
+) -> tuple[int, tuple[tuple[str, ...], ...]]:
     """Count the differences that are small, on all shared dimensions or, failing that, on fewer of them.
 
     Levels may have been merged in one of the two, so that only a margin can be compared.
@@ -207,7 +313,7 @@ def _small_differences(
             ours, theirs = new.margin(by), earlier.margin(by)
             small += [p for p in ours if p in theirs and 0 < abs(ours[p] - theirs[p]) < threshold]
         if small:
-            return len(small), _cells(new, small) if size == len(new.by) else ()
+            return len(small), tuple(small) if size == len(new.by) else ()
     return 0, ()
 
 
@@ -263,3 +369,38 @@ def _kinship(new: Mapping[str, Any], earlier: Mapping[str, Any]) -> Literal["sam
 def _texts(values: Any) -> list[str]:
     many = values if isinstance(values, list | tuple | set | frozenset) else [values]
     return sorted(str(value) for value in many)
+
+
+def _question_texts(question: Question | None) -> dict[str, Any] | None:
+    """Write what finds the records of an output; its filter stands beside it."""
+    if question is None:
+        return None
+    return {
+        "by": list(question.by),
+        "value": question.value,
+        "subject": question.subject,
+        "recode": {
+            name: {str(old): str(new) for old, new in changes.items()}
+            for name, changes in question.recode.items()
+        },
+        "keep_missing": question.keep_missing,
+        "cap": question.cap,
+        "drops_above": question.drops_above,
+        "known": list(question.known),
+    }
+
+
+def _question_of(texts: Mapping[str, Any] | None, where: Mapping[str, Any]) -> Question | None:
+    """Read it back; merged levels were written as texts and are not looked for again."""
+    if not texts or texts.get("recode"):
+        return None
+    return Question(
+        tuple(texts["by"]),
+        value=texts["value"],
+        where=dict(where),
+        subject=texts["subject"],
+        keep_missing=bool(texts["keep_missing"]),
+        cap=texts["cap"],
+        drops_above=bool(texts["drops_above"]),
+        known=tuple(texts["known"]),
+    )

@@ -13,11 +13,12 @@ import polars as pl
 from discreet.engine import collect
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Question, count_cells, population
+from discreet.outputs.cells import Question, count_cells
 from discreet.outputs.checks.frequencies import as_counts
 from discreet.outputs.checks.models import check_correlation
 from discreet.outputs.checks.ratios import check_ratio, odds_ratio_of, risk_ratio_of
 from discreet.outputs.checks.significance import check_test
+from discreet.outputs.entering import entered
 from discreet.outputs.layout import flags_of, wide
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
@@ -67,7 +68,24 @@ def correlate(
             )
     checked = check_correlation(matrix, people, policy)
     table = pl.DataFrame({"": list(columns), **{name: matrix[:, i] for i, name in enumerate(columns)}})
-    return Draft("correlation", {"correlation": table}, checked, variables=tuple(columns))
+    entries = [
+        entered(f"{method} correlation", data, Question((), subject=subject, known=(one, other)))
+        for place, one in enumerate(columns)
+        for other in columns[:place]
+        if one != other
+    ]
+    return Draft(
+        "correlation",
+        {"correlation": table},
+        checked,
+        entries=tuple(_once(entries)),
+        variables=tuple(columns),
+    )
+
+
+def _once(entries: Sequence[Registered]) -> list[Registered]:
+    """Keep one of the pairs that have the same number of people: where nobody misses a value they are the same."""
+    return list({entry.people: entry for entry in reversed(entries)}.values())
 
 
 def _distinct(known: pl.Series, owner: pl.Series | None) -> int:
@@ -97,11 +115,7 @@ def ratio_table(
         question = Question((rows, columns), where=where or {}, subject=subject, keep_missing=False)
         cells = count_cells(data, question)
         table, levels = cells.people.astype(np.float64), cells.levels
-        entries = (
-            Registered(
-                kind, population(data, question.columns()), question.where, question.by, levels, table
-            ),
-        )
+        entries = (entered(kind, data, question, additive=True),)
     else:
         table = as_counts(counts)
     if table.shape != (2, 2):
@@ -151,7 +165,12 @@ def significance_table(
     tables = {"test": pl.DataFrame({"test": [test.title], "statistic": [statistic], "p-value": [p_value]})}
     if show_counts:
         tables["group counts"] = pl.DataFrame({"count": counts.ravel().astype(int).tolist()})
-    return Draft(test.title, tables, checked, variables=tuple(columns))
+    question = Question((), subject=subject, known=tuple(dict.fromkeys(columns)))
+    if show_counts and test.takes in ("two", "many", "table"):
+        by = tuple(columns) if test.takes == "table" else (columns[1],)
+        question = Question(by, subject=subject, known=tuple(dict.fromkeys(columns)), keep_missing=False)
+    entry = entered(test.title, data, question, additive=show_counts)
+    return Draft(test.title, tables, checked, entries=(entry,), variables=tuple(columns))
 
 
 def procedures() -> dict[str, Procedure]:

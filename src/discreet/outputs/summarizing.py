@@ -133,6 +133,12 @@ def summarize(
         cells.levels,
         np.where(hidden, np.nan, cells.people.astype(np.float64)),
         adds_up=question.subject is None,
+        # Counts, totals and means can be taken from one another; the others only if they are the very same.
+        additive=bool({"a", "d"} & set(used)),
+        statistic=" and ".join(sorted(set(names))),
+        variables=question.measured(),
+        question=question,
+        data=data,
     )
     tables, flagged = _tables(question, cells, shown, flags, across=across, kind=kind, lines=lines)
     beside = lines.entries(entry) if lines is not None else ()
@@ -141,8 +147,7 @@ def summarize(
         tables=tables,
         checked=checked,
         flags=flagged,
-        # Only counts, totals and means can be taken from one another.
-        entries=(entry, *beside) if {"a", "d"} & set(used) else (),
+        entries=(entry, *beside),
         variables=question.columns(),
         notes=tuple(notes),
         mitigation=mitigate,

@@ -124,6 +124,10 @@ def tabulate(
         cells.levels,
         shown if mitigate == "round" else np.where(np.isnan(shown), np.nan, people),
         adds_up=adds_up,
+        statistic=kind,
+        variables=question.measured(),
+        question=question,
+        data=data,
     )
     return Draft(
         kind=kind,
@@ -302,7 +306,10 @@ def _true_margins(
     for kept in (range(down), range(down, len(entry.by)), range(0)):
         others = tuple(axis for axis in range(len(entry.by)) if axis not in kept)
         by, levels = tuple(entry.by[a] for a in kept), tuple(entry.levels[a] for a in kept)
-        found.append(replace(entry, by=by, levels=levels, counts=np.asarray(people.sum(axis=others))))
+        asked = None if entry.question is None else replace(entry.question, by=by)
+        found.append(
+            replace(entry, by=by, levels=levels, counts=np.asarray(people.sum(axis=others)), question=asked)
+        )
     return tuple(found)
 
 

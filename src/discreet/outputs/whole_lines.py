@@ -95,6 +95,9 @@ class WholeLines:
                     by=tuple(entry.by[a] for a in axes),
                     levels=tuple(entry.levels[a] for a in axes),
                     counts=counts.reshape(tuple(len(entry.levels[a]) for a in axes)),
+                    question=None
+                    if entry.question is None
+                    else replace(entry.question, by=tuple(entry.question.by[a] for a in axes)),
                 )
             )
         return tuple(found)
