@@ -125,10 +125,10 @@ class FittedDraws(Fitted):
 
 def _taken(data: Microdata, leave_out: Columns, weights: Weights, *, together: bool) -> FittedDraws:
     require_microdata(data)
-    columns, _ = columns_of(data, leave_out, weights)
+    whole = engine.collect(data)
+    columns, _ = columns_of(data, leave_out, weights, frame=whole)
     if not columns:
         raise ParameterError("There is no column to draw. Name fewer columns in leave_out.")
-    whole = engine.collect(data)
     if not whole.height:
         raise ParameterError("There are no records to draw from.")
     frame = whole.select(columns)

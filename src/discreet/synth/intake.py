@@ -14,6 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.synth.belonging import units_left_out
 from discreet.synth.forms import CategoryForm, Form, NumberForm, is_numeric
 
 Floats = npt.NDArray[np.float64]
@@ -73,7 +74,8 @@ def take_in(
     (('age',), {'id': 'an identifier'})
     """
     require_microdata(data)
-    columns, left_out = columns_of(data, leave_out, weights)
+    frame = engine.collect(data)
+    columns, left_out = columns_of(data, leave_out, weights, frame=frame)
     columns = [name for name in columns if name not in apart]
     for name in special_codes or {}:
         if name not in columns:
@@ -83,7 +85,6 @@ def take_in(
             f"There {'is' if len(columns) == 1 else 'are'} {len(columns)} column{'s' * (len(columns) != 1)} to "
             f"synthesize; this needs at least {least_columns}. Name fewer columns in leave_out."
         )
-    frame = engine.collect(data)
     if frame.height < 2:
         raise ParameterError(f"A synthesis needs at least two records; the file has {frame.height}.")
     forms = {
@@ -94,12 +95,13 @@ def take_in(
 
 
 def columns_of(
-    data: Microdata, leave_out: Columns, weights: Weights = "use"
+    data: Microdata, leave_out: Columns, weights: Weights = "use", *, frame: pl.DataFrame
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the columns to synthesize, and those that are left out with the reason."""
+    """Return the columns to synthesize, and those that are left out with the reason; ``frame`` is the file."""
     if weights not in ("use", "ignore"):
         raise ParameterError(unknown_name(str(weights), ("use", "ignore"), what="use of weights"))
     left_out = _left_out(data, leave_out)
+    left_out |= units_left_out(data, frame, left_out)
     return [name for name in data.columns if name not in left_out], left_out
 
 

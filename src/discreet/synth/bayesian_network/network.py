@@ -27,6 +27,7 @@ from discreet.synth.bayesian_network.structure import (
     packed,
 )
 from discreet.synth.bayesian_network.within_bins import WAYS, BinLaw, WithinBin
+from discreet.synth.belonging import units_left_out
 from discreet.synth.forms import as_numbers, is_numeric
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
@@ -184,6 +185,7 @@ class BayesianNetwork(Synthesizer):
         left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
         if data.roles.weight and data.roles.weight not in left_out:
             left_out[data.roles.weight] = "the weight, which synthetic records of a population do not need"
+        left_out |= units_left_out(data, None if self.epsilon else frame, left_out)
         names, keys = [], []
         for name in frame.columns:
             if name in left_out:

@@ -154,6 +154,13 @@ class Stratum(_NotDrawn):
 
 
 @dataclass(frozen=True)
+class Numbered(_NotDrawn):
+    """The column numbers units of records (households), which are numbered anew as they are drawn."""
+
+    name = "numbered"
+
+
+@dataclass(frozen=True)
 class Passive(_NotDrawn):
     """The column is computed from synthetic values of others.
 

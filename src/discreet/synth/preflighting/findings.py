@@ -27,7 +27,7 @@ class Finding:
     kind
         What was found: ``coded-missing``, ``look-up``, ``sum``, ``product``, ``outliers``, ``spikes``,
         ``number-as-text``, ``few-values``, ``identifier``, ``constant``, ``all-missing``, ``many-levels``,
-        ``date-as-text``, ``near-unique-text``, ``given-value``, ``inequality``.
+        ``date-as-text``, ``near-unique-text``, ``given-value``, ``inequality``, ``household``.
     columns
         The column it speaks of, then those it depends on.
     evidence

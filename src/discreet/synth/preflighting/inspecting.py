@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.randomness import generator
+from discreet.synth.belonging import Unit, units_seen
 from discreet.synth.ordering import choose_order
 from discreet.synth.preflighting.codes import coded_missing
 from discreet.synth.preflighting.cost import expected_cost
@@ -100,6 +101,9 @@ def preflight(
         raise InputError("The file has no records. Give one that has.")
     _check_codebook(codebook or {}, data)
     hidden = {*data.roles.identifiers, data.roles.weight}
+    units = _units(data, whole, [name for name in whole.columns if name not in hidden])
+    # What a household number tells about its members is that they share it, not that it follows from the number.
+    hidden |= {finding.column for finding in units}
     frame = whole.select(name for name in whole.columns if name not in hidden)
     look = Look(frame, limits, codebook or {}, show_values)
     codes = coded_missing(look, _declared(data, codebook or {}))
@@ -114,6 +118,7 @@ def preflight(
     computed = frozenset((*(f.column for f in derived if f.confidence == "high"), *named_ids))
     findings = named(
         [
+            *units,
             *codes,
             *derived,
             *kinds,
@@ -125,7 +130,7 @@ def preflight(
     )
     found = Preflight(
         findings,
-        _order(data, frame, findings),
+        (*_order(data, frame, findings), *(finding.column for finding in units)),
         {name: dtype_name(dtype) for name, dtype in whole.schema.items()},
         whole.height,
         accept=accept if isinstance(accept, str) else tuple(accept),
@@ -137,6 +142,32 @@ def preflight(
     leave = [*left_out(accepted), *(name for name in named_ids)]
     plain = Sequential(visit_sequence="auto", leave_out=tuple(dict.fromkeys(leave)) or None)
     return Preflight(**{**found.__dict__, "expected": expected_cost(plain, data, whole)})
+
+
+def _units(data: Microdata, frame: pl.DataFrame, columns: Sequence[str]) -> list[Finding]:
+    """Find the column that says which records belong together: the household that has the role, or looks like one."""
+    declared = next(
+        (n for n in (data.roles.household, data.roles.person) if n in columns and n is not None), None
+    )
+    seen = units_seen(frame, columns)
+    found = [unit for unit in seen if unit.column == declared] if declared else seen[:1]
+    if declared and not found:
+        found = [Unit(declared, "user")]
+    return [
+        Finding(
+            "household",
+            (unit.column, *unit.counted_by),
+            {
+                "units": frame[unit.column].n_unique(),
+                "shared_columns": len(unit.same) + len(unit.counted_by),
+                "counted_by": list(unit.counted_by),
+            },
+            "high" if declared or unit.counted_by else "medium",
+            "draw the records that share it together, and number the units anew",
+            reversible=False,
+        )
+        for unit in found
+    ]
 
 
 def _derived(look: Look, skip: set[str]) -> list[Finding]:

@@ -52,6 +52,7 @@ def proposed_synthesizer(
         for f in accepted
         if f.kind == "spikes" and f.column not in gone and f.column not in methods
     }
+    units = [f.column for f in accepted if f.kind == "household"]
     few = [f.parameters["distinct"] for f in accepted if f.kind == "few-values" and f.column not in gone]
     constraints = [
         f.parameters["constraint"]
@@ -59,7 +60,7 @@ def proposed_synthesizer(
         if f.kind == "inequality" and not any(name in gone for name in f.columns)
     ]
     proposed: dict[str, Any] = {
-        "visit_sequence": tuple(in_order([name for name in order if name not in gone], edges)),
+        "visit_sequence": tuple(in_order([name for name in order if name not in (*gone, *units)], edges)),
         "method": methods or "cart",
         "special_codes": {name: own for name, own in codes.items() if name not in methods} or None,
         "semicontinuous": {name: own for name, own in spikes.items() if own} or None,
@@ -67,6 +68,7 @@ def proposed_synthesizer(
         "few_values": max(few, default=1),
         "constraints": tuple(constraints),
         "leave_out": tuple(gone) or None,
+        "together": units[0] if units else "auto",
     }
     return Sequential(**(proposed | dict(options)))
 

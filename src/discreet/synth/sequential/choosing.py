@@ -14,7 +14,7 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth.forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
 from discreet.synth.methods.binomial import Binomial
-from discreet.synth.methods.given import Collinear, Constant, Keep, Passive, Stratum
+from discreet.synth.methods.given import Collinear, Constant, Keep, Numbered, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method, kind_of
 from discreet.synth.methods.registry import all_methods
 from discreet.synth.methods.resampling import Nested
@@ -33,14 +33,21 @@ _SHARE_OF_NAMES = 0.95
 
 
 def column_forms(
-    options: Sequential, data: Microdata, frame: pl.DataFrame, rules: Mapping[str, tuple[Rule, ...]]
+    options: Sequential,
+    data: Microdata,
+    frame: pl.DataFrame,
+    rules: Mapping[str, tuple[Rule, ...]],
+    known: Mapping[str, pl.Series],
 ) -> dict[str, Form]:
-    """Take every column for numbers or categories, with its missing values, special codes and spikes."""
+    """Take every column for numbers or categories, with its missing values, special codes and spikes.
+
+    ``known`` are all values that a column may have where the frame has only some of them.
+    """
     forms: dict[str, Form] = {}
     groups = options.number_groups or {}
     events = (options.events or {}).values()
     for name in frame.columns:
-        series = frame[name]
+        series = known.get(name, frame[name])
         given = [rule.typed(name, series.dtype).item() for rule in rules.get(name, ())]
         codes = [*values_of(options.special_codes, name), *values_of(options.semicontinuous, name)]
         distinct = series.n_unique() - (series.null_count() > 0)
@@ -328,6 +335,11 @@ def _must_be_number(options: Sequential, name: str) -> bool:
 
 def _check_named(method: Method, name: str, series: pl.Series) -> None:
     """Refuse methods that need what a method alone cannot say."""
+    if isinstance(method, Numbered):
+        raise ParameterError(
+            f"'numbered' is no method to choose. Name column '{name}' under together, or give it the role of a "
+            "household."
+        )
     if isinstance(method, Stratum):
         raise ParameterError(f"'stratum' is no method to choose. Name column '{name}' under strata instead.")
     if isinstance(method, Constant) and series.n_unique() > 1:

@@ -142,6 +142,14 @@ class FittedSequential(Fitted):
         with threadpool_limits(1, user_api="blas"):
             return self._file(n, stream)
 
+    def draw_given(self, kept: pl.DataFrame, stream: Stream) -> pl.DataFrame:
+        """Draw records whose kept columns are these, and not those that the model was fitted to."""
+        from threadpoolctl import threadpool_limits
+
+        (chain,) = self.chains if self.refit is None else self.refit.chains(stream.child("refit"))
+        with threadpool_limits(1, user_api="blas"):
+            return self._drawn(chain, kept.height, kept, pl.DataFrame(), stream)
+
     def _file(self, n: int, stream: Stream) -> pl.DataFrame:
         chains = self.chains if self.refit is None else self.refit.chains(stream.child("refit"))
         sizes, places = self.strata.divided(n, self.kept, stream("strata", "sizes"))

@@ -108,18 +108,31 @@ def _numbers_in_texts(form: Form) -> list[str]:
     ]
 
 
-def unit_notes(data: Microdata, columns: Sequence[str]) -> list[str]:
-    """Say that records of one household or person no longer belong together."""
-    found = []
-    for role in ("household", "person"):
-        column = getattr(data.roles, role)
-        if column in columns:
-            found.append(
-                f"Records are synthesized one by one: those that share a {role} ('{column}') in the synthetic file "
-                f"have nothing else to do with each other. Leave the column out, or synthesize whole {role}s as one "
-                "record each."
-            )
-    return found
+def unit_notes(
+    options: Sequential, data: Microdata, frame: pl.DataFrame, columns: Sequence[str]
+) -> list[str]:
+    """Say that records which belong together in the data no longer do, where they are drawn one by one."""
+    from discreet.synth.belonging import candidates, units_seen
+
+    methods = options.method if isinstance(options.method, Mapping) else {}
+    declared = [name for name in (data.roles.household, data.roles.person) if name is not None]
+    modelled = [
+        name for name in declared if name in columns and methods.get(name) not in ("keep", "", Keep())
+    ]
+    found = [
+        f"Records are synthesized one by one: those that share '{name}' in the synthetic file have nothing else to do "
+        "with each other. Take it out of method to draw them together, or leave it out."
+        for name in modelled
+    ]
+    if declared or any(methods.get(name) in ("keep", "") for name in methods):
+        return found
+    free = [name for name in candidates(options, data) if name in columns]
+    return [
+        f"'{unit.column}' looks as if it said which records belong together: those that share it stand in a row and "
+        f"are the same in {len(unit.same) + len(unit.counted_by)} other columns. They are drawn one by one, which "
+        f"scrambles them; set together='{unit.column}' (or household=) to draw them as a whole, or leave it out."
+        for unit in units_seen(frame, free)[:1]
+    ]
 
 
 def is_numbered(series: pl.Series) -> bool:

@@ -55,18 +55,25 @@ _SMOOTHINGS = ("spline", "density", "running-mean")
 
 
 def plan_synthesis(
-    options: Sequential, data: Microdata, frame: pl.DataFrame
+    options: Sequential,
+    data: Microdata,
+    frame: pl.DataFrame,
+    *,
+    known: Mapping[str, pl.Series] | None = None,
 ) -> tuple[SynthesisPlan, dict[str, Form]]:
-    """Check what was asked for against the data and decide everything before anything is fitted."""
+    """Check what was asked for against the data and decide everything before anything is fitted.
+
+    ``known`` are all values that a column may have where ``frame`` has only some of them.
+    """
     rules = read_rules(options.rules)
     check_options(options)
-    left_out = _left_out(options, data)
+    left_out = left_out_of(options, data)
     columns = tuple(name for name in data.columns if name not in left_out)
     check_names(options, rules, columns, left_out)
     check_columns(columns, left_out)
     if frame.height < 2:
         raise ParameterError(f"A synthesis needs at least two records; the file has {frame.height}.")
-    forms = column_forms(options, data, columns_named(frame, columns), rules)
+    forms = column_forms(options, data, columns_named(frame, columns), rules, known or {})
     strata = _strata(options, data, columns)
     events = _events(options, frame)
     check_constraints(options, frame, columns)
@@ -81,7 +88,7 @@ def plan_synthesis(
     methods |= collinear_pairs(options, frame, forms, methods, order)
     check_joint(methods, order)
     check_epsilon(options, methods, frame, strata=strata, weights=weight_use(options, data))
-    allowed = _predictor_sets(options, columns)
+    allowed = predictor_sets(options, columns)
     steps = _passive_needs(
         _steps(
             options,
@@ -103,7 +110,7 @@ def plan_synthesis(
         left_out=left_out,
         warnings=(
             *step_notes(steps, frame, forms, rules),
-            *unit_notes(data, columns),
+            *unit_notes(options, data, frame, columns),
             *rule_breaks(rules, frame),
             *constraint_breaks(options, frame),
             *weight_notes(options, data, frame, strata),
@@ -118,7 +125,8 @@ def plan_synthesis(
     return plan, forms
 
 
-def _left_out(options: Sequential, data: Microdata) -> dict[str, str]:
+def left_out_of(options: Sequential, data: Microdata) -> dict[str, str]:
+    """Name the columns that the synthetic file will not have, and why."""
     named = set(options.method) if isinstance(options.method, Mapping) else set()
     reasons = {}
     for name in names_in(options.leave_out, "leave_out"):
@@ -128,6 +136,11 @@ def _left_out(options: Sequential, data: Microdata) -> dict[str, str]:
     for name in data.roles.identifiers:
         if name not in named:
             reasons.setdefault(name, "an identifier")
+    if options.together == "no":
+        for role in ("household", "person"):
+            name = getattr(data.roles, role)
+            if name and name not in named:
+                reasons.setdefault(name, f"a {role}, whose records are drawn one by one")
     if data.roles.weight and weight_use(options, data) != "synthesize":
         reasons.setdefault(
             data.roles.weight, "the weight, which synthetic records of a population do not need"
@@ -230,7 +243,7 @@ def _constants(frame: pl.DataFrame, methods: Mapping[str, Method]) -> dict[str, 
     }
 
 
-def _predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
+def predictor_sets(options: Sequential, columns: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
     """Read the predictor matrix: a square of zeros and ones in data order, or the predictors of some columns."""
     given = options.predictor_matrix
     if given is None:

@@ -11,9 +11,11 @@ from discreet.described import made_from, nested
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
+from discreet.synth.belonging import unit_of
 from discreet.synth.methods.method import Method, check_whole
 from discreet.synth.sequential.choosing import names_in, values_of
 from discreet.synth.sequential.fitted import FittedSequential
+from discreet.synth.sequential.fitted_units import FittedUnits, plan_units
 from discreet.synth.sequential.plan import SynthesisPlan
 from discreet.synth.sequential.plan_checks import check_columns
 from discreet.synth.sequential.planning import plan_synthesis
@@ -110,6 +112,12 @@ class Sequential(Synthesizer):
         unless given.
     leave_out
         Columns that the synthetic file shall not have.
+    together
+        Which records belong together and are drawn as a whole, households for example: a column that they share,
+        ``"auto"`` for the role ``household``, else ``person``, else a column that the data give away (records in a row
+        share it, and another column counts them), or ``"no"``: records are drawn one by one, and a household or person
+        that they share is left out. A unit is drawn with its first record; the others follow, given these. Its numbers
+        are new ones, it has as many records as it says, and what its records share they share in the synthetic file.
 
     How it is used
     --------------
@@ -133,7 +141,7 @@ class Sequential(Synthesizer):
     """
 
     method: str | Method | Mapping[str, str | Method] = "cart"
-    otherwise: str = "cart"
+    otherwise: str | Method = "cart"
     visit_sequence: str | Sequence[str] | None = None
     predictor_matrix: Any = None
     rules: Mapping[str, Any] | None = None
@@ -155,6 +163,7 @@ class Sequential(Synthesizer):
     stratum_sizes: Literal["drawn", "fixed", "population"] = "drawn"
     min_stratum: int | None = None
     leave_out: Columns = None
+    together: str = "auto"
 
     def __post_init__(self) -> None:
         if self.proper not in (False, True, "bootstrap"):
@@ -167,6 +176,8 @@ class Sequential(Synthesizer):
             object.__setattr__(self, "constraints", (self.constraints,))
         if not isinstance(self.constraints, Sequence):
             raise ParameterError("constraints must be a condition, or a list of them, e.g. ['age >= 16'].")
+        if not isinstance(self.together, str):
+            raise ParameterError('together must be the name of a column, "auto" or "no".')
         for setting in ("strata", "leave_out"):
             names_in(getattr(self, setting), setting)
         check_whole("max_rounds", self.max_rounds, least=1)
@@ -199,9 +210,15 @@ class Sequential(Synthesizer):
         """Say what would be done, without fitting anything: order, methods, predictors, warnings."""
         require_microdata(data)
         check_columns(data.columns)
-        return plan_synthesis(self, data, engine.collect(data))[0]
+        frame = engine.collect(data)
+        unit = unit_of(self, data, frame)
+        if unit is None:
+            return plan_synthesis(self, data, frame)[0]
+        return plan_units(self, unit, data, frame)
 
-    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedSequential:
+    def fit(
+        self, data: Microdata, *, seed: Seed = None, progress: bool = False
+    ) -> FittedSequential | FittedUnits:
         """Fit a model of every column given those before it.
 
         Parameters
@@ -216,16 +233,14 @@ class Sequential(Synthesizer):
         require_microdata(data)
         check_columns(data.columns)
         frame = engine.collect(data)
+        stream = Stream(seed_of(seed), "sequential")
+        unit = unit_of(self, data, frame)
+        if unit is not None:
+            return FittedUnits.fit(self, unit, data, frame, stream=stream, progress=progress)
         plan, forms = plan_synthesis(self, data, frame)
+        weights = fit_weights(self, data, frame)
         return FittedSequential.fit(
-            self,
-            plan,
-            forms,
-            data,
-            frame,
-            weights=fit_weights(self, data, frame),
-            stream=Stream(seed_of(seed), "sequential"),
-            progress=progress,
+            self, plan, forms, data, frame, weights=weights, stream=stream, progress=progress
         )
 
     def to_dict(self) -> dict[str, Any]:

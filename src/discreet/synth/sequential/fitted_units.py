@@ -1,0 +1,319 @@
+"""A fitted synthesis of whole units: households with all their members, persons with all their entries."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import polars as pl
+
+from discreet.errors import DiscreetWarning
+from discreet.microdata import Microdata
+from discreet.synth.belonging import Unit
+from discreet.synth.forms import columns_named
+from discreet.synth.methods.given import Numbered
+from discreet.synth.sequential.fitted import FittedSequential
+from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
+from discreet.synth.sequential.plan_files import plan_of
+from discreet.synth.sequential.planning import plan_synthesis
+from discreet.synth.sequential.survey_weights import above_zero, fit_weights
+from discreet.synth.sequential.whole_units import (
+    Divided,
+    base_plan,
+    check_whole_units,
+    divided,
+    options_of_homes,
+    options_of_others,
+)
+from discreet.synth.synthesizer import Fitted, Stream, empty_like
+
+if TYPE_CHECKING:
+    from discreet.synth.sequential.sequential import Sequential
+
+_ROUNDS = 20
+_TRIES = 500
+_GIVEN_BACK = 3
+
+
+class FittedUnits(Fitted):
+    """A synthesis of whole units that was fitted.
+
+    Attributes
+    ----------
+    plan
+        Order, methods and predictors of the columns of a unit and its first record, with the warnings of the fit.
+    homes, others
+        The models of units with their first records, and of further records; None where units have one record each.
+    """
+
+    def __init__(
+        self,
+        like: Microdata,
+        rows: int,
+        *,
+        plan: SynthesisPlan,
+        parts: Divided,
+        homes: FittedSequential,
+        others: FittedSequential | None,
+        dtype: pl.DataType,
+        weight: tuple[str, float] | None,
+        least_weight: tuple[str, float] | None,
+    ) -> None:
+        super().__init__(like, rows)
+        self.plan = plan
+        self.parts = parts
+        self.homes = homes
+        self.others = others
+        self.dtype = dtype
+        self.weight = weight
+        self.least_weight = least_weight
+        self.combining_rule = homes.combining_rule
+
+    @classmethod
+    def fit(
+        cls,
+        options: Sequential,
+        unit: Unit,
+        data: Microdata,
+        frame: pl.DataFrame,
+        *,
+        stream: Stream,
+        progress: bool,
+    ) -> FittedUnits:
+        """Fit the model of units and that of their further records."""
+        base, parts, settings = planned(options, unit, data, frame)
+        weighted = data.roles.weight if options.weights in ("use", "regenerate") else None
+        known = {name: frame[name] for name in (*parts.shared, *parts.own)}
+        homes = _fitted(settings[0], parts.homes, known, weighted, stream.child("units"), progress=progress)
+        others = None
+        if parts.own and parts.others.height:
+            # A further record may be of a unit, or behind a first record, of a kind that only stands alone in the data.
+            known |= {shown: frame[name].rename(shown) for name, shown in parts.first.items()}
+            known[parts.size] = parts.homes[parts.size]
+            others = _fitted(
+                settings[1], parts.others, known, weighted, stream.child("others"), progress=progress
+            )
+        weight, least = None, None
+        name = data.roles.weight
+        if name and options.weights == "regenerate":
+            weight = (name, float(frame[name].cast(pl.Float64).sum()))
+        if name and options.weights == "synthesize":
+            least = (name, float(frame[name].cast(pl.Float64).min()))  # type: ignore[arg-type]
+        columns = [*(() if weight is None else (weight[0],)), unit.column, *base.columns]
+        shown = [name for name in data.columns if name in columns]
+        return cls(
+            empty_like(data, columns_named(frame, shown)),
+            frame.height,
+            plan=_as_used(base, homes, others, unit, parts),
+            # Records are not needed any more, and a model file shall not hold more of them than its trees do.
+            parts=replace(parts, homes=parts.homes.clear(), others=parts.others.clear()),
+            homes=homes,
+            others=others,
+            dtype=frame.schema[unit.column],
+            weight=weight,
+            least_weight=least,
+        )
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw units until there are ``n`` records."""
+        homes = self._homes(n, stream.child("units"))
+        known = self.parts.known_of_others(homes)
+        if self.others is not None and known.height:
+            others = self.others.draw_given(known, stream.child("others"))
+        else:
+            others = pl.DataFrame({name: homes[name].clear() for name in self.parts.own})
+        table = self.parts.put_together(homes, others, self.dtype)
+        if self.weight is not None:
+            name, total = self.weight
+            table = table.with_columns(pl.lit(total / table.height).alias(name))
+        return table if self.least_weight is None else above_zero(table, *self.least_weight)
+
+    def _homes(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw units; of the last ones those whose records still fit."""
+        left, mean = n, max(self.rows / max(self.homes.rows, 1), 1.0)
+        table = smallest = self.homes.draw(1, stream.child("first")).clear()
+        for number in range(_ROUNDS):
+            # Where nothing fits, the last units make room for others.
+            left += int(table[self.parts.size].tail(_GIVEN_BACK).sum())
+            table = table.head(max(table.height - _GIVEN_BACK, 0))
+            drawn = self.homes.draw(int(1.05 * left / mean) + 20, stream.child(str(number)))
+            sizes = drawn[self.parts.size].to_numpy()
+            whole = int(np.searchsorted(np.cumsum(sizes), left, side="right"))
+            chosen = list(range(whole))
+            left -= int(sizes[:whole].sum())
+            for at in range(whole, min(len(sizes), whole + _TRIES)):
+                if sizes[at] <= left:
+                    chosen.append(at)
+                    left -= int(sizes[at])
+            table = pl.concat([table, drawn[chosen]])
+            if not left:
+                return table
+            smallest = drawn[[int(sizes.argmin())]]
+        if not table.height:
+            table, left = smallest, n - int(smallest[self.parts.size].item())
+        more = "fewer" if left > 0 else "more"
+        warnings.warn(
+            f"The synthetic file has {abs(left):,} records {more} than asked for: no unit ('{self.parts.unit}') of the "
+            "data is as small as what was left.",
+            DiscreetWarning,
+            stacklevel=4,
+        )
+        return table
+
+    def state(self) -> dict[str, Any]:
+        """Return the model for a file."""
+        parts = self.parts
+        return {
+            "plan": json.dumps(self.plan.to_dict()),
+            "parts": {
+                "unit": parts.unit,
+                "copies": list(parts.copies),
+                "shared": list(parts.shared),
+                "own": list(parts.own),
+                "size": parts.size,
+                "place": parts.place,
+                "first": dict(parts.first),
+                "counting": list(parts.counting),
+            },
+            "homes": _packed(self.homes),
+            "others": None if self.others is None else _packed(self.others),
+            "number": pl.Series("number", [], dtype=self.dtype),
+            "weight": None if self.weight is None else list(self.weight),
+            "least_weight": None if self.least_weight is None else list(self.least_weight),
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again."""
+        own = state["parts"]
+        parts = Divided(
+            own["unit"], tuple(own["copies"]), tuple(own["shared"]), tuple(own["own"]), pl.DataFrame(), pl.DataFrame(),
+            own["size"], own["place"], own["first"], tuple(own["counting"]),
+        )  # fmt: skip
+        weight, least = (
+            (state[name][0], state[name][1]) if state[name] else None for name in ("weight", "least_weight")
+        )
+        return cls(
+            like,
+            rows,
+            plan=plan_of(json.loads(state["plan"]), like.columns),
+            parts=parts,
+            homes=_unpacked(state["homes"]),
+            others=None if state["others"] is None else _unpacked(state["others"]),
+            dtype=state["number"].dtype,
+            weight=weight,
+            least_weight=least,
+        )
+
+
+def planned(
+    options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame
+) -> tuple[SynthesisPlan, Divided, tuple[Sequential, Sequential]]:
+    """Plan the synthesis of whole units: all that was asked, the file taken apart, and how each part is done."""
+    base = base_plan(options, unit, data, frame)
+    columns = tuple(name for name in data.columns if name == unit.column or name in base.columns)
+    parts = divided(options, unit, data, frame, columns)
+    check_whole_units(options, base, parts)
+    homes = options_of_homes(options, parts, base.order, columns)
+    return base, parts, (homes, options_of_others(options, parts, base.order, columns))
+
+
+def plan_units(options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame) -> SynthesisPlan:
+    """Say how whole units would be synthesized, without fitting anything."""
+    base, parts, (of_homes, _) = planned(options, unit, data, frame)
+    weighted = data.roles.weight if options.weights in ("use", "regenerate") else None
+    homes = plan_synthesis(of_homes, Microdata(parts.homes, weight=weighted), parts.homes)[0]
+    return _whole_plan(base, homes, unit, parts, ())
+
+
+def _fitted(
+    options: Sequential,
+    frame: pl.DataFrame,
+    known: Mapping[str, pl.Series],
+    weight: str | None,
+    stream: Stream,
+    *,
+    progress: bool,
+) -> FittedSequential:
+    data = Microdata(frame, weight=weight)
+    plan, forms = plan_synthesis(options, data, frame, known=known)
+    return FittedSequential.fit(
+        options,
+        plan,
+        forms,
+        data,
+        frame,
+        weights=fit_weights(options, data, frame),
+        stream=stream,
+        progress=progress,
+    )
+
+
+def _as_used(
+    base: SynthesisPlan, homes: FittedSequential, others: FittedSequential | None, unit: Unit, parts: Divided
+) -> SynthesisPlan:
+    models = [homes] if others is None else [homes, others]
+    notes = dict.fromkeys(
+        note for model in models for chain in model.chains for step in chain for note in step.notes
+    )
+    return _whole_plan(base, homes.plan, unit, parts, (*homes.strata.notes, *notes))
+
+
+def _whole_plan(
+    base: SynthesisPlan, homes: SynthesisPlan, unit: Unit, parts: Divided, notes: tuple[str, ...]
+) -> SynthesisPlan:
+    steps = [ColumnPlan(name, Numbered()) for name in (unit.column, *parts.copies)]
+    for step in homes.steps:
+        if step.name != parts.size:
+            method = step.method
+            steps.append(
+                replace(
+                    step,
+                    predictors=tuple(name for name in step.predictors if name != parts.size),
+                    method=method,
+                )
+            )
+    return replace(
+        base,
+        columns=(unit.column, *base.columns),
+        steps=tuple(steps),
+        warnings=(_told(unit, parts), *base.warnings, *notes),
+        settings={**base.settings, "together": unit.column, "shared": list(parts.shared)},
+    )
+
+
+def _told(unit: Unit, parts: Divided) -> str:
+    seen = (
+        f"'{unit.column}' numbers records that belong together ({', '.join(map(repr, unit.counted_by))} counts them). "
+        if unit.told_by == "data"
+        else ""
+    )
+    way_out = (
+        " Declare it (household=) if it does, or draw records one by one with together='no'." if seen else ""
+    )
+    return (
+        f"{seen}Records that share '{unit.column}' are drawn together: {len(parts.shared)} columns that they share and "
+        f"the first record of each at once, then the others given these. '{unit.column}' is numbered anew; relations "
+        f"between members after the first are kept only through the first.{way_out}"
+    )
+
+
+def _packed(fitted: FittedSequential) -> dict[str, Any]:
+    from discreet import engine
+
+    like = engine.collect(fitted.like)
+    return {
+        "rows": fitted.rows,
+        "names": list(like.columns),
+        "columns": [like[name].rename("column") for name in like.columns],
+        "state": fitted.state(),
+    }
+
+
+def _unpacked(state: Mapping[str, Any]) -> FittedSequential:
+    columns = dict(zip(state["names"], state["columns"], strict=True))
+    return FittedSequential.restored(state["state"], Microdata(pl.DataFrame(columns)), state["rows"])

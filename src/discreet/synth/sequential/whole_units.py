@@ -1,0 +1,356 @@
+"""Records that belong together are drawn together: a household first, with one of its members, then the others.
+
+One record a unit holds what all its records share, how many they are, and all else of the first of them; it is
+synthesized like any file. The other records are drawn given their unit, their place in it and its first record. So
+every synthetic household has as many records as it says, and what members share they still share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from discreet.errors import ColumnError, ParameterError
+from discreet.expressions import parse
+from discreet.microdata import Microdata
+from discreet.synth.belonging import Unit, same_within
+from discreet.synth.forms import columns_named
+from discreet.synth.methods.given import Collinear, Keep
+from discreet.synth.methods.method import JointMethod
+from discreet.synth.sequential.plan import SynthesisPlan
+from discreet.synth.sequential.planning import plan_synthesis, predictor_sets
+from discreet.synth.sequential.rules import read_rules
+
+if TYPE_CHECKING:
+    from discreet.synth.sequential.sequential import Sequential
+
+_BY_COLUMN = (
+    "rules", "special_codes", "semicontinuous", "number_groups", "events", "denominators", "smoothing",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """A file taken apart into its units and the further records of each.
+
+    Attributes
+    ----------
+    unit
+        The column that numbers the units.
+    copies
+        Columns that repeat its numbers.
+    shared, own
+        Columns that all records of a unit share, and all others.
+    counting
+        Those of the shared columns that hold the number of records.
+    homes, others
+        One record a unit, and the records after the first of each unit, with what is known of their unit.
+    size, place
+        What the columns are called that hold the number of records of a unit, and which of them this is.
+    first
+        What the columns of the first record are called where they stand beside another record.
+    """
+
+    unit: str
+    copies: tuple[str, ...]
+    shared: tuple[str, ...]
+    own: tuple[str, ...]
+    homes: pl.DataFrame
+    others: pl.DataFrame
+    size: str
+    place: str
+    first: Mapping[str, str]
+    counting: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """What is known of a further record before it is drawn."""
+        return (self.size, self.place, *self.shared, *self.first.values())
+
+    def known_of_others(self, homes: pl.DataFrame) -> pl.DataFrame:
+        """Return what is known of the further records of these units, one row a record, unit by unit."""
+        sizes = homes[self.size].to_numpy()
+        at = np.repeat(np.arange(homes.height), sizes - 1)
+        before = np.repeat(np.cumsum(sizes - 1) - (sizes - 1), sizes - 1)
+        known = {self.size: homes[self.size].gather(at)}
+        known[self.place] = pl.Series(self.place, np.arange(len(at)) - before + 2)
+        known |= {name: homes[name].gather(at) for name in self.shared}
+        known |= {shown: homes[name].gather(at).rename(shown) for name, shown in self.first.items()}
+        return pl.DataFrame(known)
+
+    def put_together(self, homes: pl.DataFrame, others: pl.DataFrame, dtype: pl.DataType) -> pl.DataFrame:
+        """Number the units anew and put every record behind the first of its unit."""
+        sizes = homes[self.size].to_numpy()
+        units = pl.Series(np.arange(1, homes.height + 1))
+        at = np.repeat(np.arange(homes.height), sizes - 1)
+        columns = {name: _numbered(units, dtype, name) for name in (self.unit, *self.copies)}
+        heads = pl.DataFrame({**columns, **{name: homes[name] for name in (*self.shared, *self.own)}})
+        rest = pl.DataFrame(
+            {
+                **{name: series.gather(at) for name, series in columns.items()},
+                **{name: homes[name].gather(at) for name in self.shared},
+                **{name: others[name] for name in self.own},
+            }
+        )
+        order = np.argsort(np.concatenate([np.arange(homes.height), at]), kind="stable")
+        return pl.concat([heads, rest])[order]
+
+
+def divided(
+    options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame, columns: Sequence[str]
+) -> Divided:
+    """Take a file apart; ``columns`` are those that the synthetic file will have."""
+    if frame[unit.column].null_count():
+        raise ColumnError(
+            f"Column '{unit.column}' says which records belong together and is missing in "
+            f"{frame[unit.column].null_count():,} of them. Fill it in, leave it out with leave_out, or draw records "
+            "one by one with together='no'."
+        )
+    free = [name for name in columns if name != unit.column]
+    copies = [name for name in free if _repeats(frame[name], frame[unit.column])]
+    free = [name for name in free if name not in copies]
+    if not free:
+        raise ParameterError(f"There is nothing to synthesize beside '{unit.column}'.")
+    alike = same_within(frame, unit.column, free)
+    shared = [name for name in alike if not _computed_from_others(options, name, alike, frame)]
+    own = [name for name in free if name not in shared]
+    taken = set(frame.columns)
+    size, place = (_unused(text, taken) for text in (f"records of {unit.column}", f"place in {unit.column}"))
+    first = {name: _unused(f"first: {name}", taken) for name in own}
+    weight = data.roles.weight
+    used = options.weights in ("use", "regenerate")
+    with_weight = [weight] if weight and weight not in columns and used else []
+    records = pl.DataFrame(
+        {"discreet unit": frame[unit.column].rename("u").rank("dense")}
+        | {name: frame[name] for name in (*shared, *own, *with_weight)}
+    ).with_row_index("discreet record")
+    records = records.with_columns(
+        pl.len().over("discreet unit").cast(pl.Int64).alias(size),
+        (pl.int_range(pl.len()).over("discreet unit") + 1).cast(pl.Int64).alias(place),
+    )
+    for name in with_weight:
+        records = records.with_columns(
+            pl.col(name).cast(pl.Float64).mean().over("discreet unit").alias("discreet w")
+        )
+    heads = records.filter(pl.col(place) == 1).sort("discreet record")
+    homes = columns_named(heads, [size, *shared, *own])
+    for name in with_weight:
+        homes = homes.with_columns(heads["discreet w"].alias(name))
+    further = records.filter(pl.col(place) > 1).sort("discreet record")
+    beside = pl.DataFrame(
+        {"discreet unit": heads["discreet unit"]} | {shown: heads[name] for name, shown in first.items()}
+    )
+    further = further.join(beside, on="discreet unit", how="left", maintain_order="left")
+    others = columns_named(further, [size, place, *shared, *first.values(), *own, *with_weight])
+    counting = [
+        name
+        for name in shared
+        if homes[name].dtype.is_integer()
+        and homes[size].n_unique() > 1
+        and (homes[name] == homes[size]).all()
+    ]
+    return Divided(
+        unit.column,
+        tuple(copies),
+        tuple(shared),
+        tuple(own),
+        _at_least_two(homes),
+        _at_least_two(others),
+        size,
+        place,
+        first,
+        tuple(counting),
+    )
+
+
+def options_of_homes(
+    options: Sequential, parts: Divided, order: Sequence[str], columns: Sequence[str]
+) -> Sequential:
+    """Return the parameters by which units and their first records are synthesized: the user's, and the size first."""
+    kept = (*parts.shared, *parts.own)
+    free = tuple(name for name in kept if name not in parts.counting)
+    other = options.otherwise if isinstance(options.method, Mapping) else options.method
+    allowed = predictor_sets(options, columns)
+    return replace(
+        options,
+        together="no",
+        visit_sequence=(parts.size, *(name for name in order if name in kept)),
+        method={**_named(options, free), **{name: Collinear(of=parts.size) for name in parts.counting}}
+        or other,
+        otherwise=other,
+        leave_out=None,
+        predictor_matrix=None
+        if allowed is None
+        else {
+            name: (parts.size, *(other for other in predictors if other in kept))
+            for name, predictors in allowed.items()
+            if name in free
+        },
+        weights=_weights(options),
+        **{setting: _restricted(options, setting, free) for setting in _BY_COLUMN},
+    )
+
+
+def options_of_others(
+    options: Sequential, parts: Divided, order: Sequence[str], columns: Sequence[str]
+) -> Sequential:
+    """Return the parameters by which the further records of a unit are synthesized, given what is known of it."""
+    allowed = predictor_sets(options, columns)
+    behind = {
+        name: (name, parts.first[name]) if name in parts.first else (name,)
+        for name in (*parts.shared, *parts.own)
+    }
+    given = {shown: name for name, shown in parts.first.items()}
+    settings = {setting: _restricted(options, setting, parts.own) for setting in _BY_COLUMN}
+    for setting in ("special_codes", "semicontinuous"):
+        # What is a code in a column is one in its twin of the first record, and in what all records share.
+        named = getattr(options, setting) or {}
+        also = {name: named[name] for name in parts.shared if name in named}
+        also |= {shown: named[name] for shown, name in given.items() if name in named}
+        settings[setting] = {**(settings[setting] or {}), **also} or None
+    return replace(
+        options,
+        together="no",
+        visit_sequence=(*parts.given, *(name for name in order if name in parts.own)),
+        method={**_named(options, parts.own), **dict.fromkeys(parts.given, "keep")},
+        otherwise=options.otherwise if isinstance(options.method, Mapping) else options.method,
+        strata=None,
+        leave_out=None,
+        predictor_matrix=None
+        if allowed is None
+        else {
+            name: (
+                parts.size, parts.place, *(parts.first[name],),
+                *(shown for other in predictors if other in behind for shown in behind[other]),
+            )
+            for name, predictors in allowed.items()
+            if name in parts.own
+        },
+        weights=_weights(options),
+        **settings,
+    )  # fmt: skip
+
+
+def check_whole_units(options: Sequential, base: SynthesisPlan, parts: Divided) -> None:
+    """Refuse what cannot be done to units as a whole, and say what can."""
+    unit = parts.unit
+    way_out = f"Draw records one by one without '{unit}' (together='no')"
+    kept = [step.name for step in base.steps if isinstance(step.method, Keep)]
+    if kept:
+        raise ParameterError(
+            f"Column '{kept[0]}' is kept as it is, so records are the original ones, and those that share '{unit}' "
+            f"still do where it is kept too: method={{'{unit}': 'keep'}}."
+        )
+    joint = [
+        step
+        for step in base.steps
+        if isinstance(step.method, JointMethod) and step.method.name in ("catall", "ipf")
+    ]
+    if joint:
+        raise ParameterError(
+            f"A joint table ({joint[0].method.name}) knows no units: records that share '{unit}' cannot be kept "
+            f"together. {way_out}, or choose another method."
+        )
+    if options.proper == "bootstrap":
+        raise ParameterError(
+            f"proper='bootstrap' draws records again, and those that share '{unit}' belong together. Use proper=True, "
+            f"or: {way_out[0].lower()}{way_out[1:]}."
+        )
+    loose = [name for name in base.settings.get("strata", ()) if name in parts.own]
+    if loose:
+        raise ParameterError(
+            f"Column '{loose[0]}' is a stratum, but records that share '{unit}' differ in it. {way_out}, or take it "
+            "out of strata."
+        )
+    if base.settings.get("strata") and options.stratum_sizes != "drawn":
+        raise ParameterError(f"stratum_sizes must be 'drawn' where whole units ('{unit}') are synthesized.")
+
+
+def base_plan(options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame) -> SynthesisPlan:
+    """Plan the synthesis without the column that numbers the units, record by record; it checks all that was asked."""
+    gone = (options.leave_out,) if isinstance(options.leave_out, str) else tuple(options.leave_out or ())
+    asked = options.visit_sequence
+    if not isinstance(asked, str) and asked is not None:
+        asked = tuple(name for name in asked if name != unit.column)
+    matrix = options.predictor_matrix
+    if matrix is not None and not isinstance(matrix, Mapping):
+        matrix = None  # a square counts the unit among its columns; it is read where all columns are known
+    return plan_synthesis(
+        replace(
+            options,
+            together="no",
+            leave_out=(*gone, unit.column),
+            visit_sequence=asked,
+            predictor_matrix=_without(matrix, unit.column),
+        ),
+        data,
+        frame,
+    )[0]
+
+
+def _without(matrix: Any, unit: str) -> Any:
+    if matrix is None:
+        return None
+    return {
+        name: [other for other in ([given] if isinstance(given, str) else given) if other != unit]
+        for name, given in matrix.items()
+        if name != unit
+    }
+
+
+def _named(options: Sequential, names: Sequence[str]) -> dict[str, Any]:
+    """Return the methods that the user named; a column without one may still turn out to be constant or looked up."""
+    given = options.method if isinstance(options.method, Mapping) else {}
+    return {name: given[name] for name in names if name in given}
+
+
+def _weights(options: Sequential) -> Any:
+    # A weight that is synthesized is one more column here, and a constant one is added in the end.
+    return {"synthesize": "ignore", "regenerate": "use"}.get(options.weights, options.weights)
+
+
+def _restricted(options: Sequential, setting: str, names: Sequence[str]) -> Any:
+    given = read_rules(options.rules) if setting == "rules" else getattr(options, setting)
+    if not isinstance(given, Mapping):
+        return given
+    return {name: value for name, value in given.items() if name in names} or None
+
+
+def _computed_from_others(options: Sequential, name: str, alike: Sequence[str], frame: pl.DataFrame) -> bool:
+    """Whether a column is computed from one in which the records of a unit differ."""
+    asked = options.method.get(name) if isinstance(options.method, Mapping) else None
+    text = (
+        asked[1:] if isinstance(asked, str) and asked.startswith("~") else getattr(asked, "expression", None)
+    )
+    return text is not None and any(other not in alike for other in parse(text, frame.schema).columns)
+
+
+def _repeats(series: pl.Series, unit: pl.Series) -> bool:
+    if series.dtype != unit.dtype:
+        return False
+    return bool(series.rename("v").eq_missing(unit.rename("v")).all())
+
+
+def _numbered(units: pl.Series, dtype: pl.DataType, name: str) -> pl.Series:
+    """Write the numbers of units in the type of their column where it can hold them."""
+    fits = dtype.is_numeric() or dtype == pl.String
+    try:
+        return (units.cast(dtype) if fits else units).rename(name)
+    except pl.exceptions.InvalidOperationError:
+        return units.rename(name)
+
+
+def _unused(text: str, taken: set[str]) -> str:
+    while text in taken:
+        text += " "
+    taken.add(text)
+    return text
+
+
+def _at_least_two(frame: pl.DataFrame) -> pl.DataFrame:
+    """A single record is all there is to learn from; twice the same says no more."""
+    return pl.concat([frame, frame]) if frame.height == 1 else frame
