@@ -119,6 +119,7 @@ _SHARE_OF_MEASURE = frozenset(
         "known_population",
         "linkage",
         "margins",
+        "near_copies",
         "new_rows",
         "overlapping_tables",
         "population",
@@ -154,6 +155,7 @@ _TITLES = {
     "individual": "Individual risk",
     "gini_change": "Trees of a target",
     "margins": "Columns by themselves",
+    "near_copies": "Copies of people",
     "neighbours": "Nearest neighbors",
     "population": "Population risk",
     "reidentification": "Re-identification",
@@ -182,8 +184,13 @@ def figure_in_words(name: str) -> str:
 _FIGURES = {
     "cap_released": "right guesses from the release",
     "dcr_share_closer_than_holdout": "closer to the original than to the hold-out",
+    "closer_share": "closer to the original than to the hold-out",
     "identical_share": "share equal to an original",
+    "largest_share": "of the largest, with their exact value in the release",
     "new_share_exact": "share that equals no real record",
+    "outlying_share": "of the people farthest from all others, come back almost whole beyond chance",
+    "outlying_whole_share": "of the people farthest from all others, come back whole beyond chance",
+    "telling_share": "people whose own value is in the release, beyond chance",
 }
 
 

@@ -60,6 +60,7 @@ CHAPTERS = (
             "linkage",
             "outliers",
             "spatial_k",
+            "near_copies",
             "neighbours",
             "new_rows",
             "replicated_uniques",
@@ -67,7 +68,7 @@ CHAPTERS = (
             "differencing",
             "overlapping_tables",
         ),
-        ("k_anonymity", "reidentification", "replicated_uniques", "neighbours", "linkage"),
+        ("k_anonymity", "reidentification", "replicated_uniques", "near_copies", "neighbours", "linkage"),
     ),
     Chapter(
         "learned",

@@ -133,6 +133,12 @@ REFERENCES: dict[str, tuple[str, ...]] = {
         "generative adversarial networks (ADS-GAN). IEEE Journal of Biomedical and Health Informatics 24(8), "
         "2378–2388.",
     ),
+    "near_copies": (
+        "Park, N. et al. (2018). Data synthesis based on generative adversarial networks. Proceedings of the VLDB "
+        "Endowment 11(10), 1071–1083 (distance to the closest record).",
+        "Good, I. J. (1953). The population frequencies of species and the estimation of population parameters. "
+        "Biometrika 40(3-4), 237–264.",
+    ),
     "linkage": (
         "Fellegi, I. P. and Sunter, A. B. (1969). A theory for record linkage. Journal of the American Statistical "
         "Association 64(328), 1183–1210.",

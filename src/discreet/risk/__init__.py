@@ -18,6 +18,7 @@ from discreet.risk.guessing.overlapping import overlapping_tables
 from discreet.risk.inference.poisson_models import log_linear
 from discreet.risk.inference.superpopulation import known_population, population
 from discreet.risk.nearness.matching import linkage
+from discreet.risk.nearness.near_copies import near_copies
 from discreet.risk.nearness.nearest import neighbours
 from discreet.risk.nearness.outlying import outliers
 from discreet.risk.places.spatial import spatial_k
@@ -45,6 +46,7 @@ __all__ = [
     "l_diversity",
     "linkage",
     "log_linear",
+    "near_copies",
     "neighbours",
     "outliers",
     "overlapping_tables",

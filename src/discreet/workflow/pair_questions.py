@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect as python_inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
+from discreet.risk.nearness.nearest import closeness_in_words, share_closer_than_holdout
 from discreet.workflow.aligning import AlignedFiles
 from discreet.workflow.settings import check_setting
 
@@ -156,6 +156,7 @@ class PairQuestion:
         if case.files.recoded is not None and not self.as_it_was:
             case = replace(case, files=replace(case.files, original=case.files.recoded))
         case, mixed = case.of_one_type() if self.one_type else (case, None)
+        whole = case
         case, note = (case, None) if self.most is None else case.at_most(self.most, together=case.linked)
         known = python_inspect.signature(self.ask).parameters
         offered = {
@@ -182,7 +183,8 @@ class PairQuestion:
             found = _mean([self.ask(case.files.original, copy, **given) for copy in copies])
         if note:
             found = replace(found, caveats=[note, *found.caveats])
-            found = _of_samples(found) if self.name == "neighbours" else found
+            if self.name == "neighbours":
+                found = _of_samples(found, whole, copies[0], given)
         return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
 
 
@@ -232,6 +234,7 @@ QUESTIONS = (
     PairQuestion("group_disclosure", "risk", usual=False, keys=True, sensitive=True, takes_copies=False),
     PairQuestion("outliers", "risk", one_type=True, usual=False, takes_copies=False),
     PairQuestion("linkage", "risk", one_type=True, linked=True, takes_copies=False, most=_MOST_FOR_DISTANCES),
+    PairQuestion("near_copies", "risk", one_type=True, takes_copies=False),
     PairQuestion("new_rows", "risk", one_type=True, takes_copies=False),
     PairQuestion("neighbours", "risk", one_type=True, takes_copies=False, most=_MOST_FOR_DISTANCES),
 )
@@ -291,12 +294,34 @@ def _mean(measures: Sequence[Measure]) -> Measure:
     )
 
 
-def _of_samples(found: Measure) -> Measure:
-    """Take out the figures that a sample gets wrong: fewer originals are hit or repeated by fewer records."""
-    wrong = {
+def _of_samples(found: Measure, whole: PairCase, asked: Microdata, settings: Mapping[str, Any]) -> Measure:
+    """Mend what samples get wrong: a record drawn has lost the original it may be a copy of.
+
+    Whether the release keeps closer to the original than to the hold-out is asked again about everybody; what counts
+    the originals that are hit or repeated is left out.
+    """
+    figures = {
         name: None
-        for name in found.figures
         if name.startswith(("identical", "hitting")) or name == "epsilon_identifiability"
+        else figure
+        for name, figure in found.figures.items()
     }
-    meaning = re.sub(r", and (?:(?!, and ).)* equal one exactly", "", found.meaning)
-    return replace(found, figures={**found.figures, **wrong}, meaning=meaning)
+    if whole.files.holdout is None:
+        return replace(
+            found, figures=figures, meaning=closeness_in_words(figures, engine.overview(asked, ()).rows)
+        )
+    known = {name: settings[name] for name in ("columns", "categorical") if name in settings}
+    closer = share_closer_than_holdout(
+        whole.files.original,
+        asked,
+        whole.files.holdout,
+        distance=settings.get("distance", "gower"),
+        **known,
+    )
+    figures["dcr_share_closer_than_holdout"] = closer.share
+    return replace(
+        found,
+        value=closer.share,
+        figures=figures,
+        meaning=closeness_in_words(figures, engine.overview(asked, ()).rows),
+    )

@@ -47,10 +47,12 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
         *_joint(measures.get("pmse"), measures.get("tabular")),
         *_models(measures.get("compare_model")),
     ]
-    findings = [*lost, *_copied(measures, alignment)]
+    copied = list(_copied(measures, alignment))
+    findings = [*lost, *copied]
     ranked = [found.sentence for found in sorted(findings, key=lambda found: -found.gravity)]
     if not lost:
-        ranked.insert(0, _nothing(measures))
+        # What was found out about people comes first: that a copy agrees with its original is no comfort.
+        ranked.insert(len(copied), _nothing(measures, clear=not copied))
     if alignment.only_original:
         count = len(alignment.only_original)
         columns = f"column '{alignment.only_original[0]}'" if count == 1 else f"{count} columns"
@@ -204,9 +206,13 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
                 1 + 10 * (repeated - chance),
                 f"{percent(repeated)} of the released records equal a real one in every compared column{against}.",
             )
+    yield from _people(measures.get("near_copies"), alignment)
     near = measures.get("neighbours")
     closer = near.figures.get("dcr_share_closer_than_holdout") if near else None
-    if isinstance(closer, int | float) and closer >= _NOTABLE["closer"]:
+    found = measures.get("near_copies")
+    least = found.figures.get("closer_low") if found else None
+    by_chance = isinstance(least, float) and least <= 0.5
+    if isinstance(closer, int | float) and closer >= _NOTABLE["closer"] and not by_chance:
         yield _Finding(
             10 * (closer - 0.5),
             f"{percent(closer)} of the released records lie closer to the people they were made from than to others "
@@ -234,6 +240,52 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
         )
 
 
+def _people(found: Measure | None, alignment: Alignment) -> Iterator[_Finding]:
+    """Say how many people come back, whole or almost: each of them is somebody, however small their share."""
+    if found is None:
+        return
+    figures: Mapping[str, Any] = found.figures
+    share = figures["copied_share"] or 0.0
+    people, whole, chance = figures["copied"], figures["whole"], figures["copied_by_chance"]
+    if people and alignment.linked:
+        yield _Finding(
+            0.5,
+            f"The records are those of the same people, and {_counted(people)} can be told in it from all others: what "
+            "protects them is what cannot be known about them.",
+        )
+    elif people:
+        how = "whole" if whole == people else "whole or almost" + (f" ({whole:,} whole)" if whole else "")
+        yield _Finding(
+            1 + 20 * share if share else 0.5,
+            f"{_counted(people, 'who is like no other comes', 'who are like no other come')} back in the release "
+            f"{how}; if it held new people, about {chance:,.0f} would.",
+        )
+    far, expected = figures["outlying_copied"], figures["outlying_by_chance"]
+    if far > expected and not alignment.linked:
+        yield _Finding(
+            1 + 30 * (figures["outlying_share"] or 0.0) if figures["outlying_share"] else 0.6,
+            f"Of the {figures['outlying']:,} people who are farthest from everybody else, {far:,} "
+            f"{'comes' if far == 1 else 'come'} back almost unchanged (by chance: {expected:,.0f}).",
+        )
+    if figures["telling_found"] > figures["telling_by_chance"]:
+        column = _rows(found, "telling")[0]["column"]
+        largest = (
+            f", among them {figures['largest_found']:,} of the {figures['largest']:,} largest"
+            if figures["largest_found"]
+            else ""
+        )
+        yield _Finding(
+            1 + 20 * (figures["telling_share"] or 0.0) if figures["telling_share"] else 0.6,
+            f"{_counted(figures['telling_found'], 'finds', 'find')} in the release the exact value of '{column}' that "
+            f"nobody else has{largest}: who knows it knows them.",
+        )
+
+
+def _counted(people: int, one: str = "", many: str = "") -> str:
+    noun, verb = ("person", one) if people == 1 else ("people", many)
+    return f"{people:,} {noun} {verb}".rstrip()
+
+
 def _named(column: str | None) -> str:
     return "the sensitive value" if column is None else f"'{column}'"
 
@@ -243,14 +295,15 @@ def _of_all(guess: Measure) -> str:
     return f" ({percent(share)} of all people)" if isinstance(share, float) and share < 1 else ""
 
 
-def _nothing(measures: Mapping[str, Measure]) -> str:
+def _nothing(measures: Mapping[str, Measure], *, clear: bool) -> str:
     if not measures:
         return "Nothing could be measured; see what was left out."
     tabular = measures.get("tabular")
     value = tabular.figures.get("max_S_pMSE") if tabular else None
     if isinstance(value, int | float) and value == 0:
         return "No column, no table and no relation differs: the release says what the original says."
-    return "Nothing stands out: no column, table or relation of those compared is far from the original."
+    agrees = "no column, table or relation of those compared is far from the original."
+    return f"Nothing stands out: {agrees}" if clear else f"{agrees[0].upper()}{agrees[1:]}"
 
 
 def _variables(measures: Mapping[str, Measure]) -> Iterator[dict[str, Any]]:

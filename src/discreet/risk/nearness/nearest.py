@@ -6,7 +6,7 @@ that comes from copying can be told from closeness that comes from people being 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from discreet.risk.copies.side_by_side import (
     shared_columns,
     tables_of,
 )
+from discreet.risk.nearness.holdout_share import CloserShare, closer_to_original
 from discreet.risk.nearness.identifiability import Identified, identified, identifying_space
 from discreet.risk.nearness.shared_neighbours import neighbour_lists, sensitivity_table, sni_at
 
@@ -82,7 +83,8 @@ def neighbours(
           of originals to the closest other original; ``dcr_holdout_median``: of hold-out records to the closest
           original.
         - ``dcr_share_closer_than_holdout``: share of released records that are closer to the original than to the
-          hold-out (ties half), both of the same size; 0.5 is chance.
+          hold-out, on a scale on which chance is 0.5 and a copy of the original 1, whatever the size of the hold-out;
+          `near_copies` has its interval.
         - ``nndr_median``, ``nndr_p05``: distance to the closest over that to the second closest original;
           ``nndr_holdout_median``: the same of hold-out records.
         - ``identical_records``, ``identical_share``: released records equal to an original in every column;
@@ -178,7 +180,7 @@ def neighbours(
         name="neighbours",
         value=figures["dcr_median" if holdout is None else "dcr_share_closer_than_holdout"],
         figures=figures,
-        meaning=_in_words(figures, len(points[1])),
+        meaning=closeness_in_words(figures, len(points[1])),
         caveats=_caveats(space, tables, names, figures),
         parameters={
             "columns": list(names),
@@ -216,6 +218,24 @@ def neighbours(
             sensitivity=lambda: engine.like(released, sensitivity_table(clustered)),
         ),
     )
+
+
+def share_closer_than_holdout(
+    original: Microdata,
+    released: Microdata,
+    holdout: Microdata,
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    distance: Distance = "gower",
+) -> CloserShare:
+    """Give the share of released records closer to the original than to the hold-out, by itself."""
+    names = shared_columns(original, [released, holdout], columns)
+    codes = check_categorical(names, categorical)
+    space, points = placed(
+        tables_of([original, released, holdout], names), distance=distance, categorical=codes
+    )
+    return closer_to_original(space, *points)
 
 
 @dataclass(frozen=True)
@@ -310,13 +330,10 @@ def _against_holdout(
     seed: Seed,
     progress: bool,
 ) -> tuple[Floats, dict[str, Any]]:
-    """Hold the release against people who were not used, each time with files of the same size."""
+    """Hold the release against people who were not used, calibrated to their number or with files of one size."""
     ours, theirs, fresh = points
     rng = generator(seed, "neighbours", "holdout")
-    same = min(len(ours), len(fresh))
-    to_original = nearest(space, theirs, _some(ours, same, rng), progress=progress, description="To original")
-    to_holdout = nearest(space, theirs, _some(fresh, same, rng), progress=progress, description="To hold-out")
-    closer, tied = _closer(to_original.distance[:, 0], to_holdout.distance[:, 0])
+    closer = closer_to_original(space, ours, theirs, fresh, progress=progress)
     outside = nearest(space, fresh, ours, k=2, progress=progress, description="Hold-out to original")
     size = min(len(theirs), len(fresh))
     released, control = _sampled(tables[1], size, rng), _sampled(tables[2], size, rng)
@@ -324,7 +341,7 @@ def _against_holdout(
     ours_table = tables[0]
     return outside.distance[:, 0], {
         "dcr_holdout_median": np.median(outside.distance[:, 0]),
-        "dcr_share_closer_than_holdout": float(closer + tied / 2),
+        "dcr_share_closer_than_holdout": closer.share,
         "nndr_holdout_median": np.median(_ratio(outside.distance)),
         "identical_share_holdout": float(_identical(tables[0], tables[2]).mean()),
         "hitting_rate_excess": float(
@@ -335,17 +352,6 @@ def _against_holdout(
             - identified(weighted, ours_table, control, others=known, progress=progress).share
         ),
     }
-
-
-def _closer(ours: Floats, theirs: Floats) -> tuple[float, float]:
-    tied = np.isclose(ours, theirs, rtol=1e-12, atol=0)
-    return float(((ours < theirs) & ~tied).mean()), float(tied.mean())
-
-
-def _some(points: Points, size: int, rng: np.random.Generator) -> Points:
-    if size == len(points):
-        return points
-    return points.take(np.sort(rng.choice(len(points), size, replace=False)).astype(np.int64))
 
 
 def _sampled(table: pl.DataFrame, size: int, rng: np.random.Generator) -> pl.DataFrame:
@@ -367,12 +373,14 @@ def _quantiles(close: Closeness, holdout: Floats | None) -> pl.DataFrame:
     return pl.DataFrame(table)
 
 
-def _in_words(figures: dict[str, Any], released: int) -> str:
+def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
+    """Say how close the release keeps to the original; figures that are unknown are passed over."""
     start = (
         f"Half of the {released:,} released records are within {shown(float(figures['dcr_median']))} of an original "
-        f"record (originals among themselves: {shown(float(figures['dcr_original_median']))}), and "
-        f"{percent(figures['identical_share'])} equal one exactly"
+        f"record (originals among themselves: {shown(float(figures['dcr_original_median']))})"
     )
+    if figures["identical_share"] is not None:
+        start += f", and {percent(figures['identical_share'])} equal one exactly"
     share = figures["dcr_share_closer_than_holdout"]
     if share is None:
         return f"{start}."

@@ -1,0 +1,239 @@
+"""How precisely are the numbers of a column held, and which numbers are equal at the precision of two files?
+
+A number that has been through another program is seldom the same to the last bit: it was written with two decimals,
+with fifteen digits, or kept in single precision. The grid of a file is found from its distinct values; where two files
+have different grids, the values of both are brought to the coarser one before anybody asks whether they are equal.
+Rounding is decided on the exact product of a value and a power of ten, so that it comes out as in decimal arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError
+
+Floats = npt.NDArray[np.float64]
+Setting = str | int | Mapping[str, int | str] | None
+"""``"detected"`` (also None), ``"exact"``, a number of decimals, or one of these by column."""
+
+_DIGITS = 15  # what a double holds of any decimal number
+_POWER = 22  # the largest power of ten that a double holds exactly
+_FEW_DECIMALS = 6
+_LOOKED_AT = 4096
+_SINGLE = 2.0**22  # whole numbers up to which single precision still tells halves apart
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What the values of a column are multiples of: a number of decimals, of digits, or single precision.
+
+    Nothing set means double precision, with no coarser grid to be seen.
+    """
+
+    decimals: int | None = None
+    digits: int | None = None
+    single: bool = False
+
+    @property
+    def words(self) -> str:
+        """The grid for a reader."""
+        if self.single:
+            return "single precision"
+        parts = []
+        if self.digits is not None:
+            parts.append(f"{self.digits} significant digits")
+        if self.decimals is not None:
+            parts.append(
+                "whole numbers"
+                if not self.decimals
+                else f"{self.decimals} decimal{'s' if self.decimals > 1 else ''}"
+            )
+        return " and ".join(parts) or "double precision"
+
+    def rounded(self, values: Floats) -> Floats:
+        """Bring numbers to the grid; NaN and the infinite stay."""
+        if self.single:
+            with np.errstate(over="ignore"):
+                return values.astype(np.float32).astype(np.float64)
+        if self.digits is not None:
+            values = _to_digits(values, self.digits)
+        return values if self.decimals is None else _to_power(values, np.int64(self.decimals))
+
+
+def grid_of(values: pl.Series) -> Grid:
+    """Find the grid of a column of numbers.
+
+    Examples
+    --------
+    >>> [grid_of(pl.Series(x)).words for x in ([1.25, 3.5, 100.75], [1, 2], [0.333333, 12.3456], [1 / 3, 2 / 7])]
+    ['2 decimals', 'whole numbers', '6 decimals', 'double precision']
+    """
+    if not values.dtype.is_float():
+        return Grid(decimals=0)
+    known = np.unique(np.abs(values.drop_nulls().cast(pl.Float64).to_numpy()))
+    known = known[np.isfinite(known) & (known > 0)]
+    some = known[:: max(1, len(known) // _LOOKED_AT)]
+    if (_to_digits(some, _DIGITS) != some).any():
+        # Most files of measured numbers: one look at some of them says that no decimal grid holds them.
+        single = (known < 3e38).all() and np.array_equal(known.astype(np.float32).astype(np.float64), known)
+        return Grid(single=bool(single))
+    decimals = _decimals(known)
+    if (decimals >= 0).all() and decimals.max(initial=0) <= _FEW_DECIMALS:
+        return Grid(decimals=int(decimals.max(initial=0)))
+    digits = _digits(known)
+    if (digits < 0).any():
+        return Grid()
+    most = int(digits.max(initial=1))
+    if 8 <= most <= 9 and _written_singles(known):
+        return Grid(single=True)
+    if (decimals >= 0).all() and (decimals == decimals.max()).mean() > (digits == most).mean():
+        return Grid(decimals=int(decimals.max()))
+    return Grid(digits=most)
+
+
+def common_grid(ours: Grid, theirs: Grid, largest: float) -> Grid | None:
+    """Give the grid on which two files can be equal, or None where nothing needs to be rounded.
+
+    Examples
+    --------
+    >>> common_grid(Grid(), Grid(digits=15), 100.0), common_grid(Grid(decimals=2), Grid(decimals=0), 100.0)
+    (Grid(decimals=None, digits=15, single=False), Grid(decimals=0, digits=None, single=False))
+    """
+    if ours == theirs:
+        return None
+    if ours.single or theirs.single:
+        other = theirs if ours.single else ours
+        if other.decimals is not None and largest * 10.0**other.decimals < _SINGLE:
+            return other
+        return Grid(single=True)
+    return Grid(
+        decimals=_coarser(ours.decimals, theirs.decimals), digits=_coarser(ours.digits, theirs.digits)
+    )
+
+
+def agreed_grid(ours: pl.Series, theirs: pl.Series, column: str, setting: Setting = None) -> Grid | None:
+    """Find the grid on which a column of two files is compared; None where values are taken as they are."""
+    wanted = wanted_precision(setting, column)
+    if wanted == "exact" or not (ours.dtype.is_numeric() and theirs.dtype.is_numeric()):
+        return None
+    if isinstance(wanted, int):
+        return Grid(decimals=wanted)
+    if not (ours.dtype.is_float() or theirs.dtype.is_float()):
+        return None
+    largest = max(float(part.cast(pl.Float64).fill_nan(None).abs().max() or 0) for part in (ours, theirs))  # type: ignore[arg-type]
+    return common_grid(grid_of(ours), grid_of(theirs), largest)
+
+
+def wanted_precision(setting: Setting, column: str) -> int | str:
+    """Read the setting for one column: ``detected``, ``exact`` or a number of decimals."""
+    wanted = setting.get(column, "detected") if isinstance(setting, Mapping) else setting
+    if wanted is None:
+        return "detected"
+    if isinstance(wanted, bool) or (isinstance(wanted, int) and not 0 <= wanted <= _DIGITS):
+        raise ParameterError(f"precision of '{column}' must be a number of decimals from 0 to {_DIGITS}.")
+    if isinstance(wanted, str) and wanted not in ("detected", "exact"):
+        raise ParameterError(
+            "precision is 'detected' (what both files have), 'exact' (to the last bit), a number of decimals, or one "
+            "of these by column."
+        )
+    return wanted
+
+
+def on_grid(values: pl.Series, grid: Grid | None) -> pl.Series:
+    """Bring a column of numbers to a grid; missing stays missing."""
+    if grid is None:
+        return values
+    held = values.cast(pl.Float64)
+    rounded = pl.Series(values.name, grid.rounded(held.fill_null(0.0).to_numpy()))
+    return pl.select(pl.when(held.is_null()).then(None).otherwise(rounded).alias(values.name)).to_series()
+
+
+def equal_only_so(ours: pl.Series, theirs: pl.Series, grid: Grid) -> int:
+    """Count the distinct values of the second file that are some value of the first only on the grid."""
+    left, right = (part.drop_nulls().cast(pl.Float64).unique() for part in (ours, theirs))
+    found = on_grid(right, grid).is_in(on_grid(left, grid).unique().implode())
+    return int((found & ~right.is_in(left.implode())).sum())
+
+
+def _coarser(ours: int | None, theirs: int | None) -> int | None:
+    known = [part for part in (ours, theirs) if part is not None]
+    return min(known) if known else None
+
+
+def _decimals(values: Floats) -> npt.NDArray[np.int64]:
+    """Count the decimals that each number needs; -1 where no double with so many digits is the number."""
+    found = np.full(len(values), -1, dtype=np.int64)
+    open_ = np.arange(len(values))
+    for count in range(_DIGITS + 1):
+        power = 10.0**count
+        scaled = values[open_] * power
+        fits = (scaled < 2.0**53) & (np.rint(scaled) / power == values[open_])
+        found[open_[fits]] = count
+        open_ = open_[~fits & (scaled < 2.0**53)]
+        if not len(open_):
+            break
+    return found
+
+
+def _digits(values: Floats) -> npt.NDArray[np.int64]:
+    """Count the significant digits that each number needs; -1 where it takes more than fifteen."""
+    found = np.full(len(values), -1, dtype=np.int64)
+    open_ = np.arange(len(values))
+    for count in range(1, _DIGITS + 1):
+        fits = _to_digits(values[open_], count) == values[open_]
+        found[open_[fits]] = count
+        open_ = open_[~fits]
+        if not len(open_):
+            break
+    return found
+
+
+def _written_singles(values: Floats) -> bool:
+    """Say whether each number is the shortest text of some single-precision number."""
+    if not len(values) or values.max() > 3e38:
+        return False
+    texts = values.astype(np.float32).astype(str)
+    return bool((texts.astype(np.float64) == values).all())
+
+
+def _to_digits(values: Floats, digits: int) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.floor(np.log10(np.abs(values)))
+    usable = np.isfinite(order)
+    powers = np.where(usable, digits - 1 - np.where(usable, order, 0), 0).astype(np.int64)
+    return np.where(usable, _to_power(np.where(usable, values, 0.0), powers), values)
+
+
+def _to_power(values: Floats, powers: npt.NDArray[np.int64] | np.int64) -> Floats:
+    """Round to the nearest multiple of ten to the minus power, a half to the even one, on the exact product."""
+    powers = np.broadcast_to(powers, values.shape)
+    usable = np.isfinite(values) & (np.abs(values) < 1e200)
+    plain = np.where(usable, values, 0.0)
+    up = 10.0 ** np.clip(powers, 0, 300)
+    down = 10.0 ** np.clip(-powers, 0, 300)
+    high, low = _product(plain, up)
+    high, low = np.where(powers < 0, plain / down, high), np.where((powers < 0) | (powers > _POWER), 0.0, low)
+    whole = np.rint(high)
+    rest = high - whole
+    whole = whole + ((rest == 0.5) & (low > 0)) - ((rest == -0.5) & (low < 0))
+    return np.where(usable, whole / up * down, values)
+
+
+def _product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Multiply exactly: the product and what it lost by rounding (Dekker 1971)."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = (_halves(part) for part in (a, b))
+    parts = (a_high * b_high - product, a_high * b_low, a_low * b_high, a_low * b_low)
+    return product, reduce(lambda total, part: total + part, parts)
+
+
+def _halves(values: Floats) -> tuple[Floats, Floats]:
+    shifted = values * 134_217_729.0
+    high = shifted - (shifted - values)
+    return high, values - high

@@ -1,0 +1,1 @@
+"""One notion of an original and a released file: when are their values the same?"""
