@@ -211,8 +211,8 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
     closer = near.figures.get("dcr_share_closer_than_holdout") if near else None
     found = measures.get("near_copies")
     least = found.figures.get("closer_low") if found else None
-    by_chance = isinstance(least, float) and least <= 0.5
-    if isinstance(closer, int | float) and closer >= _NOTABLE["closer"] and not by_chance:
+    leaning = not isinstance(least, float) or least > 0.5
+    if isinstance(closer, int | float) and closer >= _NOTABLE["closer"] and leaning:
         yield _Finding(
             10 * (closer - 0.5),
             f"{percent(closer)} of the released records lie closer to the people they were made from than to others "

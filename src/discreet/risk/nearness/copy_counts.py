@@ -79,11 +79,15 @@ class CopyCounts:
         edge = float(np.quantile(self.apart, 1 - share))
         return edge if (self.apart > edge).any() else np.nextafter(edge, -np.inf)
 
-    def found(self, reach: float, beyond: float = 0.0) -> Found:
-        """Count the people, of those more isolated than a distance, that are nearest to a record within reach."""
+    def found(self, reach: float, beyond: float = 0.0, *, single: bool = False) -> Found:
+        """Count the people, of those more isolated than a distance, that are nearest to a record within reach.
+
+        ``single`` counts only those to whom exactly one record is so near, and who would take it for theirs.
+        """
         hit = (self.closeness <= reach + _SLACK) & (self.isolation > beyond)
         chance = ((self.chance <= reach + _SLACK) & (self.chance_isolation > beyond)).mean()
-        people, records = len(np.unique(self.person[hit])), int(hit.sum())
+        _, near = np.unique(self.person[hit], return_counts=True)
+        people, records = int((near == 1).sum()) if single else len(near), int(hit.sum())
         grown = self.rows[1] / len(self.closeness)
         # Several records can be near one person: chance hits are taken to be spread as the hits are.
         by_chance = chance * len(hit) * (people / records if records else 1.0)

@@ -61,7 +61,8 @@ def near_copies(
         original than to them.
     known
         By what a record is recognized: ``all`` compared columns (a synthetic file), or only the ``keys`` (a file of
-        the same people, whose other columns are meant to be as they were).
+        the same people, whose other columns are meant to be as they were). By keys a person is found only where a
+        single released record is near: several hide each other.
     keys
         Key columns; those of the original unless named.
     columns
@@ -146,8 +147,10 @@ def near_copies(
     space, points = placed(tables, distance="gower", categorical=codes)
     counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
     edge = counts.outlying(outlying)
-    near, whole = counts.found(reach), counts.found(0.0)
-    apart, apart_whole = counts.found(_AS_GOOD_AS_EQUAL, edge), counts.found(0.0, edge)
+    single = known == "keys"
+    near, whole = counts.found(reach, single=single), counts.found(0.0, single=single)
+    apart = counts.found(_AS_GOOD_AS_EQUAL, edge, single=single)
+    apart_whole = counts.found(0.0, edge, single=single)
     worst = telling[0] if telling else None
     by_largest = max(telling, key=lambda column: column.largest_found / max(column.largest, 1), default=None)
     figures: dict[str, Any] = {
@@ -296,6 +299,6 @@ def _sampled(most: int) -> str:
 
 
 _KEYS_ONLY = (
-    "Records were recognized by their keys alone: other columns of a file of the same people are meant to be as they "
-    "were."
+    "Records were recognized by their keys alone, and people found where a single record is near: the other columns of "
+    "a file of the same people are meant to be as they were."
 )
