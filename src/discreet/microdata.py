@@ -201,6 +201,7 @@ class Microdata:
         self._roles = roles
         self._metadata = metadata or Metadata()
         self._memory: dict[Any, Any] = {}
+        self._lost_roles: tuple[str, ...] = ()
 
     @property
     def frame(self) -> Any:
@@ -237,6 +238,11 @@ class Microdata:
         """Where the engine room keeps what it has computed for this (immutable) file."""
         return self._memory
 
+    @property
+    def lost_roles(self) -> tuple[str, ...]:
+        """Roles that said whose the records are and whose column has gone, so that nobody can tell any longer."""
+        return self._lost_roles
+
     def with_roles(self, **roles: Columns) -> Microdata:
         """Return the same frame with some roles changed; the others stay.
 
@@ -248,9 +254,11 @@ class Microdata:
         ('sex', 'age')
         """
         changed = {name: getattr(Roles.of(**{name: columns}), name) for name, columns in roles.items()}
-        return Microdata(
+        found = Microdata(
             self.frame, **_as_arguments(replace(self._roles, **changed)), metadata=self._metadata
         )
+        found._lost_roles = tuple(role for role in self._lost_roles if not changed.get(role))
+        return found
 
     def with_frame(self, frame: Any) -> Microdata:
         """Return another frame with the same roles; roles whose column is gone are dropped."""
@@ -259,7 +267,10 @@ class Microdata:
             role: tuple(c for c in _names(columns, role) if c in there)
             for role, columns in _as_arguments(self._roles).items()
         }
-        return Microdata(frame, **_as_arguments(Roles.of(**kept)), metadata=self._metadata)
+        found = Microdata(frame, **_as_arguments(Roles.of(**kept)), metadata=self._metadata)
+        gone = [role for role in ("person", "contributor") if getattr(self._roles, role) and not kept[role]]
+        found._lost_roles = tuple(dict.fromkeys((*self._lost_roles, *gone)))
+        return found
 
     def __repr__(self) -> str:
         taken = ", ".join(f"{role}={value!r}" for role, value in self._roles.to_dict().items())

@@ -17,8 +17,19 @@ def classes_of(keys, sensitive=None):
     """Gather the records of each combination, and what they say."""
     found = defaultdict(list)
     for i, key in enumerate(keys):
+        if not tells(key):
+            continue
         found[key].append(sensitive[i] if sensitive is not None else i)
     return dict(found)
+
+
+def tells(key):
+    """Whether a record says anything about whom it belongs to: one of which no key is known is in no class."""
+    return any(value is not None for value in key) if isinstance(key, tuple) else key is not None
+
+
+def telling(keys):
+    return [key for key in keys if tells(key)]
 
 
 def k(keys):
@@ -35,8 +46,15 @@ def agree(one, other):
 
 
 def neighborhoods(keys):
-    """Count, for each record, the records it agrees with wherever both are known."""
-    return [sum(agree(one, other) for other in keys) for one in keys]
+    """Count, for each record, the records it agrees with wherever both are known; None for one in no class."""
+    others = telling(keys)
+    return [sum(agree(one, other) for other in others) if tells(one) else None for one in keys]
+
+
+def company(keys):
+    """What a record can rely on: complete equals where it is complete, else its neighborhood."""
+    found = zip(keys, neighborhoods(keys), strict=True)
+    return [keys.count(one) if None not in one else size for one, size in found if size is not None]
 
 
 def shares(values):

@@ -36,8 +36,9 @@ def agreeing(rows, combination, chosen, *, wild):
 
 
 def by_brute_force(rows, max_size, threshold, *, wild):
-    """Unsafe combinations by set, and the records in some unsafe one."""
+    """Unsafe combinations by set, and the records in some unsafe one; who tells nothing is left out."""
     unsafe, exposed = {}, set()
+    everyone, rows = rows, [row for row in rows if any(value is not None for value in row)]
     for size in range(1, max_size + 1):
         for chosen in combinations(range(len(rows[0])), size):
             met = {tuple(row[i] for i in chosen) for row in rows}
@@ -45,7 +46,9 @@ def by_brute_force(rows, max_size, threshold, *, wild):
                 met = {c for c in met if any(v is not None for v in c)}
             low = {c for c in met if agreeing(rows, c, chosen, wild=wild) < threshold}
             unsafe[", ".join(f"x{i}" for i in chosen)] = (len(met), len(low))
-            exposed |= {j for j, row in enumerate(rows) if tuple(row[i] for i in chosen) in low}
+            exposed |= {
+                j for j, row in enumerate(everyone) if row in rows and tuple(row[i] for i in chosen) in low
+            }
     return unsafe, exposed
 
 

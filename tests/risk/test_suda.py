@@ -23,6 +23,7 @@ def agree(one, other, chosen, *, wild):
 
 def by_brute_force(rows, max_size, missing):
     """The minimal sample uniques of every record, by definition."""
+    rows = [row for row in rows if any(value is not None for value in row)]
     if missing == "drop":
         rows = [row for row in rows if None not in row]
     wild, keys = missing == "wildcard", len(rows[0]) if rows else 0

@@ -1,9 +1,14 @@
-"""What each class says about a sensitive column: counts of its values beside those of the whole file."""
+"""What each class says about a sensitive column: counts of its values beside those of the whole file.
+
+Where a role says whose the records are, persons are counted, each with one value a class: of several the one that most
+persons of the class have (what an intruder would guess of all of them), among equals the one that is rarest in the
+file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import narwhals as nw
@@ -14,6 +19,7 @@ import polars as pl
 from discreet.engine.classes import Missing, countable, key_names, keyed_rows
 from discreet.engine.frames import Lazy, collect, in_memory, remembered
 from discreet.engine.packing import PackedClasses, Packing, packed_classes
+from discreet.engine.units import all_suppressed, counted_unit
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 
@@ -35,7 +41,13 @@ class ClassCounts:
     starts
         Where the entries of class j begin; it has one more entry than there are classes.
     codes, counts
-        For each entry the position of its value in ``values`` and how many records have it.
+        For each entry the position of its value in ``values`` and how many records (persons, where a role names
+        them) have it.
+    outside
+        How many records in no class (because none of their keys is known) have each value: they belong to the file
+        with which classes are compared.
+    several
+        How many persons have more than one value in a class.
     """
 
     key_values: Callable[[], pl.DataFrame]
@@ -43,6 +55,8 @@ class ClassCounts:
     starts: Ints
     codes: Ints
     counts: Ints
+    outside: Ints | None = None
+    several: int = 0
 
     @property
     def classes(self) -> pl.DataFrame:
@@ -51,7 +65,7 @@ class ClassCounts:
 
     @property
     def sizes(self) -> Ints:
-        """The number of records of each class."""
+        """The number of records (or persons) of each class."""
         return np.add.reduceat(self.counts, self.starts[:-1])
 
     @property
@@ -63,6 +77,7 @@ class ClassCounts:
     def overall(self) -> Floats:
         """The share of each value in the whole file."""
         totals = np.bincount(self.codes, weights=self.counts, minlength=len(self.values))
+        totals = totals if self.outside is None else totals + self.outside
         shares: Floats = totals / totals.sum()
         return shares
 
@@ -108,18 +123,47 @@ def class_counts(
     """Collect the sparse counts of the target by class; kept for reuse."""
     _needs_classes(missing)
     at = (tuple(keys), target, missing, breaks)
-    return remembered(data, "class counts", at, lambda: _sparse(data, keys, target, missing, breaks))
+
+    def count() -> ClassCounts:
+        found = _sparse(data, keys, target, missing, breaks)
+        silent = missing != "drop" and all_suppressed(data, keys) > 0
+        return _without_silent(found) if silent else found
+
+    return remembered(data, "class counts", at, count)
+
+
+def _without_silent(counts: ClassCounts) -> ClassCounts:
+    """Take out the class of the records without a single known key; what they have stays part of the file."""
+    unknown = counts.classes.select(pl.all_horizontal(pl.all().is_null())).to_series().to_numpy()
+    gone = unknown[counts.owners]
+    outside = np.bincount(counts.codes[gone], weights=counts.counts[gone], minlength=len(counts.values))
+    lengths = np.diff(counts.starts)[~unknown]
+    kept = pl.Series(~unknown)
+    return replace(
+        counts,
+        key_values=lambda: counts.classes.filter(kept),
+        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        codes=counts.codes[~gone],
+        counts=counts.counts[~gone],
+        outside=outside.astype(np.int64),
+    )
 
 
 def _sparse(
     data: Microdata, keys: Sequence[str], target: str, missing: Missing, breaks: Breaks
 ) -> ClassCounts:
     names = list(key_names(keys))
-    rows, counts = countable(_target_rows(data, keys, target, missing, breaks), [*names, "s"])
+    queried = _target_rows(data, keys, target, missing, breaks)
+    several = 0
+    if counted_unit(data) is None:
+        rows, counts = countable(queried, [*names, "s"])
+    else:
+        table, several = _one_value_each(queried, names)
+        rows, counts = table.lazy(), "counted"
     rows = rows.with_columns(s=_in_declared_order(rows, data.schema[target]))
     packed = packed_classes(rows, [*names, "s"], counts=counts)
     if packed is not None and len(packed.numbers):
-        return _unpacked(packed, names)
+        return replace(_unpacked(packed, names), several=several)
     many = pl.len() if counts is None else pl.col(counts).sum()
     pairs = rows.group_by(*names, "s").agg(count=many.cast(pl.Int64))
     grouped = in_memory(nw.from_native(pairs.group_by(names).agg("s", "count")))
@@ -134,7 +178,37 @@ def _sparse(
         starts=np.searchsorted(owners, np.arange(grouped.height + 1)).astype(np.int64),
         codes=codes,
         counts=tallied,
+        several=several,
     )
+
+
+def _one_value_each(rows: Lazy, names: Sequence[str]) -> tuple[pl.DataFrame, int]:
+    """Count the persons ``u`` by class and value ``s``, each with one value; also who had several in a class.
+
+    Only the persons with several values are brought into memory; the others are counted where the data is.
+    """
+    cell = [*names, "s"]
+    held = rows.select(*cell, "u").unique()
+    held = held.with_columns(nw.len().over(*names, "u").cast(nw.Int64).alias("many"))
+    how_many = nw.len().cast(nw.Int64).alias("counted")
+    single = collect(held.filter(nw.col("many") == 1).group_by(*cell).agg(how_many))
+    mixed = collect(held.filter(nw.col("many") > 1).select(*cell, "u"))
+    if mixed.is_empty():
+        return single, 0
+    whole = pl.concat([single, mixed.group_by(cell).agg(counted=pl.len().cast(pl.Int64))])
+    in_class = whole.group_by(cell).agg(here=pl.col("counted").sum())
+    in_file = whole.group_by("s").agg(everywhere=pl.col("counted").sum())
+    choice = mixed.join(in_class, on=cell, how="left", nulls_equal=True)
+    choice = choice.join(in_file, on="s", how="left", nulls_equal=True)
+    order = pl.col("s").cast(pl.String) if isinstance(choice.schema["s"], pl.Categorical) else pl.col("s")
+    chosen = (
+        choice.sort(pl.col("here").neg(), "everywhere", order, nulls_last=True, maintain_order=True)
+        .group_by([*names, "u"], maintain_order=True)
+        .first()
+    )
+    counted = chosen.group_by(cell).agg(counted=pl.len().cast(pl.Int64))
+    together = pl.concat([single, counted.select(single.columns)]).group_by(cell).agg(pl.col("counted").sum())
+    return together, chosen.height
 
 
 def _unpacked(packed: PackedClasses, names: Sequence[str]) -> ClassCounts:
@@ -204,7 +278,9 @@ def equal_breaks(data: Microdata, target: str, bins: int) -> Breaks:
 
 
 def _target_rows(data: Microdata, keys: Sequence[str], target: str, missing: Missing, breaks: Breaks) -> Lazy:
-    rows = keyed_rows(data, keys, missing, {"s": target})
+    unit = counted_unit(data)
+    extra = {"s": target} | ({"u": unit} if unit else {})
+    rows = keyed_rows(data, keys, missing, extra, silent=True)
     if breaks:
         above = nw.sum_horizontal(*((nw.col("s") >= nw.lit(x)).cast(nw.Int64) for x in breaks))
         rows = rows.with_columns(nw.when(~nw.col("s").is_null()).then(above).alias("s"))

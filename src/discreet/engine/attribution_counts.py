@@ -21,6 +21,7 @@ from discreet.engine.classes import Missing, class_table, key_names, keyed_rows
 from discreet.engine.comparable import as_text, comparable, distinct_values, must_be_released, plain_text
 from discreet.engine.frames import collect, has_row_order, scan
 from discreet.engine.records import _flagged, carry_back, uploaded
+from discreet.engine.units import by_unit, counted_unit
 from discreet.microdata import Microdata
 
 Ints = npt.NDArray[np.int64]
@@ -271,7 +272,7 @@ def without_classes(data: Microdata, keys: Sequence[str], classes: pl.DataFrame)
     wrapped = data.wrapped
     if isinstance(wrapped, nw.DataFrame):
         marked = classes.with_columns(gone=pl.lit(True))
-        rows = collect(keyed_rows(data, keys, "category"))
+        rows = collect(scan(data, key_names(keys)))
         gone = rows.join(marked, on=names, how="left", nulls_equal=True, maintain_order="left")["gone"]
         return wrapped.filter(gone.is_null().to_list()).to_native()
     columns = {f"c{i}": column for i, column in enumerate(data.columns)}
@@ -297,12 +298,17 @@ def _side_counts(
     if side.rows is None:
         cells = _exact_cells(side, shared, targets, weight)
         return cells.select("q", *(f"s{i}" for i in range(len(targets))), *_sums(weight))
-    columns = _extra(targets, weight)
+    unit = counted_unit(side.data)
+    columns = _extra(targets, weight) | ({"u": unit} if unit else {})
     rows = collect(scan(side.data, columns)).lazy().with_columns(q=side.rows).drop_nulls("q")
+    cell = ["q", *(f"s{i}" for i in range(len(targets)))]
+    if unit:
+        # A person counts once a cell, with the mean of the weights that its records there have.
+        rows = rows.group_by(*cell, "u").agg(*([pl.col("w").cast(pl.Float64).mean()] if weight else []))
     sums = [pl.len().cast(pl.Int64).alias("count")]
     if weight:
         sums.append(pl.col("w").cast(pl.Float64).sum().alias("weighted"))
-    return rows.group_by("q", *(f"s{i}" for i in range(len(targets)))).agg(*sums).collect()
+    return rows.group_by(cell).agg(*sums).collect()
 
 
 def _exact_cells(
@@ -313,8 +319,15 @@ def _exact_cells(
     sums = [nw.len().cast(nw.Int64).alias("count")]
     if weight:
         sums.append(nw.col("w").cast(nw.Float64).sum().alias("weighted"))
-    rows = keyed_rows(side.data, shared.keys, shared.missing, _extra(targets, weight))
-    cells = collect(rows.group_by(*names, *(f"s{i}" for i in range(len(targets)))).agg(*sums))
+    unit = counted_unit(side.data)
+    extra = _extra(targets, weight) | ({"u": unit} if unit else {})
+    rows = keyed_rows(side.data, shared.keys, shared.missing, extra)
+    cell = [*names, *(f"s{i}" for i in range(len(targets)))]
+    if unit and weight:
+        rows = rows.group_by(*cell, "u").agg(nw.col("w").cast(nw.Float64).mean())
+    elif unit:
+        rows = by_unit(rows, cell)
+    cells = collect(rows.group_by(*cell).agg(*sums))
     return cells.join(side.members, on=names, how="inner", nulls_equal=True)
 
 
@@ -365,7 +378,7 @@ def _class_of_rows(data: Microdata, keys: Sequence[str], members: pl.DataFrame) 
     """Number the rows of a frame in memory by class; a query engine has none."""
     if not isinstance(data.wrapped, nw.DataFrame) or not has_row_order(data):
         return None
-    rows = collect(keyed_rows(data, keys, "category"))
+    rows = collect(scan(data, key_names(keys)))
     names = list(key_names(keys))
     return rows.join(members, on=names, how="left", nulls_equal=True, maintain_order="left")["q"]
 

@@ -1,7 +1,8 @@
 """Equivalence classes: the records that share one combination of key values.
 
 Missing key values are a value of their own (``category``), match anything (``wildcard``) or take their record
-out of the count (``drop``).
+out of the count (``drop``). A record of which no key is known is in no class. Where a role says whose the records
+are, a class counts persons: their records with the same key values count once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from discreet.engine.alignment import comparable, recoded
 from discreet.engine.frames import Lazy, collect, remembered, scan
 from discreet.engine.packing import PackedClasses, is_whole, packed_classes
 from discreet.engine.roles import overview
-from discreet.engine.wildcard import neighborhood_sizes
+from discreet.engine.units import (
+    all_suppressed,
+    by_unit,
+    counted_unit,
+    neutral_names,
+    some_key_known,
+    unit_pairs,
+)
+from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 
@@ -25,9 +34,7 @@ Missing = Literal["category", "wildcard", "drop"]
 Recoding = Mapping[str, Mapping[Any, Any]]
 
 
-def key_names(keys: Sequence[str]) -> dict[str, str]:
-    """Give the keys their neutral names inside a query: ``k0``, ``k1``, …"""
-    return {f"k{i}": key for i, key in enumerate(keys)}
+key_names = neutral_names
 
 
 def check_missing(missing: str) -> None:
@@ -39,22 +46,55 @@ def check_missing(missing: str) -> None:
 
 
 def keyed_rows(
-    data: Microdata, keys: Sequence[str], missing: Missing, extra: Mapping[str, str] | None = None
+    data: Microdata,
+    keys: Sequence[str],
+    missing: Missing,
+    extra: Mapping[str, str] | None = None,
+    *,
+    silent: bool = False,
 ) -> Lazy:
-    """Open a query on the keys (as ``k0``…) and extra columns, without the records that ``drop`` leaves out."""
+    """Open a query on the keys (as ``k0``…) and extra columns of the records that are in a class.
+
+    Left out are those of which no key is known (kept where ``silent`` ones are asked for) and, under ``drop``, those
+    with a missing key.
+    """
     check_missing(missing)
     names = key_names(keys)
     rows = scan(data, {**names, **(extra or {})})
     if missing == "drop" and any(overview(data, keys).missing.values()):
         rows = rows.drop_nulls(subset=list(names))
+    elif not silent and all_suppressed(data, keys):
+        rows = rows.filter(some_key_known(names))
     return rows
 
 
-def class_table(data: Microdata, keys: Sequence[str], missing: Missing = "category") -> pl.DataFrame:
-    """Count the records of every key combination: columns ``k0``…, ``records`` and ``class_size``.
+def counted_rows(data: Microdata, keys: Sequence[str], missing: Missing) -> Lazy:
+    """Open a query on the keys with a row for everybody who counts: every record, or every person once a class."""
+    unit = counted_unit(data)
+    if unit is None:
+        return keyed_rows(data, keys, missing)
+    return by_unit(keyed_rows(data, keys, missing, {"u": unit}), list(key_names(keys)))
 
-    ``records`` have exactly that combination. ``class_size`` is the same number, except under ``wildcard``,
-    where it counts every record that agrees wherever both are known.
+
+def left_out(data: Microdata, keys: Sequence[str], missing: Missing) -> int:
+    """Count the records in no class: those without a known key and, under ``drop``, those with a missing one."""
+    if missing != "drop" or not any(overview(data, keys).missing.values()):
+        return all_suppressed(data, keys)
+
+    def count() -> int:
+        kept = collect(keyed_rows(data, keys, missing).select(nw.len().cast(nw.Int64))).item()
+        return overview(data, keys).rows - int(kept)
+
+    return remembered(data, "left out", frozenset(keys), count)
+
+
+def class_table(data: Microdata, keys: Sequence[str], missing: Missing = "category") -> pl.DataFrame:
+    """Count the records of every key combination: columns ``k0``…, ``records``, ``class_size`` and ``company``.
+
+    ``records`` have exactly that combination, those of one person counted once. ``class_size`` is the same number,
+    except under ``wildcard``, where it counts every record that agrees wherever both are known. ``company`` is what
+    may be relied on: that neighborhood for a combination with gaps, but complete equals only for a complete one,
+    because the gaps of others hide nobody.
     """
     return remembered(data, "class tables", (tuple(keys), missing), lambda: _class_table(data, keys, missing))
 
@@ -63,13 +103,25 @@ def _class_table(data: Microdata, keys: Sequence[str], missing: Missing) -> pl.D
     names = list(key_names(keys))
     packed = packed_table(data, keys, missing)
     if packed is None:
-        rows = keyed_rows(data, keys, missing)
+        rows = counted_rows(data, keys, missing)
         table = collect(rows.group_by(*names).agg(nw.len().cast(nw.Int64).alias("records")))
     else:
         table = packed.packing.decode(packed.numbers).with_columns(records=packed.records)
     wild = missing == "wildcard" and any(overview(data, keys).missing.values())
-    sizes = neighborhood_sizes(table, names) if wild else table["records"]
-    return table.with_columns(sizes.alias("class_size"))
+    sizes = _neighborhoods(data, keys, table) if wild else table["records"]
+    table = table.with_columns(sizes.alias("class_size"))
+    complete = pl.all_horizontal(pl.col(names).is_not_null()) if wild else pl.lit(True)
+    return table.with_columns(company=pl.when(complete).then("records").otherwise("class_size"))
+
+
+def _neighborhoods(data: Microdata, keys: Sequence[str], table: pl.DataFrame) -> pl.Series:
+    names, unit = list(key_names(keys)), counted_unit(data)
+    if unit is None:
+        return neighborhood_sizes(table, names)
+    pairs = unit_pairs(data, keys, keyed_rows(data, keys, "wildcard", {"u": unit}))
+    if pairs["u"].n_unique() == pairs.height:
+        return neighborhood_sizes(table, names)
+    return neighborhood_units(table, pairs, names)
 
 
 def packed_table(data: Microdata, keys: Sequence[str], missing: Missing) -> PackedClasses | None:
@@ -78,7 +130,7 @@ def packed_table(data: Microdata, keys: Sequence[str], missing: Missing) -> Pack
     names = list(key_names(keys))
 
     def pack() -> PackedClasses | None:
-        rows, counts = countable(keyed_rows(data, keys, counted_as), names)
+        rows, counts = countable(counted_rows(data, keys, counted_as), names)
         return packed_classes(rows, names, counts=counts)
 
     return remembered(data, "packed classes", (tuple(keys), counted_as), pack)
@@ -106,7 +158,7 @@ def smallest_classes(data: Microdata, keys: Sequence[str], missing: Missing, mos
     """
     packed = None if missing == "wildcard" else packed_table(data, keys, missing)
     if packed is None:
-        order = ["class_size", *key_names(keys)]
+        order = ["company", *key_names(keys)]
         return class_table(data, keys, missing).sort(order, nulls_last=True).head(most)
     sizes = packed.records
     limit = np.partition(sizes, most - 1)[most - 1] if len(sizes) > most else sizes.max(initial=0)
@@ -114,14 +166,14 @@ def smallest_classes(data: Microdata, keys: Sequence[str], missing: Missing, mos
     chosen = np.concatenate([smaller, np.flatnonzero(sizes == limit)[: most - len(smaller)]])
     chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
     table = packed.packing.decode(packed.numbers[chosen]).with_columns(records=sizes[chosen])
-    return table.with_columns(class_size=pl.col("records"))
+    return table.with_columns(class_size=pl.col("records"), company=pl.col("records"))
 
 
 def size_spectrum(data: Microdata, keys: Sequence[str], missing: Missing = "category") -> pl.DataFrame:
     """Count the classes of every size: columns ``class_size``, ``classes``, ``records``, smallest first.
 
     This small table is all that k, uniqueness and the re-identification risks need. Under ``wildcard`` a
-    "class" is a distinct key combination and its size that of its neighborhood.
+    "class" is a distinct key combination and its size the ``company`` of `class_table`.
     """
     return remembered(data, "spectra", (tuple(keys), missing), lambda: _spectrum(data, tuple(keys), missing))
 
@@ -133,38 +185,50 @@ def _spectrum(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.Da
     by_size = {"classes": pl.len().cast(pl.Int64), "records": pl.col("records").sum().cast(pl.Int64)}
     if missing == "wildcard":
         table = class_table(data, keys, missing)
-        return table.lazy().group_by("class_size").agg(**by_size).sort("class_size").collect()
+        by_company = table.lazy().group_by(class_size="company").agg(**by_size)
+        return by_company.sort("class_size").collect()
     if data.wrapped.implementation.is_polars() and not _finer_held(data, keys, missing):
         packed_table(data, keys, missing)
     finer = _finer_sizes(data, keys, missing)
     if finer is not None and len(finer):
         sizes = pl.LazyFrame({"class_size": finer, "records": finer})
         return sizes.group_by("class_size").agg(**by_size).sort("class_size").collect()
-    rows = keyed_rows(data, keys, missing)
+    rows = counted_rows(data, keys, missing)
     sizes_in_place = rows.group_by(*key_names(keys)).agg(nw.len().cast(nw.Int64).alias("class_size"))
     spectrum = collect(sizes_in_place.group_by("class_size").agg(nw.len().cast(nw.Int64).alias("classes")))
     if spectrum.is_empty():
         raise ParameterError(
-            "No record is left: every one misses some key, and missing='drop' leaves those out. "
-            "Use missing='category' or 'wildcard', or drop the key with the most missing values."
+            "No record is left: every one misses some key, and missing='drop' leaves those out (those without any "
+            "key are always left out). Use missing='category' or 'wildcard', or drop the key with the most missing "
+            "values."
         )
     return spectrum.sort("class_size").with_columns(records=pl.col("class_size") * pl.col("classes"))
 
 
 def _finer_held(data: Microdata, keys: tuple[str, ...], missing: Missing) -> bool:
     held = [*data.memory.get("packed classes", {}), *data.memory.get("class tables", {})]
-    return any(was == missing == "category" and set(keys) <= set(there) for there, was in held)
+    return any(
+        was == missing == "category" and _rolls_up(data, keys, there) and set(keys) <= set(there)
+        for there, was in held
+    )
+
+
+def _rolls_up(data: Microdata, keys: Sequence[str], finer: Sequence[str]) -> bool:
+    """Whether finer classes add up to these: records do, but a person may be in several finer classes."""
+    return counted_unit(data) is None or set(keys) == set(finer)
 
 
 def _finer_sizes(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.Series | None:
     """Count from classes already made on more keys, which is cheaper than counting the records."""
     for (held_keys, held_missing), packed in data.memory.get("packed classes", {}).items():
-        same = set(keys) == set(held_keys) or missing == "category"
+        same = set(keys) == set(held_keys) or (missing == "category" and _rolls_up(data, keys, held_keys))
         if packed is not None and held_missing == missing and same and set(keys) <= set(held_keys):
             return pl.Series(packed.sizes([f"k{held_keys.index(key)}" for key in keys]))
     for (held_keys, held_missing), table in data.memory.get("class tables", {}).items():
-        if held_missing == missing == "category" and set(keys) <= set(held_keys):
+        rolls_up = set(keys) <= set(held_keys) and _rolls_up(data, keys, held_keys)
+        if held_missing == missing == "category" and rolls_up:
             chosen = table.select(*(f"k{held_keys.index(key)}" for key in keys), "records")
+            chosen = chosen.filter(pl.any_horizontal(pl.col(chosen.columns[:-1]).is_not_null()))
             grouped = chosen.lazy().group_by(chosen.columns[:-1]).agg(pl.col("records").sum())
             sizes: pl.Series = grouped.collect()["records"]
             return sizes
@@ -219,9 +283,15 @@ def matched_classes(
             )
     names = list(key_names(keys))
     ours, theirs = class_table(data, keys, missing), class_table(population, keys, missing)
+    unit = counted_unit(population) if recoding else None
+    if unit is not None:
+        # Recoding may join classes of one person, who still counts once.
+        theirs = unit_pairs(population, keys, keyed_rows(population, keys, missing, {"u": unit}))
     for name, key in key_names(keys).items():
         theirs = recoded(theirs, name, (recoding or {}).get(key))
         ours, theirs = comparable(ours, theirs, name, key, ("file", "population"))
+    if unit is not None:
+        theirs = theirs.select(*names, "u").unique().with_columns(records=pl.lit(1, dtype=pl.Int64))
     theirs = theirs.group_by(names).agg(population=pl.col("records").sum())
     both = ours.select(*names, "records").join(theirs, on=names, how="full", nulls_equal=True, coalesce=True)
     return both.with_columns(pl.col("records", "population").fill_null(0))

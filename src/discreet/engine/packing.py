@@ -108,16 +108,18 @@ class PackedClasses:
     records: Numbers
 
     def sizes(self, columns: Sequence[str]) -> Numbers:
-        """Return the class sizes on some of the columns."""
+        """Return the class sizes on some of the columns; who misses all of them is in no class."""
         codings = self.packing.codings
         if set(columns) == set(codings):
             return self.records
         numbers = self.packing.project(self.numbers, columns)
         span = math.prod(codings[column].size for column in columns)
         if span <= 4 * len(numbers):
-            counted = np.bincount(numbers, weights=self.records, minlength=0).astype(np.int64)
+            # The last number of all is that of missing in every column.
+            counted = np.bincount(numbers, weights=self.records, minlength=span)[: span - 1].astype(np.int64)
             return counted[counted > 0]
-        grouped = pl.DataFrame({"number": numbers, "records": self.records}).lazy().group_by("number")
+        rows = pl.DataFrame({"number": numbers, "records": self.records}).lazy()
+        grouped = rows.filter(pl.col("number") != span - 1).group_by("number")
         return in_memory(nw.from_native(grouped.agg(pl.col("records").sum())))["records"].to_numpy()
 
 

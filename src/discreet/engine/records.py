@@ -8,9 +8,10 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.engine.classes import Missing, key_names
+from discreet.engine.classes import Missing, class_table, key_names
 from discreet.engine.frames import Lazy, filler, has_row_order, in_memory, scan
 from discreet.engine.roles import overview
+from discreet.engine.units import all_suppressed, counted_unit, some_key_known
 from discreet.microdata import Microdata
 
 
@@ -30,6 +31,9 @@ def carry_back(
     lazy result.
     """
     names = key_names(keys)
+    if table is None and counted_unit(data) is not None:
+        table = class_table(data, keys, missing).select(*names, "class_size")
+        return carry_back(data, keys, missing, _with_risk(table) if risk else table)
     about = {column: column for column in (*data.roles.identifiers, *keys)}
     rows = scan(data, {**names, **_neutral(about)})
     ordered = has_row_order(data)
@@ -48,6 +52,10 @@ def carry_back(
         *new,
     )
     return _in_kind(data, chosen)
+
+
+def _with_risk(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(risk=1 / pl.col("class_size"))
 
 
 def named_classes(keys: Sequence[str], table: pl.DataFrame) -> pl.DataFrame:
@@ -74,6 +82,9 @@ def _with_sizes(
     if missing == "drop" and any(overview(data, keys).missing.values()):
         complete = nw.all_horizontal(*(~nw.col(name).is_null() for name in names), ignore_nulls=False)
         rows = rows.with_columns(nw.when(complete).then(nw.col("class_size")).alias("class_size"))
+    elif all_suppressed(data, keys):
+        in_a_class = nw.when(some_key_known(names)).then(nw.col("class_size"))
+        rows = rows.with_columns(in_a_class.alias("class_size"))
     return rows
 
 

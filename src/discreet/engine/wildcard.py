@@ -38,6 +38,39 @@ def neighborhood_sizes(table: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
     return pl.concat(sizes).sort("row")["size"].rename("class_size")
 
 
+def neighborhood_units(table: pl.DataFrame, pairs: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
+    """Return, for each distinct combination, how many units ``u`` it agrees with, or a number that is no larger.
+
+    ``pairs`` say who has which combination. Somebody with several of them is counted once among the combinations that
+    know the same keys; between such groups the largest count stands for all, since nobody may be counted twice.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"sex": ["f", "f", None], "age": [30, 40, 30]})
+    >>> pairs = pl.DataFrame({"sex": ["f", "f", None], "age": [30, 40, 30], "u": [1, 1, 1]})
+    >>> neighborhood_units(table, pairs, ["sex", "age"]).to_list()
+    [1, 1, 1]
+    """
+    bits = sum(pl.col(key).is_not_null().cast(pl.Int64) * (1 << i) for i, key in enumerate(keys))
+    numbered = table.with_row_index("row").with_columns(pattern=bits)
+    held = pairs.with_columns(pattern=bits).partition_by("pattern", as_dict=True)
+    patterns = {int(key[0]): part for key, part in held.items()}
+    parts = []
+    for (pattern,), part in numbered.partition_by("pattern", as_dict=True).items():
+        most = part.select("row", size=pl.lit(0, dtype=pl.Int64))
+        for common, others in _by_common_keys(int(pattern), patterns).items():
+            on = [key for i, key in enumerate(keys) if common >> i & 1]
+            who = pl.concat(other.select(*on, "u") for other in others).unique()
+            if not on:
+                most = most.with_columns(size=pl.max_horizontal("size", pl.lit(who.height)))
+                continue
+            counted = who.group_by(on).agg(found=pl.len().cast(pl.Int64))
+            found = part.select("row", *on).join(counted, on=on, how="left", maintain_order="left")["found"]
+            most = most.with_columns(size=pl.max_horizontal("size", found.fill_null(0)))
+        parts.append(most)
+    return pl.concat(parts).sort("row")["size"].cast(pl.Int64).rename("class_size")
+
+
 def _by_common_keys(known: int, patterns: dict[int, pl.DataFrame]) -> dict[int, list[pl.DataFrame]]:
     """Group all patterns by the keys they share with this one; each group needs one comparison."""
     groups: dict[int, list[pl.DataFrame]] = defaultdict(list)

@@ -129,8 +129,10 @@ def _riskiest(case: Case, *, show_values: bool) -> list[dict[str, Any]]:
     worst = engine.named_classes(keys, engine.smallest_classes(case.data, keys, case.missing, _RISKIEST))
     rows = []
     for number, row in enumerate(worst.to_dicts(), start=1):
-        values = {name: value for name, value in row.items() if name not in ("records", "class_size")}
-        size = row["class_size"]
+        values = {
+            name: value for name, value in row.items() if name not in ("records", "class_size", "company")
+        }
+        size = row["company"]
         rows.append(
             {
                 "class": number,

@@ -76,7 +76,12 @@ def people_of(model: KMap, keys: Sequence[str]) -> pl.DataFrame | None:
     for key in keys:
         if key not in population.schema:
             raise ColumnError(f"In the population of k-map: {unknown_name(key, population.columns)}")
-    return engine.collect(population, list(keys))
+    unit = engine.counted_unit(population)
+    if unit is None:
+        return engine.collect(population, list(keys))
+    # One record a person: a person with several combinations protects one of them, not all.
+    people = engine.collect(population, list(dict.fromkeys([*keys, unit])))
+    return people.unique(subset=[unit], keep="first", maintain_order=True).select(list(keys))
 
 
 def coded_key(column: pl.Series, hierarchy: Hierarchy | None, others: Sequence[pl.Series] = ()) -> CodedKey:

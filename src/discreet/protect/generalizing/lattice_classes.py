@@ -21,6 +21,8 @@ from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect.generalizing.coded_keys import coded_key, people_of, positions
 from discreet.protect.generalizing.models import KMap, PrivacyModel
+from discreet.protect.generalizing.people import distinct_people, one_value_each, weight_of_people
+from discreet.protect.generalizing.privacy_model import Classes
 from discreet.protect.generalizing.ranked_nodes import RankedNodes
 
 Ints = npt.NDArray[np.int64]
@@ -81,6 +83,37 @@ class ClassTable:
         return 16 * len(self.rows) + 24 * sum(len(owners) for owners, _, _ in self.entries.values())
 
 
+@dataclass(frozen=True)
+class PeopleTable:
+    """The classes of a table counted in people.
+
+    ``owners`` and ``units`` say to which class and to whom each record belongs.
+    """
+
+    owners: Ints
+    units: Ints
+    many: int
+    sensitive: Mapping[str, tuple[pl.Series, Ints]]
+    weights: Mapping[KMap, Floats]
+    table: Classes
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of people of each class."""
+        return distinct_people(self.owners, self.units, self.many)
+
+    def values(self, column: str) -> ClassCounts:
+        """Count the people of each class by the sensitive value they stand for."""
+        domain, codes = self.sensitive[column]
+        return one_value_each(self.owners, self.units, codes, domain, self.many)
+
+    def population(self, model: KMap) -> Floats:
+        """Give the number of people of the population behind each class."""
+        if model not in self.weights:
+            return self.table.population(model)
+        return weight_of_people(self.owners, self.units, self.weights[model], self.many)
+
+
 class Lattice:
     """All levels of all keys of a file, and the classes at each of its nodes."""
 
@@ -103,6 +136,7 @@ class Lattice:
             for key in keys
         ]
         self.records = self.columns.height
+        self.units = engine.unit_column(data)
         self.heights: Node = tuple(key.height for key in self.keys)
         self.nodes = int(np.prod([height + 1 for height in self.heights], dtype=object))
         self._first = np.concatenate([[0], np.cumsum([h + 1 for h in self.heights])]).astype(np.int64)
@@ -111,7 +145,29 @@ class Lattice:
             engine.collect(data, [engine.resolve_weight(data, m.weight) or ""]) if m.weight else None
             for m in maps
         ]
+        self._record_weights = {
+            model: weight.to_series().cast(pl.Float64).to_numpy()
+            for model, weight in zip(maps, weights, strict=True)
+            if weight is not None
+        }
         self._build(people, weights, maps, sensitive)
+
+    def judged(self, table: ClassTable) -> Classes:
+        """Give the classes of a table as models are to see them: in people, where a role says whose records are."""
+        if self.units is None:
+            return table
+        owners = self.owners_of_base(table.node)
+        # The table numbers its classes in its own way; each has a base row by which it is recognized.
+        number = np.empty(int(owners.max()) + 1, dtype=np.int64)
+        number[owners[table.rows]] = np.arange(len(table.rows))
+        return PeopleTable(
+            number[owners[self.base_of_record]],
+            self.units,
+            len(table.sizes),
+            self._sensitive_codes,
+            self._record_weights,
+            table,
+        )
 
     def _build(
         self,
@@ -134,6 +190,10 @@ class Lattice:
         widths = [len(key.counts) for key in self.keys]
         owners, rows, sizes = _merged(leaf_codes, first_columns, widths, np.arange(len(leaf_codes)), present)
         self.base_of_record: Ints = owners[:n]
+        gone = pl.select(pl.all_horizontal(self.columns[key.name].is_null() for key in self.keys)).to_series()
+        silent = gone.arg_max() if gone.any() else None
+        # The base row of records without a single known key, which are in no class.
+        self._silent = -1 if silent is None else int(owners[silent])
         base = leaf_codes[rows]
         self._codes = np.ascontiguousarray(
             np.column_stack([codes[base[:, j]] for j, key in enumerate(self.keys) for codes in key.codes]),
@@ -149,10 +209,12 @@ class Lattice:
                 share = weight.to_series().cast(pl.Float64).to_numpy()
                 extras[slot] = _sums(owners[:n], share, len(rows))
         domains, entries = {}, {}
+        self._sensitive_codes: dict[str, tuple[pl.Series, Ints]] = {}
         for column in sensitive:
             values = self.columns[column]
             domains[column] = values.unique().sort(nulls_last=True)
             codes = positions(values, domains[column])
+            self._sensitive_codes[column] = (domains[column], codes)
             entries[column] = _tallied(owners[:n], codes, np.ones(n, dtype=np.int64), len(domains[column]))
         bottom = ClassTable(
             (0,) * len(self.keys),
@@ -221,16 +283,34 @@ class Lattice:
     def violations_together(self, node: Node, models: Sequence[PrivacyModel]) -> tuple[str, ...]:
         """Name the models that all violating classes of a node, taken as one, still do not meet."""
         table = self.fresh_table(node)
-        violating = np.zeros(len(table.sizes), dtype=np.bool_)
-        for model in models:
-            violating |= model.violations(table)
+        violating = self.violating(table, models)
         if not violating.any():
             return ()
         gathered = np.ones(len(table.rows), dtype=np.int64)
         gathered[: len(violating)] = np.where(violating, 0, 1)
         # The suppressed must come first, where classes with records are expected.
-        together = self._joined(table, gathered, node)
+        together: Classes = self._joined(table, gathered, node)
+        if self.units is not None:
+            of_record = gathered[self.owners_of_base(node)[self.base_of_record]]
+            together = PeopleTable(
+                of_record,
+                self.units,
+                len(together.sizes),
+                self._sensitive_codes,
+                self._record_weights,
+                together,
+            )
         return tuple(model.name for model in models if model.violations(together)[0])
+
+    def violating(self, table: ClassTable, models: Sequence[PrivacyModel]) -> npt.NDArray[np.bool_]:
+        """Say which classes of a table violate some of the models."""
+        judged = self.judged(table) if models else table
+        violating = np.zeros(len(table.sizes), dtype=np.bool_)
+        for model in models:
+            violating |= model.violations(judged)
+        if all(level < height for level, height in zip(table.node, self.heights, strict=True)):
+            violating[table.rows[: len(violating)] == self._silent] = False
+        return violating
 
     def _joined(self, source: ClassTable, owners: Ints, node: Node) -> ClassTable:
         """Merge classes as numbered by ``owners``."""

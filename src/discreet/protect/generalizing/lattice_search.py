@@ -224,10 +224,10 @@ class Search:
             return self._found[node]
         table = self.lattice.table(node)
         sizes = table.sizes
-        violating = self._violating(self._safe_to_prune, table)
+        violating = self.lattice.violating(table, self._safe_to_prune)
         condemned = int(sizes[violating].sum())
         if self._others:
-            violating = violating | self._violating(self._others, table)
+            violating = violating | self.lattice.violating(table, self._others)
         suppressed = int(sizes[violating].sum())
         self.objective.learn(table)
         feasible = suppressed <= self.limit
@@ -237,13 +237,6 @@ class Search:
         if feasible and (self._best is None or cost < self._best.loss):
             self._best = found
         return found
-
-    @staticmethod
-    def _violating(models: Sequence[PrivacyModel], table: ClassTable) -> Flags:
-        violating = np.zeros(len(table.sizes), dtype=np.bool_)
-        for model in models:
-            violating |= model.violations(table)
-        return violating
 
     def _climb(self, node: Node) -> None:
         """From a condemned node go up, cheapest key first, to the last node below the best loss, and condemn."""

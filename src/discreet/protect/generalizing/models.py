@@ -45,7 +45,7 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True)
 class KAnonymity(PrivacyModel):
-    """Every class has at least ``k`` records (Samarati and Sweeney 1998).
+    """Every class has at least ``k`` records, or people where a role names them (Samarati and Sweeney 1998).
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class KAnonymity(PrivacyModel):
         must_be_whole(self.k, "k", least=1)
 
     def violations(self, classes: Classes) -> Flags:
-        """Flag the classes with fewer than k records."""
+        """Flag the classes with fewer than k records (or people)."""
         return classes.sizes < self.k
 
 
@@ -191,7 +191,7 @@ class TCloseness(PrivacyModel):
 
 @dataclass(frozen=True)
 class AlphaK(PrivacyModel):
-    """Every class has ``k`` records and no sensitive value holds more than ``alpha`` of it (Wong et al. 2006).
+    """Every class has ``k`` records (or people) and no sensitive value more than ``alpha`` of it (Wong et al. 2006).
 
     Parameters
     ----------

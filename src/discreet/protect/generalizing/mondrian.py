@@ -21,7 +21,7 @@ from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.protect.generalizing.coded_keys import coded_key, positions
 from discreet.protect.generalizing.models import KAnonymity, KMap, PrivacyModel, models_of
-from discreet.protect.generalizing.mondrian_partition import Dimension, Watched, partition
+from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.treatment import Change, Stream, Treatment
 
@@ -41,7 +41,8 @@ class Mondrian(Treatment):
     Parameters
     ----------
     k
-        The smallest group; short for ``KAnonymity(k)`` among the models.
+        The smallest group; short for ``KAnonymity(k)`` among the models. Where the data has the role ``person``
+        (else ``contributor``), groups are counted in people.
     models
         Further privacy models every group must meet.
     hierarchies
@@ -111,10 +112,10 @@ class Mondrian(Treatment):
         models = [*([] if self.k is None else [KAnonymity(self.k)]), *self.models]
         frame = engine.collect(data, keys)
         coded = [_Key.of(frame[key], self.hierarchies.get(key)) for key in keys]
-        boxes = partition(
-            [key.dimension for key in coded], models, _watched(data, models, keys), strict=self.strict
-        )
-        sizes = np.bincount(boxes)
+        watched = _watched(data, models, keys)
+        boxes = partition([key.dimension for key in coded], models, watched, strict=self.strict)
+        sizes = Pieces(boxes, int(boxes.max()) + 1, watched).sizes
+        heads = "records" if watched.units is None else "people"
         columns = {key.column.name: key.released(boxes) for key in coded}
         names = ", ".join(model.name for model in models)
         merged_safely = all(model.closed or model.convex for model in models)
@@ -122,14 +123,14 @@ class Mondrian(Treatment):
             columns={name: column for name, column in columns.items() if column is not None},
             notes=(
                 f"The {len(boxes):,} records were cut into {len(sizes):,} groups of {int(sizes.min()):,} to "
-                f"{int(sizes.max()):,}, each of which meets {names}; keys show the range of their group.",
+                f"{int(sizes.max()):,} {heads}, each of which meets {names}; keys show the range of their group.",
             ),
             parameters={
                 "groups": len(sizes),
                 "smallest_group": int(sizes.min()),
                 "largest_group": int(sizes.max()),
                 "mean_group": len(boxes) / len(sizes),
-                "discernibility": loss.discernibility(sizes),
+                "discernibility": loss.discernibility(np.bincount(boxes)),
             },
             # Groups with the same labels read as one class; that is safe where models survive a merge.
             guarantee=f"Every class of the keys {', '.join(keys)} meets {names}." if merged_safely else None,
@@ -259,4 +260,4 @@ def _watched(data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[str
         if isinstance(model, KMap):
             name = str(engine.resolve_weight(data, model.weight))
             weights[name] = engine.collect(data, [name]).to_series().cast(pl.Float64).to_numpy()
-    return Watched(sensitive, weights)
+    return Watched(sensitive, weights, engine.unit_column(data))

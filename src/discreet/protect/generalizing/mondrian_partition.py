@@ -16,6 +16,7 @@ import polars as pl
 from discreet.engine import ClassCounts
 from discreet.errors import ParameterError
 from discreet.protect.generalizing.models import KAnonymity, KMap, PrivacyModel
+from discreet.protect.generalizing.people import distinct_people, one_value_each, weight_of_people
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -43,10 +44,14 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the models look at beside the size of a class: sensitive values (domain, codes) and weights."""
+    """What the models look at beside the keys: sensitive values (domain, codes), weights, and whose records they are.
+
+    ``units`` number the persons, in whom classes are counted; None where every record is a person.
+    """
 
     sensitive: Mapping[str, tuple[pl.Series, Ints]]
     weights: Mapping[str, Floats]
+    units: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,16 @@ class Pieces:
 
     @property
     def sizes(self) -> Ints:
-        """The number of records of each piece."""
+        """The number of records (or persons) of each piece."""
+        if self.watched.units is not None:
+            return distinct_people(self.owners, self.watched.units, self.many)
         return np.bincount(self.owners, minlength=self.many).astype(np.int64)
 
     def values(self, column: str) -> ClassCounts:
         """Count the values of a sensitive column in each piece."""
         domain, codes = self.watched.sensitive[column]
+        if self.watched.units is not None:
+            return one_value_each(self.owners, self.watched.units, codes, domain, self.many)
         pairs, counts = np.unique(self.owners * len(domain) + codes, return_counts=True)
         starts = np.searchsorted(pairs // len(domain), np.arange(self.many + 1)).astype(np.int64)
         return ClassCounts(pl.DataFrame, domain, starts, pairs % len(domain), counts.astype(np.int64))
@@ -72,6 +81,8 @@ class Pieces:
     def population(self, model: KMap) -> Floats:
         """Add up the weights of each piece."""
         weights = self.watched.weights[str(model.weight)]
+        if self.watched.units is not None:
+            return weight_of_people(self.owners, self.watched.units, weights, self.many)
         return np.asarray(np.bincount(self.owners, weights=weights, minlength=self.many), dtype=np.float64)
 
 
@@ -125,7 +136,7 @@ def partition(
 def _refused_pieces(
     records: Ints, piece: Ints, many: int, models: Sequence[PrivacyModel], watched: Watched, *, n: int
 ) -> Flags:
-    if not (watched.sensitive or watched.weights):
+    if not (watched.sensitive or watched.weights or watched.units is not None):
         return _violating(Pieces(piece, many, watched), models)
     owners = np.full(n, many, dtype=np.int64)
     owners[records] = piece

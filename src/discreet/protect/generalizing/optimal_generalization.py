@@ -200,10 +200,7 @@ class OptimalGeneralization(Treatment):
         )
 
     def _suppressed_records(self, lattice: Lattice, best: Evaluated) -> np.ndarray:
-        table = lattice.fresh_table(best.node)
-        violating = np.zeros(len(table.sizes), dtype=np.bool_)
-        for model in self.models:
-            violating |= model.violations(table)
+        violating = lattice.violating(lattice.fresh_table(best.node), self.models)
         return violating[lattice.owners_of_base(best.node)[lattice.base_of_record]]
 
     def _notes(

@@ -38,7 +38,7 @@ class Classes(Protocol):
 
     @property
     def sizes(self) -> Ints:
-        """The number of records of each class."""
+        """The number of records of each class; of people, where a role says whose the records are."""
 
     def values(self, column: str) -> ClassCounts:
         """The sparse counts of a sensitive column, class by class."""

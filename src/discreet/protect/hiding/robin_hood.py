@@ -81,7 +81,8 @@ class RobinHood(Treatment):
 
     When not to use it
     ------------------
-    Do not use it where a single try must not succeed: the chance of one try is that of ``k_initial``. Do not
+    Do not use it on files with several records a person (it refuses them where the role ``person`` says so),
+    nor where a single try must not succeed: the chance of one try is that of ``k_initial``. Do not
     use it where other columns predict the masked attribute well, and do not release two versions with
     different seeds.
 
@@ -142,6 +143,11 @@ class RobinHood(Treatment):
         for name in self.hierarchies:
             if name not in keys:
                 raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
+        if engine.unit_column(data) is not None:
+            raise ColumnError(
+                f"'{engine.counted_unit(data)}' has several records for some people, and RobinHood masks records: one "
+                "that stays unmasked gives the masked ones away. Bring the file to one record a person first."
+            )
         original = engine.collect(data, keys)
         _must_be_new(original[self.fairness], self.mask_value, self.fairness)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 Measure = Literal["mean", "median"]
@@ -112,3 +114,20 @@ def lost_shares(losses: dict[str, tuple[float, float]], *, scaled: bool) -> dict
     elif varying:
         overall = sum(losses[name][0] for name in varying) / sum(losses[name][1] for name in varying)
     return {"sse_share": overall, "sse_share_by_column": by_column}
+
+
+def fewest_people(columns: Mapping[str, pl.Series], units: npt.NDArray[np.int64], *, together: bool) -> int:
+    """Count the people behind the released value that fewest have; behind the combination of all, ``together``.
+
+    Examples
+    --------
+    >>> fewest_people({"pay": pl.Series([2.0, 2.0, 9.0, 9.0])}, np.array([1, 1, 2, 3]), together=True)
+    1
+    """
+    released = pl.DataFrame(dict(columns)).with_columns(pl.Series("\0who", units))
+    fewest = len(units)
+    for names in [list(columns)] if together else [[name] for name in columns]:
+        known = released.filter(pl.any_horizontal(pl.col(names).is_not_null()))
+        counted = known.group_by(names).agg(people=pl.col("\0who").n_unique())["people"]
+        fewest = min([fewest, *counted.to_list()])
+    return fewest

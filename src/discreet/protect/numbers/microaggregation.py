@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from discreet.protect.numbers.group_values import (
     Categories,
     Measure,
     category_of_group,
+    fewest_people,
     lost_shares,
     number_of_group,
     squares_lost,
@@ -63,7 +64,8 @@ class Microaggregate(Treatment):
     Parameters
     ----------
     k
-        The smallest size of a group, 2 or more.
+        The smallest size of a group, 2 or more; in people, where the data has the role ``person`` (else
+        ``contributor``).
     method
         - ``"mdav"``: maximum distance to average vector (Domingo-Ferrer and Torra 2005); groups of k to 2k-1,
           exactly as a comparison of all pairs would find them, ties by position;
@@ -185,6 +187,41 @@ class Microaggregate(Treatment):
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Form the groups and show their values."""
+        units = engine.unit_column(data) if self.series is None else None
+        return self._grouped(data, stream) if units is None else self._of_people(data, stream, units)
+
+    def _of_people(self, data: Microdata, stream: Stream, units: Ints) -> Change:
+        """Make groups of so many records that k people stand behind each value.
+
+        Groups of k times the most records that anybody has hold k people for certain; smaller ones are tried first.
+        """
+        most = self.k * int(np.bincount(units).max())
+        size, people = self.k, 0
+        while True:
+            change = replace(self, k=size)._grouped(data, stream)
+            people = fewest_people(change.columns, units, together=self.method not in ONE_BY_ONE)
+            if self.labels is not None and people < self.k:
+                raise ParameterError(
+                    f"Some groups of '{self.labels}' have fewer than k = {self.k} people. Merge groups, or lower k."
+                )
+            if people >= self.k or size >= most:
+                break
+            size = min(2 * size, most)
+        names = ", ".join(change.columns)
+        promised = self.method not in ONE_BY_ONE and people >= self.k
+        return replace(
+            change,
+            notes=(
+                *change.notes,
+                f"Groups were made of at least {size:,} records, so that at least {people:,} people "
+                f"('{engine.counted_unit(data)}') stand behind every value.",
+            ),
+            guarantee=f"Every combination of {names} is shared by at least {self.k} people."
+            if promised
+            else None,
+        )
+
+    def _grouped(self, data: Microdata, stream: Stream) -> Change:
         strata = () if self.strata is None else existing(data, self.strata, treatment=self.name)
         names = self._treated(data, strata)
         about = [*strata, *self._single(data, self.labels), *self._weights(data)]

@@ -234,7 +234,7 @@ class SampleAndAnonymize(Treatment):
             f"Each record was sampled with chance {rate:.4g}; classes with fewer than {k} records were left out.",
             "The exact counts in this log are not covered by the guarantee: publish the file without them.",
         ]
-        several = [role for role in ("household", "person") if getattr(data.roles, role)]
+        several = [role for role in ("household", "person", "contributor") if getattr(data.roles, role)]
         if several:
             notes.append(
                 f"The file has several records for a {' or '.join(several)}. The guarantee is about one record."

@@ -17,6 +17,7 @@ from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.results import Measure, percent
+from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
 from discreet.risk.classes.diversity import breaks_of, class_profile, sensitive_caveats
 from discreet.risk.classes.earth_mover import hierarchical_emd, ordered_emd
 from discreet.risk.classes.tables import attribute_detail, worst_column
@@ -129,21 +130,23 @@ def t_closeness(
             "records_above": worst["records_above"],
             "share_above": worst["records_above"] / records,
             "threshold": threshold,
+            **company_figures(data, keys, missing),
         },
         meaning=(
             f"Knowing someone's key values can shift what is known about '{worst['sensitive']}' by up to "
             f"{worst['t']:.3g}{unit} (0 is nothing{', 1 is everything' if distance != 'kl' else ''}); "
-            f"{worst['records_above']:,} of {records:,} records ({percent(worst['records_above'] / records)}) are in "
-            f"classes further than {threshold:g} from the whole file."
+            f"{worst['records_above']:,} of {records:,} {heads_of(data).many} "
+            f"({percent(worst['records_above'] / records)}) are in classes further than {threshold:g} from the whole "
+            f"file.{nobody_knows(data, keys)}"
         ),
         caveats=[
-            *sensitive_caveats(data, columns),
+            *sensitive_caveats(data, keys, columns, missing, breaks),
             *(
                 ["'kl' has no upper bound; a threshold for 'emd' does not carry over."]
                 if distance == "kl"
                 else []
             ),
-            "Small classes are far from the whole file by chance alone: a class of one record always is.",
+            "Small classes are far from the whole file by chance alone: a class of one always is.",
         ],
         parameters={
             "keys": list(keys),
@@ -153,6 +156,7 @@ def t_closeness(
             "bins": bins,
             "threshold": threshold,
             "missing": missing,
+            **company_parameters(data),
         },
         detail=attribute_detail(
             data,

@@ -13,6 +13,7 @@ from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import company_parameters, heads_of
 from discreet.risk.classes.identity import key_caveats, records_below
 
 
@@ -43,7 +44,7 @@ def key_contributions(
     Measure
         ``value`` is the largest drop of the share of unique records from leaving out one key. ``figures``:
         ``unique_share``, ``best_unique_share_without``, ``distinction``, ``separation`` (of all keys together),
-        ``k``. ``detail``: ``variables`` (one row a key), ``sets`` (one row a set of keys).
+        ``k``, ``all_suppressed``. ``detail``: ``variables`` (one row a key), ``sets`` (one row a set of keys).
 
     How to read it
     --------------
@@ -77,7 +78,7 @@ def key_contributions(
     caveats = key_caveats(data, keys)
     if missing == "category" and engine.packed_table(data, keys, missing) is None:
         engine.class_table(data, keys, missing)  # every smaller set is then counted from its rows
-    whole = _facts(data, keys, missing)
+    whole, heads = _facts(data, keys, missing), heads_of(data)
     rows = []
     for key in keys:
         rest = tuple(other for other in keys if other != key)
@@ -108,16 +109,17 @@ def key_contributions(
             "best_k_without": int(variables["k_without"].max()),  # type: ignore[arg-type]
             "distinction": whole["distinction"],
             "separation": whole["separation"],
+            "all_suppressed": engine.all_suppressed(data, keys),
         },
         meaning=(
-            f"'{best['key']}' contributes most: without it {percent(best['unique_share_without'])} of the records "
-            f"would be unique instead of {percent(whole['unique_share'])}."
+            f"'{best['key']}' contributes most: without it {percent(best['unique_share_without'])} of the "
+            f"{heads.many} would be unique instead of {percent(whole['unique_share'])}."
             if best["unique_share_drop"] > 0
-            else "Leaving out one key would not change how many records are unique "
+            else f"Leaving out one key would not change how many {heads.many} are unique "
             f"({percent(whole['unique_share'])})."
         ),
         caveats=caveats,
-        parameters={"keys": list(keys), "max_size": max_size, "missing": missing},
+        parameters={"keys": list(keys), "max_size": max_size, "missing": missing, **company_parameters(data)},
         detail=Detail(
             variables=lambda: engine.like(data, variables),
             sets=lambda: engine.like(data, _sets(data, keys, max_size, missing)),

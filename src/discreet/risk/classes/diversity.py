@@ -5,7 +5,7 @@ l-diversity (distinct, entropy, recursive) and (alpha, k)-anonymity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,14 @@ from discreet.engine import ClassCounts, Missing
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Measure, percent
+from discreet.risk.classes.company import (
+    Heads,
+    company_caveats,
+    company_figures,
+    company_parameters,
+    heads_of,
+    nobody_knows,
+)
 from discreet.risk.classes.tables import attribute_detail, worst_column
 
 Kind = Literal["distinct", "entropy", "recursive"]
@@ -64,8 +72,9 @@ def l_diversity(
     Measure
         ``value`` is l. ``figures``: ``l``, ``best_guess`` (highest share of one value in a class: the chance of
         the intruder's best guess), ``classes``, ``homogeneous_classes``, ``homogeneous_records``,
-        ``records_below_threshold``, ``share_below_threshold``. ``detail``: ``variables``, and ``classes`` and
-        ``records`` of the worst column.
+        ``records_below_threshold``, ``share_below_threshold``, ``records_left_out``, ``all_suppressed``. Where a
+        role names persons, they are counted, each with one value a class: of several the one that most of the class
+        have. ``detail``: ``variables``, and ``classes`` and ``records`` of the worst column.
 
     How to read it
     --------------
@@ -112,14 +121,21 @@ def l_diversity(
     figures = {name: worst[name] for name in variables.columns if name != "sensitive"}
     figures["best_guess"] = float(variables["best_guess"].max())  # type: ignore[arg-type]
     figures["share_below_threshold"] = worst["records_below_threshold"] / records
+    figures |= company_figures(data, keys, missing)
     caveats = _caveats(
-        data, keys, columns, worst, grouped=tolerance is not None or bins is not None, missing=missing
+        data,
+        keys,
+        columns,
+        worst,
+        grouped=tolerance is not None or bins is not None,
+        missing=missing,
+        breaks=breaks,
     )
     return Measure(
         name="l_diversity",
         value=worst["l"],
         figures=figures,
-        meaning=_meaning(worst, records, kind),
+        meaning=_meaning(worst, records, kind, heads_of(data)) + nobody_knows(data, keys),
         caveats=caveats,
         parameters={
             "keys": list(keys),
@@ -130,6 +146,7 @@ def l_diversity(
             "tolerance": tolerance,
             "threshold": threshold,
             "missing": missing,
+            **company_parameters(data),
         },
         detail=attribute_detail(
             data,
@@ -155,7 +172,7 @@ def alpha_k(
 ) -> Measure:
     """How sure can an intruder be of a sensitive value, and how large is the smallest group?
 
-    (alpha, k)-anonymity (Wong et al. 2006): every class has at least k records and no sensitive value holds
+    (alpha, k)-anonymity (Wong et al. 2006): every class has at least k people and no sensitive value holds
     more than the share alpha of a class.
 
     Parameters
@@ -219,19 +236,22 @@ def alpha_k(
             "classes_above": worst["classes_above"],
             "records_above": worst["records_above"],
             "share_above": worst["records_above"] / records,
+            **company_figures(data, keys, missing),
         },
         meaning=(
             f"In the worst class an intruder's best guess of '{worst['sensitive']}' is right for "
-            f"{percent(worst['alpha'])} of its people; {worst['records_above']:,} of {records:,} records are in "
-            f"classes where one value holds more than {percent(alpha)}, and the smallest class has {k:,}."
+            f"{percent(worst['alpha'])} of its people; {worst['records_above']:,} of {records:,} "
+            f"{heads_of(data).many} are in classes where one value holds more than {percent(alpha)}, and the smallest "
+            f"class has {k:,}.{nobody_knows(data, keys)}"
         ),
-        caveats=sensitive_caveats(data, columns),
+        caveats=sensitive_caveats(data, keys, columns, missing),
         parameters={
             "keys": list(keys),
             "sensitive": list(columns),
             "alpha": alpha,
             "values": None if values is None else len(values),
             "missing": missing,
+            **company_parameters(data),
         },
         detail=attribute_detail(
             data,
@@ -276,14 +296,32 @@ def breaks_of(data: Microdata, column: str, bins: int | Sequence[float] | None) 
     return breaks
 
 
-def sensitive_caveats(data: Microdata, columns: Sequence[str]) -> list[str]:
-    """Word what the reader must know about missing sensitive values."""
+def sensitive_caveats(
+    data: Microdata,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    missing: Missing,
+    breaks: Mapping[str, tuple[float, ...]] | None = None,
+) -> list[str]:
+    """Word what the reader must know about who is counted, missing sensitive values and persons with several."""
+    caveats = company_caveats(data, keys)
     counted = engine.overview(data, columns)
     gaps = [column for column in columns if counted.missing[column]]
-    if not gaps:
-        return []
-    named = ", ".join(f"'{column}'" for column in gaps)
-    return [f"{named} has missing values; 'missing' counts as one of the values an intruder may learn."]
+    if gaps:
+        named = ", ".join(f"'{column}'" for column in gaps)
+        caveats.append(
+            f"{named} has missing values; 'missing' counts as one of the values an intruder may learn."
+        )
+    if engine.counted_unit(data) is not None:
+        for column in columns:
+            several = engine.class_counts(data, keys, column, missing, (breaks or {}).get(column, ())).several
+            if several:
+                caveats.append(
+                    f"{heads_of(data).number(several)} {'has' if several == 1 else 'have'} several values of "
+                    f"'{column}' in a class; each counts with the one that most of the class have. What is learned "
+                    "about the others comes on top."
+                )
+    return caveats
 
 
 def _check(kind: str, c: float, tolerance: float | None, threshold: float) -> None:
@@ -377,11 +415,11 @@ def _shares_of(counts: ClassCounts, values: Sequence[Any], column: str) -> pl.Da
     return pl.DataFrame({"class_size": counts.sizes, "alpha": np.maximum.reduceat(share, counts.starts[:-1])})
 
 
-def _meaning(worst: dict[str, Any], records: int, kind: Kind) -> str:
+def _meaning(worst: dict[str, Any], records: int, kind: Kind, heads: Heads) -> str:
     column, alike = worst["sensitive"], worst["homogeneous_records"]
     if worst["homogeneous_classes"]:
         return (
-            f"For {alike:,} of {records:,} records ({percent(alike / records)}) everyone with the same key values "
+            f"For {alike:,} of {records:,} {heads.many} ({percent(alike / records)}) everyone with the same key values "
             f"has the same '{column}', so it can be read off without finding the person."
         )
     what = {"distinct": "different", "entropy": "equally likely", "recursive": "well spread"}[kind]
@@ -399,8 +437,9 @@ def _caveats(
     *,
     grouped: bool,
     missing: Missing,
+    breaks: Mapping[str, tuple[float, ...]],
 ) -> list[str]:
-    caveats = sensitive_caveats(data, columns)
+    caveats = sensitive_caveats(data, keys, columns, missing, breaks)
     numeric = [column for column in columns if data.schema[column].is_numeric()]
     if numeric and not grouped:
         named = ", ".join(f"'{column}'" for column in numeric)

@@ -15,6 +15,14 @@ from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Measure, percent
+from discreet.risk.classes.company import (
+    Heads,
+    company_caveats,
+    company_figures,
+    company_parameters,
+    heads_of,
+    nobody_knows,
+)
 from discreet.risk.classes.presence import population_classes
 from discreet.risk.classes.tables import identity_detail
 
@@ -32,6 +40,9 @@ def k_anonymity(
     chance to pick the right record, not what can be learned from a class in which all are alike: see
     `l_diversity` for that.
 
+    Where the data has the role ``person`` (else ``contributor``), people are counted, whatever a figure is called:
+    records of one person with the same key values count once. Records without a single known key are in no class.
+
     Parameters
     ----------
     data
@@ -40,7 +51,9 @@ def k_anonymity(
         Key columns; those of the data unless named.
     missing
         ``category``: missing is a value of its own. ``wildcard``: it matches anything, so every record has a
-        neighborhood and k is the smallest of them. ``drop``: records with a missing key are left out.
+        neighborhood. The company of a record with gaps is its neighborhood; that of a complete record is its
+        complete equals, because the gaps of others hide nobody; k is the smallest company. ``drop``: records with a
+        missing key are left out.
     threshold
         Class size below which records are counted as too exposed.
 
@@ -48,8 +61,11 @@ def k_anonymity(
     -------
     Measure
         ``value`` is k. ``figures``: ``classes``, ``records``, ``unique_records``, ``records_below_2``, ``_3``,
-        ``_5``, ``records_below_threshold``, ``share_below_threshold``, ``records_left_out``.
-        ``detail``: ``sizes``, ``classes``, ``records``.
+        ``_5``, ``records_below_threshold``, ``share_below_threshold``, ``records_left_out``, ``all_suppressed``
+        (records of which no key is known); under ``wildcard`` ``smallest_neighborhood``, the k of the literature,
+        which lets gaps of others count; with a household ``single_household_classes`` and
+        ``single_household_records``; with a person ``records_in_file``.
+        ``detail``: ``sizes``, ``classes``, ``records`` (``class_size``: the neighborhood under ``wildcard``).
 
     How to read it
     --------------
@@ -65,7 +81,8 @@ def k_anonymity(
     It says nothing about what can be learned from a group, so that even with a large k everyone in a group
     may share one diagnosis. In a sample it is too gloomy, because a record alone in the file may have many
     doubles in the population. Missing key values count as a value of their own unless you say otherwise,
-    which can make k look smaller than it is.
+    which can make k look smaller than it is. Where several records belong to one person and no role says so, k is
+    too high: name the person.
 
     Examples
     --------
@@ -81,6 +98,7 @@ def k_anonymity(
     records = int(spectrum["records"].sum())
     below = {limit: records_below(spectrum, limit) for limit in (2, 3, 5, threshold)}
     k = int(spectrum["class_size"][0])
+    heads = heads_of(data)
     return Measure(
         name="k_anonymity",
         value=k,
@@ -92,18 +110,26 @@ def k_anonymity(
             **{f"records_below_{limit}": below[limit] for limit in (2, 3, 5)},
             "records_below_threshold": below[threshold],
             "share_below_threshold": below[threshold] / records,
-            "records_left_out": engine.overview(data, keys).rows - records,
+            **company_figures(data, keys, missing),
+            **_neighborhood(data, keys, missing),
+            **_households(data, keys),
         },
         meaning=(
-            f"{_crowd(k, keys)}; {below[threshold]:,} of {records:,} records "
+            f"{_crowd(k, keys, heads)}; {below[threshold]:,} of {records:,} {heads.many} "
             f"({percent(below[threshold] / records)}) are in a group of fewer than {threshold}."
+            f"{nobody_knows(data, keys)}"
         ),
         caveats=[
             *caveats,
             "k limits how well a person can be picked out, not what is learned about a group whose members all "
             "have the same sensitive value.",
         ],
-        parameters={"keys": list(keys), "missing": missing, "threshold": threshold},
+        parameters={
+            "keys": list(keys),
+            "missing": missing,
+            "threshold": threshold,
+            **company_parameters(data),
+        },
         detail=identity_detail(data, keys, missing),
     )
 
@@ -144,7 +170,8 @@ def reidentification(
     Measure
         ``value`` is ``prosecutor_max``. ``figures``: ``prosecutor_max``, ``prosecutor_mean``, ``journalist_max``,
         ``journalist_mean``, ``marketer``, ``share_above_threshold``, ``records_above_threshold``,
-        ``expected_matches``, ``threshold``. ``detail``: ``sizes``, ``classes``, ``records``.
+        ``expected_matches``, ``threshold``, ``records_left_out``, ``all_suppressed``. ``detail``: ``sizes``,
+        ``classes``, ``records``.
 
     How to read it
     --------------
@@ -190,7 +217,9 @@ def reidentification(
         "records_above_threshold": exposed,
         "expected_matches": expected,
         "threshold": threshold,
+        **company_figures(data, keys, missing),
     }
+    heads = heads_of(data)
     if population is None:
         caveats.append(
             "Without a population file the journalist risk is unknown and the marketer is assumed to know who is "
@@ -211,8 +240,8 @@ def reidentification(
         meaning=(
             f"Someone who knows that a person is in the file and knows {_and(keys)} points at the right record "
             f"with a chance of up to {percent(most)}, and of {percent(expected / records)} on average; "
-            f"for {exposed:,} of {records:,} records ({percent(exposed / records)}) the chance is above "
-            f"{percent(threshold)}."
+            f"for {exposed:,} of {records:,} {heads.many} ({percent(exposed / records)}) the chance is above "
+            f"{percent(threshold)}.{nobody_knows(data, keys)}"
         ),
         caveats=caveats,
         parameters={
@@ -220,6 +249,7 @@ def reidentification(
             "missing": missing,
             "threshold": threshold,
             "population_file": population is not None,
+            **company_parameters(data),
         },
         detail=identity_detail(data, keys, missing),
     )
@@ -231,9 +261,10 @@ def records_below(spectrum: pl.DataFrame, limit: int) -> int:
 
 
 def key_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
-    """Word what the reader must know about these keys: decimal numbers, missing values, survey weights."""
+    """Word what the reader must know about these keys: who is counted, decimals, missing values, survey weights."""
+    caveats = company_caveats(data, keys)
     floats = engine.float_keys(data, keys)
-    caveats = [engine.float_key_caveat(floats)] if floats else []
+    caveats += [engine.float_key_caveat(floats)] if floats else []
     counted = engine.overview(data, keys)
     gaps = [key for key in keys if counted.missing[key]]
     if gaps:
@@ -247,11 +278,24 @@ def key_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
     return caveats
 
 
-def _crowd(k: int, keys: Sequence[str]) -> str:
+def _neighborhood(data: Microdata, keys: Sequence[str], missing: Missing) -> dict[str, int]:
+    if missing != "wildcard":
+        return {}
+    return {"smallest_neighborhood": int(engine.class_table(data, keys, missing)["class_size"].min())}  # type: ignore[arg-type]
+
+
+def _households(data: Microdata, keys: Sequence[str]) -> dict[str, int]:
+    if not data.roles.household:
+        return {}
+    classes, records = engine.single_households(data, keys)
+    return {"single_household_classes": classes, "single_household_records": records}
+
+
+def _crowd(k: int, keys: Sequence[str], heads: Heads) -> str:
     if k == 1:
-        return f"There are records that share their combination of {_and(keys)} with nobody"
+        return f"There are {heads.many} {heads.who} share their combination of {_and(keys)} with nobody"
     others = "one other" if k == 2 else f"{k - 1:,} others"
-    return f"Every record shares its combination of {_and(keys)} with at least {others}"
+    return f"Every {heads.one} shares {heads.whose} combination of {_and(keys)} with at least {others}"
 
 
 def _and(names: Sequence[str]) -> str:

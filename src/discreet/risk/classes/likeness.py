@@ -16,6 +16,7 @@ from discreet.engine import ClassCounts, Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Measure, shown
+from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
 from discreet.risk.classes.diversity import class_profile, sensitive_caveats
 from discreet.risk.classes.tables import attribute_detail, worst_column
 
@@ -98,14 +99,15 @@ def beta_likeness(
             "classes_above": worst["classes_above"],
             "records_above": worst["records_above"],
             "share_above": worst["records_above"] / records,
+            **company_figures(data, keys, missing),
         },
         meaning=(
             f"In the worst class some value of '{worst['sensitive']}' is {shown(worst['beta'] + 1)} times as frequent "
-            f"as in the whole file; {worst['records_above']:,} of {records:,} records are in classes where a value "
-            f"is more than {threshold + 1:g} times as frequent."
+            f"as in the whole file; {worst['records_above']:,} of {records:,} {heads_of(data).many} are in classes "
+            f"where a value is more than {threshold + 1:g} times as frequent.{nobody_knows(data, keys)}"
         ),
         caveats=[
-            *sensitive_caveats(data, columns),
+            *sensitive_caveats(data, keys, columns, missing),
             "Rare values in small classes dominate this figure; it is strict by design.",
         ],
         parameters={
@@ -114,6 +116,7 @@ def beta_likeness(
             "enhanced": enhanced,
             "threshold": threshold,
             "missing": missing,
+            **company_parameters(data),
         },
         detail=attribute_detail(
             data,
@@ -194,7 +197,7 @@ def delta_disclosure(
         data, keys, columns, missing, by_class, figure="delta", threshold=threshold
     )
     lacking = int(by_class(worst["sensitive"], named=False)["lacks_some_value"].sum())
-    caveats = sensitive_caveats(data, columns)
+    caveats = sensitive_caveats(data, keys, columns, missing)
     if lacking and absent == "ignore":
         caveats.append(
             f"{lacking:,} classes lack some value of '{worst['sensitive']}' altogether, which rules it out for their "
@@ -209,11 +212,12 @@ def delta_disclosure(
             "classes_above": worst["classes_above"],
             "records_above": worst["records_above"],
             "share_above": worst["records_above"] / records,
+            **company_figures(data, keys, missing),
         },
         meaning=(
             f"In the worst class the share of some value of '{worst['sensitive']}' differs from the whole file by a "
-            f"factor of {_factor(worst['delta'])}; {worst['records_above']:,} of {records:,} records are in classes "
-            f"with a factor above {np.exp(threshold):.3g}."
+            f"factor of {_factor(worst['delta'])}; {worst['records_above']:,} of {records:,} {heads_of(data).many} are "
+            f"in classes with a factor above {np.exp(threshold):.3g}.{nobody_knows(data, keys)}"
         ),
         caveats=caveats,
         parameters={
@@ -222,6 +226,7 @@ def delta_disclosure(
             "absent": absent,
             "threshold": threshold,
             "missing": missing,
+            **company_parameters(data),
         },
         detail=attribute_detail(
             data,

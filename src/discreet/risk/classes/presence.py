@@ -12,6 +12,7 @@ from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import company_caveats, company_figures, heads_of, nobody_knows
 from discreet.risk.classes.tables import class_rows
 
 
@@ -83,12 +84,15 @@ def k_map(
             "records_below_threshold": below,
             "share_below_threshold": below / records,
             "population_records": engine.overview(population, keys).rows,
+            **company_figures(data, keys, missing),
         },
         meaning=(
             f"Each combination of key values in the file belongs to at least {people} of the population; "
-            f"{below:,} of {records:,} records ({percent(below / records)}) belong to fewer than {threshold}."
+            f"{below:,} of {records:,} {heads_of(data).many} ({percent(below / records)}) belong to fewer than "
+            f"{threshold}.{nobody_knows(data, keys)}"
         ),
         caveats=[
+            *company_caveats(data, keys),
             *caveats,
             "It protects only while the intruder does not know that the person is in the file.",
         ],
@@ -161,13 +165,14 @@ def delta_presence(
             "classes": classes.height,
             "certain_classes": certain.height,
             "certain_records": int(certain["records"].sum()),
+            **company_figures(data, keys, missing),
         },
         meaning=(
             f"Knowing someone's key values, an intruder can put the chance that they are in the file between "
             f"{percent(low)} and {percent(high)}, depending on the person; for {certain.height:,} combinations it "
-            "is certain."
+            f"is certain.{nobody_knows(data, keys)}"
         ),
-        caveats=caveats,
+        caveats=[*company_caveats(data, keys), *caveats],
         parameters={"keys": list(keys), "missing": missing},
         detail=Detail(classes=lambda: class_rows(data, keys, classes, by="presence")),
     )
@@ -198,8 +203,8 @@ def population_classes(
     if short.height:
         gap = int((short["records"] - short["population"]).sum())
         caveats.append(
-            f"{gap:,} records in {short.height:,} classes have no counterpart in the population file, so the file is "
-            "not a part of it; there the file's own counts were used."
+            f"{gap:,} {heads_of(data).many} in {short.height:,} classes have no counterpart in the population file, so "
+            "the file is not a part of it; there the file's own counts were used."
         )
         largest = pl.max_horizontal("records", "population")
         matched = matched.with_columns(population=largest)

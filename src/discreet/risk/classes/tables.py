@@ -18,13 +18,12 @@ def identity_detail(data: Microdata, keys: Sequence[str], missing: Missing) -> D
     """Tables of measures that rest on class sizes: ``sizes``, ``classes`` and ``records`` with the risk 1/size."""
 
     def classes() -> Any:
-        table = engine.class_table(data, keys, missing).with_columns(risk=1 / pl.col("class_size"))
-        return class_rows(data, keys, table, by="risk")
+        return class_rows(data, keys, _with_risk(engine.class_table(data, keys, missing), missing), by="risk")
 
     def records() -> Any:
         if missing == "wildcard":
             table = engine.class_table(data, keys, missing).drop("records")
-            return engine.carry_back(data, keys, missing, table.with_columns(risk=1 / pl.col("class_size")))
+            return engine.carry_back(data, keys, missing, _with_risk(table, missing))
         return engine.carry_back(data, keys, missing, risk=True)
 
     return Detail(
@@ -32,6 +31,12 @@ def identity_detail(data: Microdata, keys: Sequence[str], missing: Missing) -> D
         classes=classes,
         records=records,
     )
+
+
+def _with_risk(table: pl.DataFrame, missing: Missing) -> pl.DataFrame:
+    """Give each class the chance to be picked out; only under ``wildcard`` its company is not its size."""
+    found = table.with_columns(risk=1 / pl.col("company"))
+    return found if missing == "wildcard" else found.drop("company")
 
 
 def attribute_detail(

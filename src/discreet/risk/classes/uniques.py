@@ -14,6 +14,7 @@ from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Measure, percent
+from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
 from discreet.risk.classes.identity import key_caveats, records_below
 from discreet.risk.classes.tables import identity_detail
 
@@ -60,7 +61,9 @@ def uniqueness(
     -------
     Measure
         ``value`` is ``unique_share``. ``figures``: ``pue``, ``unique_share``, ``unique_records``, ``classes``,
-        ``records``, ``rfue`` (None when it is undefined). ``detail``: ``sizes``, ``classes``, ``records``.
+        ``records``, ``rfue`` (None when it is undefined), ``records_left_out``, ``all_suppressed`` (records of
+        which no key is known). Where a role names persons, people are counted. ``detail``: ``sizes``, ``classes``,
+        ``records``.
 
     How to read it
     --------------
@@ -120,10 +123,11 @@ def uniqueness(
             "classes": classes,
             "records": records,
             "rfue": rfue,
+            **company_figures(data, keys, missing),
         },
         meaning=(
-            f"{unique:,} of {records:,} records ({percent(unique / records)}) are the only one with their "
-            f"combination of key values{beyond}."
+            f"{unique:,} of {records:,} {heads_of(data).many} ({percent(unique / records)}) are the only one with "
+            f"their combination of key values{beyond}.{nobody_knows(data, keys)}"
         ),
         caveats=caveats,
         parameters={
@@ -132,6 +136,7 @@ def uniqueness(
             "population_file": population is not None,
             "population_size": population_size,
             "method": method if population_size is not None and population is None else None,
+            **company_parameters(data),
         },
         detail=identity_detail(data, keys, missing),
     )

@@ -15,10 +15,17 @@ import polars as pl
 
 from discreet import engine
 from discreet.engine import Missing
-from discreet.engine.wildcard import neighborhood_sizes
+from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import (
+    GAPS_COUNT,
+    company_figures,
+    company_parameters,
+    heads_of,
+    nobody_knows,
+)
 from discreet.risk.classes.identity import key_caveats
 from discreet.risk.sample.key_sets import (
     Bools,
@@ -27,7 +34,6 @@ from discreet.risk.sample.key_sets import (
     Ints,
     KeySet,
     checked_size,
-    class_sizes,
     coded_keys,
     sets_by_size,
 )
@@ -44,6 +50,8 @@ def unsafe_combinations(
     progress: bool = True,
 ) -> Measure:
     """Which combinations of a few key values are met by fewer than ``threshold`` records?
+
+    Where a role names persons, their number counts instead, each person once a combination.
 
     Every set of 1 up to ``max_size`` keys is a table of counts; a combination of values is unsafe where its count
     is above zero and below the threshold (Willenborg and de Waal 1996; Hundepool et al. 2012). Whoever is in an
@@ -109,7 +117,7 @@ def unsafe_combinations(
     caveats = key_caveats(data, keys)
     coded = coded_keys(data, keys, missing)
     found = _survey(coded, keys, max_size, threshold, listed=show_values, progress=progress)
-    records = int(coded.records.sum())
+    records, heads = int(coded.records.sum()), heads_of(data)
     unsafe = int(coded.records[found.hits > 0].sum())
     sets = found.sets
     worst = sets.row(0, named=True)
@@ -144,16 +152,17 @@ def unsafe_combinations(
             "threshold": threshold,
             "max_size": max_size,
             "records": records,
-            "records_left_out": engine.overview(data, keys).rows - records,
+            **company_figures(data, keys, missing),
         },
         meaning=(
-            f"{unsafe:,} of {records:,} records ({percent(unsafe / records)}) have a combination of at most {max_size} "
-            f"key values that fewer than {threshold} records share; there are "
+            f"{unsafe:,} of {records:,} {heads.many} ({percent(unsafe / records)}) have a combination of at most "
+            f"{max_size} key values that fewer than {threshold} {heads.many} share; there are "
             f"{unsafe_combinations:,} such combinations in {unsafe_sets:,} of "
-            f"{sets.height:,} sets of keys{reason}."
+            f"{sets.height:,} sets of keys{reason}.{nobody_knows(data, keys)}"
         ),
         caveats=[
             *caveats,
+            *([GAPS_COUNT] if coded.wild else []),
             f"Sets of more than {max_size} keys were not looked at; see k_anonymity for all keys at once."
             if max_size < len(keys)
             else "The largest set is that of all keys, on which k_anonymity looks.",
@@ -163,6 +172,7 @@ def unsafe_combinations(
             "max_size": max_size,
             "threshold": threshold,
             "missing": missing,
+            **company_parameters(data),
         },
         detail=Detail(**tables),
     )
@@ -225,16 +235,19 @@ def _survey(
 def _counted(coded: CodedKeys, chosen: KeySet, *, wild: bool) -> tuple[Ints, Ints, int]:
     """Number the combinations of a set, and give each row the count of its own and the file how many there are."""
     if not wild:
-        numbers = coded.combined(chosen)
-        counts = class_sizes(numbers, coded.records, coded.span(chosen))
+        numbers, counts = coded.combined(chosen), coded.sizes(chosen)
+        if coded.holders is not None:
+            return numbers, counts, len(np.unique(numbers))
         return numbers, counts, round(float((coded.records / counts).sum()))
     names = [f"k{key}" for key in chosen]
     by = coded.table.select(names).with_columns(records=coded.records, row=np.arange(len(coded.records)))
     table = by.group_by(names, maintain_order=True).agg(pl.col("records").sum(), pl.col("row"))
-    sizes, lengths = (
-        neighborhood_sizes(table.drop("row"), names).to_numpy(),
-        table["row"].list.len().to_numpy(),
-    )
+    lengths = table["row"].list.len().to_numpy()
+    if coded.holders is None:
+        sizes = neighborhood_sizes(table.drop("row"), names).to_numpy()
+    else:
+        who = coded.table.select(names)[coded.holders[0]].with_columns(u=coded.holders[1])
+        sizes = neighborhood_units(table.select(names), who, names).to_numpy()
     # Of whom nothing is known on these keys has no combination of its own, safe or unsafe.
     unknown = table.select(pl.all_horizontal(pl.col(names).is_null())).to_series().to_numpy()
     sizes = np.where(unknown, np.iinfo(np.int64).max, sizes)

@@ -18,6 +18,7 @@ import polars as pl
 from discreet import engine
 from discreet.engine import Missing
 from discreet.engine.classes import check_missing, key_names
+from discreet.engine.units import unit_pairs
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.progress import track
@@ -38,17 +39,21 @@ class CodedKeys:
     table
         The combinations themselves: ``k0``…
     records
-        How many records have each.
+        How many records (persons, where a role names them) have each.
     codes
         One row a key, one column a combination; -1 where the key is missing and a wildcard.
     values
         The values of each key, by code; a missing one counts as a value unless it is a wildcard.
+    holders
+        Where some persons have several combinations: which combination (row) and which person go together. Such
+        persons must not be counted twice when a set of keys joins their combinations.
     """
 
     table: pl.DataFrame
     records: Ints
     codes: Ints
     values: tuple[pl.Series, ...]
+    holders: tuple[Ints, Ints] | None = None
 
     @property
     def wild(self) -> bool:
@@ -68,6 +73,20 @@ class CodedKeys:
             span *= levels
         return number
 
+    def sizes(self, keys: Sequence[int], rows: Ints | slice = slice(None)) -> Ints:
+        """Count, for each row, the records (or persons) in those of the rows that are the same on these keys."""
+        numbers = self.combined(keys, rows)
+        if self.holders is None:
+            return class_sizes(numbers, self.records[rows], self.span(keys))
+        row, person = self.holders
+        place = np.full(len(self.records), -1, dtype=np.int64)
+        place[rows] = np.arange(len(numbers))
+        there = place[row] >= 0
+        who = pl.DataFrame({"number": numbers[place[row[there]]], "person": person[there]}).unique()
+        counted = who.group_by("number").agg(persons=pl.len().cast(pl.Int64))
+        every = pl.DataFrame({"number": numbers})
+        return every.join(counted, on="number", how="left", maintain_order="left")["persons"].to_numpy()
+
     def span(self, keys: Sequence[int]) -> int:
         """Return how many combinations of these keys are conceivable."""
         return math.prod(len(self.values[key]) for key in keys)
@@ -84,6 +103,7 @@ def coded_keys(data: Microdata, keys: Sequence[str], missing: Missing) -> CodedK
         )
     names = list(key_names(keys))
     table = table.select(*names, "records").sort(names, nulls_last=True)
+    holders = _holders(data, keys, missing, table)
     values, codes = [], []
     for name in names:
         distinct = table[name].unique().sort(nulls_last=True)
@@ -93,7 +113,26 @@ def coded_keys(data: Microdata, keys: Sequence[str], missing: Missing) -> CodedK
         found = table.select(name).join(places, on=name, how="left", nulls_equal=True, maintain_order="left")
         values.append(distinct)
         codes.append(found["code"].fill_null(-1).to_numpy())
-    return CodedKeys(table.select(names), table["records"].to_numpy(), np.stack(codes), tuple(values))
+    return CodedKeys(
+        table.select(names), table["records"].to_numpy(), np.stack(codes), tuple(values), holders
+    )
+
+
+def _holders(
+    data: Microdata, keys: Sequence[str], missing: Missing, table: pl.DataFrame
+) -> tuple[Ints, Ints] | None:
+    """Say who has which row of the class table, where somebody has several; None where rows simply add up."""
+    unit = engine.counted_unit(data)
+    if unit is None:
+        return None
+    counted_as: Missing = "drop" if missing == "drop" else "category"
+    pairs = unit_pairs(data, keys, engine.keyed_rows(data, keys, counted_as, {"u": unit}))
+    if pairs["u"].n_unique() == pairs.height:
+        return None
+    names = list(key_names(keys))
+    places = table.select(names).with_row_index("row")
+    found = pairs.join(places, on=names, how="left", nulls_equal=True)
+    return found["row"].to_numpy().astype(np.int64), found["u"].to_numpy()
 
 
 def class_sizes(numbers: Ints, records: Ints, span: int) -> Ints:

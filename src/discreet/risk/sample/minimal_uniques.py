@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from discreet.risk.sample.key_sets import Bools, CodedKeys, Inherited, Ints, KeySet, class_sizes, sets_by_size
+from discreet.risk.sample.key_sets import Bools, CodedKeys, Inherited, Ints, KeySet, sets_by_size
 
 
 def minimal_uniques(
@@ -40,13 +40,13 @@ def _alone(keys: CodedKeys, chosen: KeySet, rows: Ints, *, wild: bool) -> Bools:
     """Say which of the rows agree with no other of them on the chosen keys."""
     known = keys.codes[list(chosen)][:, rows] >= 0 if wild else np.ones((len(chosen), 1), dtype=bool)
     if known.all():
-        alone: Bools = _sizes(keys, chosen, rows) == 1
+        alone: Bools = keys.sizes(chosen, rows) == 1
         return alone
     # A record with a missing key is compared on its other keys alone; whether it is alone on those was settled
     # with the smaller set. Left are the records that know all keys, and whether an incomplete one agrees.
     pattern = (1 << np.arange(len(chosen))) @ known
     candidates = np.flatnonzero(known.all(axis=0))
-    candidates = candidates[_sizes(keys, chosen, rows[candidates]) == 1]
+    candidates = candidates[keys.sizes(chosen, rows[candidates]) == 1]
     for bits in np.unique(pattern[~known.all(axis=0)]):
         shared = [key for place, key in enumerate(chosen) if bits >> place & 1]
         if not shared:
@@ -58,7 +58,3 @@ def _alone(keys: CodedKeys, chosen: KeySet, rows: Ints, *, wild: bool) -> Bools:
     found = np.zeros(len(rows), dtype=bool)
     found[candidates] = True
     return found
-
-
-def _sizes(keys: CodedKeys, chosen: KeySet, rows: Ints) -> Ints:
-    return class_sizes(keys.combined(chosen, rows), keys.records[rows], keys.span(chosen))

@@ -18,6 +18,14 @@ from discreet.engine.classes import key_names
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent, shown
+from discreet.risk.classes.company import (
+    GAPS_COUNT,
+    Heads,
+    company_figures,
+    company_parameters,
+    heads_of,
+    nobody_knows,
+)
 from discreet.risk.classes.identity import key_caveats
 from discreet.risk.sample.key_sets import CodedKeys, Ints, KeySet, checked_size, coded_keys, number_of_sets
 from discreet.risk.sample.minimal_uniques import minimal_uniques
@@ -116,7 +124,8 @@ def special_uniques(
     caveats = [caveat for caveat in key_caveats(data, keys) if "weights are not used" not in caveat]
     coded = coded_keys(data, keys, missing)
     scores = _scores(coded, max_size, progress=progress)
-    spectrum = engine.size_spectrum(data, keys, missing)
+    # The scores go by agreement under a wildcard, and so must the uniques over which DIS spreads them.
+    spectrum = (engine.class_table if missing == "wildcard" else engine.size_spectrum)(data, keys, missing)
     unique, paired = (int(spectrum.filter(pl.col("class_size") == size)["records"].sum()) for size in (1, 2))
     chance = fraction * unique / (fraction * unique + (1 - fraction) * paired) if unique else 0.0
     total, highest = float(scores.suda.sum()), math.factorial(len(keys))
@@ -148,15 +157,16 @@ def special_uniques(
         "sampling_fraction": fraction,
         "max_size": max_size,
         "records": records,
-        "records_left_out": engine.overview(data, keys).rows - records,
+        **company_figures(data, keys, missing),
     }
     return Measure(
         name="special_uniques",
         value=special / records,
         figures=figures,
-        meaning=_meaning(figures, len(keys)),
+        meaning=_meaning(figures, len(keys), heads_of(data)) + nobody_knows(data, keys),
         caveats=[
             *caveats,
+            *([GAPS_COUNT] if coded.wild else []),
             *_size_caveat(max_size, len(keys), figures, asked=asked),
             *_dis_caveats(figures, paired, from_weights=from_weights, asked=sampling_fraction is not None),
         ],
@@ -166,6 +176,7 @@ def special_uniques(
             "sampling_fraction": fraction,
             "scale": f"(K - s)! with K = {len(keys)}; normalized: over K!",
             "missing": missing,
+            **company_parameters(data),
         },
         detail=Detail(
             records=lambda: engine.carry_back(data, keys, missing, table),
@@ -289,17 +300,19 @@ def _by_record(coded: CodedKeys, scores: _Scores, keys: Sequence[str]) -> pl.Dat
     ).select(*key_names(keys), "suda", *shares)
 
 
-def _meaning(figures: dict[str, Any], keys: int) -> str:
+def _meaning(figures: dict[str, Any], keys: int, heads: Heads) -> str:
     if not figures["msus"]:
         size = figures["max_size"]
-        return f"No record of {figures['records']:,} is alone on a set of up to {size} of the {keys} keys."
+        return (
+            f"No {heads.one} of {figures['records']:,} is alone on a set of up to {size} of the {keys} keys."
+        )
     if not figures["special_unique_records"]:
         return (
-            f"{figures['scored_records']:,} of {figures['records']:,} records are alone, but only on all {keys} keys "
-            "together; none stands out on fewer."
+            f"{figures['scored_records']:,} of {figures['records']:,} {heads.many} are alone, but only on all {keys} "
+            "keys together; none stands out on fewer."
         )
     return (
-        f"{figures['special_unique_records']:,} of {figures['records']:,} records "
+        f"{figures['special_unique_records']:,} of {figures['records']:,} {heads.many} "
         f"({percent(figures['special_unique_share'])}) are alone on fewer than all {keys} keys, some on only "
         f"{figures['smallest_msu']}; a match on a record that is alone is right with a chance of "
         f"{percent(figures['dis_file'])} on average, and of up to {percent(figures['max_dis'])} for the record that "

@@ -1,0 +1,115 @@
+"""Whose records are they? What company is counted in, and which records tell nothing.
+
+A file may hold several records of one person (visits, spells, jobs). Somebody who looks for a person is not misled by
+the person's other records, so that records of one person with the same key values count once. A record without a
+single known key says nothing about whom it belongs to and is in no class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from discreet.engine.frames import Lazy, collect, remembered, scan
+from discreet.engine.roles import overview
+from discreet.microdata import Microdata
+
+UNIT_ROLES = ("person", "contributor")
+
+
+def counted_role(data: Microdata) -> str | None:
+    """Name the role whose column says who a record belongs to: ``person``, else ``contributor``, else none."""
+    return next((role for role in UNIT_ROLES if getattr(data.roles, role)), None)
+
+
+def counted_unit(data: Microdata) -> str | None:
+    """Name the column of the persons (or contributors) in whom company is counted; None where it is records."""
+    role = counted_role(data)
+    return getattr(data.roles, role) if role else None
+
+
+def neutral_names(keys: Sequence[str]) -> dict[str, str]:
+    """Give the keys their neutral names inside a query: ``k0``, ``k1``, …"""
+    return {f"k{i}": key for i, key in enumerate(keys)}
+
+
+def all_suppressed(data: Microdata, keys: Sequence[str]) -> int:
+    """Count the records of which no key is known; they are in no class."""
+    if not keys or not all(overview(data, keys).missing.values()):
+        return 0
+    names = neutral_names(keys)
+
+    def count() -> int:
+        return int(collect(scan(data, names).filter(~some_key_known(names)).select(nw.len())).item())
+
+    return remembered(data, "all suppressed", frozenset(keys), count)
+
+
+def some_key_known(names: Mapping[str, str] | Sequence[str]) -> nw.Expr:
+    """Whether at least one of the key columns of a query has a value."""
+    return nw.any_horizontal(*(~nw.col(name).is_null() for name in names), ignore_nulls=False)
+
+
+def by_unit(rows: Lazy, columns: Sequence[str]) -> Lazy:
+    """Keep one row for each combination of the columns and the unit ``u``, which then goes.
+
+    Records that name no unit count as one, the cautious reading: nobody knows that they are several.
+    """
+    return rows.select(*columns, "u").unique().select(*columns)
+
+
+def units_without_name(data: Microdata) -> int:
+    """Count the records that do not say whose they are."""
+    unit = counted_unit(data)
+    return overview(data, [unit]).missing[unit] if unit else 0
+
+
+def unit_pairs(data: Microdata, keys: Sequence[str], rows: Lazy) -> pl.DataFrame:
+    """Collect who has which combination of keys: ``k0``… and ``u``, the number of the unit."""
+    table = collect(rows.select(*neutral_names(keys), "u").unique())
+    return table.with_columns(u=unit_numbers(table["u"]))
+
+
+def unit_numbers(units: pl.Series) -> pl.Series:
+    """Number the units from 0; all missing ones are one."""
+    plain = units.cast(pl.String) if isinstance(units.dtype, pl.Categorical | pl.Enum) else units
+    ranks = plain.rank("dense").cast(pl.Int64)
+    return ranks.fill_null(0).alias(units.name)
+
+
+def unit_column(data: Microdata) -> Any:
+    """Give the number of the unit of every record, for files in memory; None where every record is one of its own."""
+    unit = counted_unit(data)
+    if unit is None:
+        return None
+    units = collect(data, [unit]).to_series()
+    return None if units.n_unique() == len(units) else unit_numbers(units).to_numpy()
+
+
+def single_households(data: Microdata, keys: Sequence[str]) -> tuple[int, int]:
+    """Count the classes of several records that all belong to one household, and their records."""
+    household = data.roles.household
+    if not household or household in keys:
+        return 0, 0
+    names = list(neutral_names(keys))
+
+    def count() -> tuple[int, int]:
+        rows = scan(data, {**neutral_names(keys), "h": household}).filter(some_key_known(names))
+        counted = rows.group_by(*names, "h").agg(nw.len().cast(nw.Int64).alias("records"))
+        alone = nw.col("h").is_null().cast(nw.Int64).max().alias("unknown")
+        classes = counted.group_by(*names).agg(
+            nw.len().cast(nw.Int64).alias("households"), nw.col("records").sum().alias("records"), alone
+        )
+        found = classes.filter(
+            (nw.col("households") == 1) & (nw.col("unknown") == 0) & (nw.col("records") > 1)
+        )
+        table = collect(
+            found.select(nw.len().cast(nw.Int64).alias("classes"), nw.col("records").sum().alias("records"))
+        )
+        classes_found, records = table.row(0)
+        return int(classes_found), int(records or 0)
+
+    return remembered(data, "single households", tuple(keys), count)

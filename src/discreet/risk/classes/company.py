@@ -1,0 +1,114 @@
+"""In whom is company counted, and who is in no class at all? The words and figures that class measures share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet import engine
+from discreet.engine import Missing
+from discreet.microdata import Microdata
+from discreet.results import percent
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What a class counts: records, or the people (contributors) whom a role names."""
+
+    one: str = "record"
+    many: str = "records"
+    whose: str = "its"
+    who: str = "that"
+
+    def number(self, count: int) -> str:
+        """Word a number of them.
+
+        Examples
+        --------
+        >>> Heads("person", "people").number(1), Heads().number(1200)
+        ('1 person', '1,200 records')
+        """
+        return f"{count:,} {self.one if count == 1 else self.many}"
+
+
+_HEADS = {
+    None: Heads(),
+    "person": Heads("person", "people", "their", "who"),
+    "contributor": Heads("contributor", "contributors", "their", "who"),
+}
+
+
+GAPS_COUNT = (
+    "With missing='wildcard' the gaps of others count as company here, as in the literature; a complete record is "
+    "hidden by its complete equals only, so that more may stand out than is shown (missing='category' counts them)."
+)
+
+
+def heads_of(data: Microdata) -> Heads:
+    """Say what the classes of a file count."""
+    return _HEADS[engine.counted_role(data)]
+
+
+def company_parameters(data: Microdata) -> dict[str, Any]:
+    """Name the column in whose values company is counted, where there is one."""
+    unit = engine.counted_unit(data)
+    return {} if unit is None else {"counted_in": unit}
+
+
+def company_figures(data: Microdata, keys: Sequence[str], missing: Missing) -> dict[str, int]:
+    """Count who is in no class, and the records behind the people where people are counted."""
+    rows = engine.overview(data, keys).rows
+    found = {
+        "records_left_out": engine.left_out(data, keys, missing),
+        "all_suppressed": engine.all_suppressed(data, keys),
+    }
+    return found if engine.counted_unit(data) is None else found | {"records_in_file": rows}
+
+
+def nobody_knows(data: Microdata, keys: Sequence[str]) -> str:
+    """Say how many records are in no class, to end a sentence with; nothing where there are none."""
+    count = engine.all_suppressed(data, keys)
+    if not count:
+        return ""
+    records = "1 record of which no key is" if count == 1 else f"{count:,} records of which no key is"
+    return f" Not counted: {records} known."
+
+
+def company_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
+    """Word what the reader must know about who was counted and who was not."""
+    rows, caveats = engine.overview(data, keys).rows, []
+    silent = engine.all_suppressed(data, keys)
+    if silent:
+        caveats.append(
+            f"{_records(silent)} ({percent(silent / rows)}) without a single known key {_are(silent)} in no class and "
+            "left out of all figures. Somebody known to be in the file who fits no class must be among them."
+        )
+    heads = heads_of(data)
+    unnamed = engine.units_without_name(data)
+    if unnamed:
+        caveats.append(
+            f"{_records(unnamed)} do not say whose they are; in each class they count as one {heads.one} together, "
+            "the cautious reading."
+        )
+    classes, members = engine.single_households(data, keys)
+    if classes:
+        caveats.append(
+            f"{classes:,} {'class' if classes == 1 else 'classes'} of several records ({_records(members)}) "
+            f"{'consists' if classes == 1 else 'consist'} of one household only: whoever looks for that household "
+            "finds it, however many its members are."
+        )
+    if data.lost_roles and engine.counted_role(data) is None:
+        caveats.append(
+            f"The column that said whose the records are (role '{data.lost_roles[0]}') is no longer in the file, so "
+            "that records were counted. If one person has several, there is less company than it seems."
+        )
+    return caveats
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
