@@ -24,6 +24,7 @@ from discreet.engine.classes import (
     packed_table,
     size_spectrum,
     smallest_classes,
+    weighted_rows,
 )
 from discreet.engine.frames import collect, engine_name, like, scan
 from discreet.engine.rebuild import in_kind, rebuilt, whole_frame
@@ -42,6 +43,7 @@ from discreet.engine.units import (
     all_suppressed,
     counted_role,
     counted_unit,
+    head_count,
     single_households,
     unit_column,
     units_without_name,
@@ -66,6 +68,7 @@ __all__ = [
     "equal_breaks",
     "float_key_caveat",
     "float_keys",
+    "head_count",
     "in_kind",
     "keyed_rows",
     "left_out",
@@ -86,5 +89,6 @@ __all__ = [
     "unit_column",
     "units_without_name",
     "value_shares",
+    "weighted_rows",
     "whole_frame",
 ]

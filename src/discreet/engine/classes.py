@@ -76,6 +76,24 @@ def counted_rows(data: Microdata, keys: Sequence[str], missing: Missing) -> Lazy
     return by_unit(keyed_rows(data, keys, missing, {"u": unit}), list(key_names(keys)))
 
 
+def weighted_rows(
+    data: Microdata,
+    keys: Sequence[str],
+    missing: Missing,
+    weight: str,
+    extra: Mapping[str, str] | None = None,
+) -> Lazy:
+    """Open a query on the keys, the weight ``w`` and extra columns with a row for everybody who counts.
+
+    A person counts once for every combination of the keys and extra columns, with the mean weight of its records there.
+    """
+    unit, more = counted_unit(data), dict(extra or {})
+    if unit is None:
+        return keyed_rows(data, keys, missing, {**more, "w": weight})
+    rows = keyed_rows(data, keys, missing, {**more, "w": weight, "u": unit})
+    return rows.group_by(*key_names(keys), *more, "u").agg(nw.col("w").cast(nw.Float64).mean()).drop("u")
+
+
 def left_out(data: Microdata, keys: Sequence[str], missing: Missing) -> int:
     """Count the records in no class: those without a known key and, under ``drop``, those with a missing one."""
     if missing != "drop" or not any(overview(data, keys).missing.values()):
@@ -89,11 +107,11 @@ def left_out(data: Microdata, keys: Sequence[str], missing: Missing) -> int:
 
 
 def class_table(data: Microdata, keys: Sequence[str], missing: Missing = "category") -> pl.DataFrame:
-    """Count the records of every key combination: columns ``k0``…, ``records``, ``class_size`` and ``company``.
+    """Count the records of every key combination: columns ``k0``…, ``records`` and ``class_size``.
 
     ``records`` have exactly that combination, those of one person counted once. ``class_size`` is the same number,
-    except under ``wildcard``, where it counts every record that agrees wherever both are known. ``company`` is what
-    may be relied on: that neighborhood for a combination with gaps, but complete equals only for a complete one,
+    except under ``wildcard``, where it counts every record that agrees wherever both are known. There ``company`` is
+    what may be relied on: that neighborhood for a combination with gaps, but complete equals only for a complete one,
     because the gaps of others hide nobody.
     """
     return remembered(data, "class tables", (tuple(keys), missing), lambda: _class_table(data, keys, missing))
@@ -110,7 +128,9 @@ def _class_table(data: Microdata, keys: Sequence[str], missing: Missing) -> pl.D
     wild = missing == "wildcard" and any(overview(data, keys).missing.values())
     sizes = _neighborhoods(data, keys, table) if wild else table["records"]
     table = table.with_columns(sizes.alias("class_size"))
-    complete = pl.all_horizontal(pl.col(names).is_not_null()) if wild else pl.lit(True)
+    if missing != "wildcard":
+        return table
+    complete = pl.all_horizontal(pl.col(names).is_not_null())
     return table.with_columns(company=pl.when(complete).then("records").otherwise("class_size"))
 
 
@@ -158,7 +178,7 @@ def smallest_classes(data: Microdata, keys: Sequence[str], missing: Missing, mos
     """
     packed = None if missing == "wildcard" else packed_table(data, keys, missing)
     if packed is None:
-        order = ["company", *key_names(keys)]
+        order = ["company" if missing == "wildcard" else "class_size", *key_names(keys)]
         return class_table(data, keys, missing).sort(order, nulls_last=True).head(most)
     sizes = packed.records
     limit = np.partition(sizes, most - 1)[most - 1] if len(sizes) > most else sizes.max(initial=0)
@@ -166,7 +186,7 @@ def smallest_classes(data: Microdata, keys: Sequence[str], missing: Missing, mos
     chosen = np.concatenate([smaller, np.flatnonzero(sizes == limit)[: most - len(smaller)]])
     chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
     table = packed.packing.decode(packed.numbers[chosen]).with_columns(records=sizes[chosen])
-    return table.with_columns(class_size=pl.col("records"), company=pl.col("records"))
+    return table.with_columns(class_size=pl.col("records"))
 
 
 def size_spectrum(data: Microdata, keys: Sequence[str], missing: Missing = "category") -> pl.DataFrame:

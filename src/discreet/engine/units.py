@@ -61,6 +61,15 @@ def by_unit(rows: Lazy, columns: Sequence[str]) -> Lazy:
     return rows.select(*columns, "u").unique().select(*columns)
 
 
+def head_count(data: Microdata) -> int:
+    """Count the people of a file: its records, or whom the records belong to; those of nobody count as one."""
+    unit = counted_unit(data)
+    if unit is None:
+        return overview(data, ()).rows
+    many = scan(data, {"u": unit}).select("u").unique().select(nw.len().cast(nw.Int64))
+    return remembered(data, "head count", unit, lambda: int(collect(many).item()))
+
+
 def units_without_name(data: Microdata) -> int:
     """Count the records that do not say whose they are."""
     unit = counted_unit(data)

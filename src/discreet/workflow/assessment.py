@@ -132,7 +132,7 @@ def _riskiest(case: Case, *, show_values: bool) -> list[dict[str, Any]]:
         values = {
             name: value for name, value in row.items() if name not in ("records", "class_size", "company")
         }
-        size = row["company"]
+        size = row.get("company", row["class_size"])
         rows.append(
             {
                 "class": number,

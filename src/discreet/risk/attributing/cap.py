@@ -22,6 +22,7 @@ from discreet.risk.attributing.cap_attack import Attack, Link, as_copies, check_
 from discreet.risk.attributing.cap_scores import Guess, Unmatched, cell_scores, chances, summary
 from discreet.risk.attributing.cap_surface import attribution_surface
 from discreet.risk.attributing.intervals import Classes, Source, Spec, Strategy, classes_for, coarsened
+from discreet.risk.classes.company import company_caveats
 
 
 def attribution(
@@ -380,7 +381,15 @@ def _caveats(
     worst: dict[str, Any],
     copies: list[Microdata],
 ) -> list[str]:
-    caveats = []
+    caveats = company_caveats(original, keys)
+    if (
+        engine.counted_unit(original) is not None
+        and engine.head_count(original) < engine.overview(original, ()).rows
+    ):
+        caveats.append(
+            "Somebody with several values counts once with each of them, and a guess as right where it names one: what "
+            "is learned of such people is more than is shown."
+        )
     floats = [key for key in keys if original.schema[key].is_float() and key not in attack.classes]
     if floats:
         caveats.append(engine.float_key_caveat(floats))

@@ -106,6 +106,18 @@ def company_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
     return caveats
 
 
+def records_only(data: Microdata) -> list[str]:
+    """Word that a measure looks at records though the file says whose they are; nothing where each has its own."""
+    unit, rows = engine.counted_unit(data), engine.overview(data, ()).rows
+    people = engine.head_count(data)
+    if unit is None or people == rows:
+        return []
+    return [
+        f"Records were compared, not {heads_of(data).many}: '{unit}' names {people:,} in {rows:,} records, and the other "
+        f"records of a {heads_of(data).one} count here as somebody else's. They are less well hidden than it seems."
+    ]
+
+
 def _records(count: int) -> str:
     return "1 record" if count == 1 else f"{count:,} records"
 

@@ -191,11 +191,11 @@ def population_classes(
 
     Where the population counts fewer people than the file, the file's own count is used and a caveat says so.
     """
-    ours, theirs = engine.overview(data, keys).rows, engine.overview(population, ()).rows
+    ours, theirs = engine.head_count(data), engine.head_count(population)
     if theirs < ours:
         raise ParameterError(
-            f"The population file has fewer records ({theirs:,}) than the file itself ({ours:,}); a file is part of "
-            "its population. Check that the two were not swapped."
+            f"The population file has fewer {heads_of(data).many} ({theirs:,}) than the file itself ({ours:,}); a file "
+            "is part of its population. Check that the two were not swapped."
         )
     matched = engine.matched_classes(data, population, keys, missing, recoding=recoding)
     short = matched.filter(pl.col("records") > pl.col("population"))

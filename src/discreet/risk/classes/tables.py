@@ -34,9 +34,8 @@ def identity_detail(data: Microdata, keys: Sequence[str], missing: Missing) -> D
 
 
 def _with_risk(table: pl.DataFrame, missing: Missing) -> pl.DataFrame:
-    """Give each class the chance to be picked out; only under ``wildcard`` its company is not its size."""
-    found = table.with_columns(risk=1 / pl.col("company"))
-    return found if missing == "wildcard" else found.drop("company")
+    """Give each class the chance to be picked out; under ``wildcard`` its company need not be its size."""
+    return table.with_columns(risk=1 / pl.col("company" if missing == "wildcard" else "class_size"))
 
 
 def attribute_detail(

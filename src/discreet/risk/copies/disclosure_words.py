@@ -9,6 +9,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.results import percent
+from discreet.risk.classes.company import company_caveats
 from discreet.risk.copies.disclosure_table import Exclusions
 from discreet.risk.copies.paired_files import PairedFiles
 
@@ -60,7 +61,10 @@ def guessable(
 def key_caveats(files: PairedFiles) -> list[str]:
     """Word what the reader must know about the keys and about synthetic data at large."""
     floats = [key for key in files.keys if files.original.schema[key].is_float() and key not in files.classes]
-    caveats = [engine.float_key_caveat(floats)] if floats else []
+    caveats = [
+        *company_caveats(files.original, files.keys),
+        *([engine.float_key_caveat(floats)] if floats else []),
+    ]
     if files.original.roles.weight and not files.weight:
         caveats.append("Survey weights are not used: every record counts as one person.")
     caveats.append(

@@ -87,7 +87,7 @@ def _weighted_classes(data: Microdata, keys: Sequence[str], missing: Missing) ->
     if weight is None:
         table = engine.class_table(data, keys, missing)
         return table.select(pl.exclude("records", "class_size"), hits=pl.col("records").cast(pl.Float64))
-    rows = engine.keyed_rows(data, keys, missing, {"w": weight})
+    rows = engine.weighted_rows(data, keys, missing, weight)
     names = [f"k{i}" for i in range(len(keys))]
     return engine.collect(rows.group_by(*names).agg(nw.col("w").cast(nw.Float64).sum().alias("hits")))
 

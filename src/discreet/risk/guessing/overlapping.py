@@ -14,6 +14,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.engine import Missing
+from discreet.engine.classes import key_names
+from discreet.engine.units import unit_pairs
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.progress import track
@@ -97,7 +99,7 @@ def overlapping_tables(
     published = _published(keys, max_order, tables)
     classes = engine.class_table(data, keys, missing)
     records = int(classes["records"].sum())
-    attack = _Attack(classes, len(keys))
+    attack = _Attack(classes, len(keys), _people(data, keys, missing, classes))
     if minimum == 1:
         reach = _reach(published)
         for columns in track(sorted(reach, key=_by_order), len(reach), "Reading tables", progress=progress):
@@ -144,8 +146,9 @@ def overlapping_tables(
 class _Attack:
     """What the intruder has read so far, one entry a distinct key combination."""
 
-    def __init__(self, classes: pl.DataFrame, attributes: int) -> None:
+    def __init__(self, classes: pl.DataFrame, attributes: int, people: pl.DataFrame | None) -> None:
         self.classes = classes.with_row_index("row")
+        self.people = people
         self.attributes = attributes
         self.recovered = np.zeros(classes.height, dtype=bool)
         self.order = np.zeros(classes.height, dtype=np.int64)
@@ -155,10 +158,12 @@ class _Attack:
     def read(self, columns: tuple[int, ...], told: frozenset[int]) -> None:
         """Find the cells of count 1 on some attributes and note what the larger tables tell of their records."""
         names = [f"k{i}" for i in columns]
+        source = self.classes if self.people is None else self.people
+        counted = pl.col("records").sum() if self.people is None else pl.col("u").n_unique().alias("records")
         alone = (
-            self.classes.lazy()
+            source.lazy()
             .group_by(names)
-            .agg(pl.col("records").sum(), pl.col("row").first())
+            .agg(counted, pl.col("row").first())
             .filter(pl.col("records") == 1)
             .select("row")
             .collect()["row"]
@@ -195,6 +200,19 @@ class _Attack:
             sum(int(used[j]) for j, (c, _) in enumerate(self.cells) if i in c) for i in range(len(keys))
         ]
         return pl.DataFrame({"attribute": list(keys), "records": takes_part}).sort("records", descending=True)
+
+
+def _people(
+    data: Microdata, keys: Sequence[str], missing: Missing, classes: pl.DataFrame
+) -> pl.DataFrame | None:
+    """Say who has which combination, where the file says whose its records are: tables then count people."""
+    unit = engine.counted_unit(data)
+    if unit is None:
+        return None
+    pairs = unit_pairs(data, keys, engine.keyed_rows(data, keys, missing, {"u": unit}))
+    names = list(key_names(keys))
+    rows = classes.select(names).with_row_index("row")
+    return pairs.join(rows, on=names, how="left", nulls_equal=True).sort("row", "u")
 
 
 def _published(

@@ -107,7 +107,9 @@ def coded_sample(
         )
     names = list(key_names(keys))
     coded = code_table(table, names).sort(names)
-    records, rows = int(coded["records"].sum()), engine.overview(data, keys).rows
+    records = int(coded["records"].sum())
+    # Everybody of the file, also who is in no class: the population is taken smaller in that proportion.
+    rows = records + engine.left_out(data, keys, missing)
     weights = coded["weights"].to_numpy().astype(float) if weight else None
     people, notes = _population(population_size, sampling_fraction, weights, records, rows)
     return CodedSample(
@@ -133,7 +135,7 @@ def code_table(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def _weighted_classes(data: Microdata, keys: Sequence[str], missing: Missing, weight: str) -> pl.DataFrame:
-    rows = engine.keyed_rows(data, keys, missing, {"w": weight})
+    rows = engine.weighted_rows(data, keys, missing, weight)
     sums = (nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights"))
     return engine.collect(rows.group_by(*key_names(keys)).agg(*sums))
 

@@ -14,6 +14,7 @@ from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import company_caveats, company_parameters
 from discreet.risk.classes.identity import key_caveats
 from discreet.risk.classes.presence import population_classes
 from discreet.risk.inference.coded_sample import CodedSample, coded_sample
@@ -237,8 +238,8 @@ def known_population(
             "population_size": people,
         },
         meaning=_attacks(a, people, percent(b)),
-        caveats=caveats,
-        parameters={"keys": list(keys), "missing": missing},
+        caveats=[*company_caveats(data, keys), *caveats],
+        parameters={"keys": list(keys), "missing": missing, **company_parameters(data)},
     )
 
 

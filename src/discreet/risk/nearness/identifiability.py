@@ -18,6 +18,7 @@ from discreet.distance import MixedSpace, nearest
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
 from discreet.risk.copies.side_by_side import check_categorical, column_caveats, shared_columns, tables_of
 
 Weights = Literal["entropy", "none"] | Mapping[str, float]
@@ -85,7 +86,11 @@ def identifiability(
             f"nearer than any other person of the original; if the release were made of fresh people it would be "
             f"about {percent(found.baseline)}, so {verdict(found.share - found.baseline)}."
         ),
-        caveats=[*identifiability_caveats(found), *column_caveats(space, (ours, theirs), names)],
+        caveats=[
+            *records_only(original),
+            *identifiability_caveats(found),
+            *column_caveats(space, (ours, theirs), names),
+        ],
         parameters={
             "columns": list(names),
             "categorical": list(categorical),

@@ -21,6 +21,7 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
 from discreet.risk.copies.side_by_side import (
     check_categorical,
     column_caveats,
@@ -164,7 +165,7 @@ def linkage(
         )
     space, (points, queries) = placed((ours, theirs), distance=distance, categorical=codes, missing=missing)
     about |= {"distance": distance, "missing": missing}
-    caveats = column_caveats(space, (ours, theirs), names)
+    caveats = [*records_only(original), *column_caveats(space, (ours, theirs), names)]
     if method == "assignment":
         table, how = cheapest_pairs(space, points, queries, truth, seed=seed, progress=progress)
         about["solver"] = how

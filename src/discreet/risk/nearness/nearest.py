@@ -21,6 +21,7 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent, shown
+from discreet.risk.classes.company import records_only
 from discreet.risk.copies.side_by_side import (
     check_categorical,
     column_caveats,
@@ -181,7 +182,7 @@ def neighbours(
         value=figures["dcr_median" if holdout is None else "dcr_share_closer_than_holdout"],
         figures=figures,
         meaning=closeness_in_words(figures, len(points[1])),
-        caveats=_caveats(space, tables, names, figures),
+        caveats=[*records_only(original), *_caveats(space, tables, names, figures)],
         parameters={
             "columns": list(names),
             "categorical": list(codes),

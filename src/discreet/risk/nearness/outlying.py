@@ -19,6 +19,7 @@ from discreet.distance.boxes import Likeness
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
 from discreet.risk.copies.side_by_side import check_categorical, shared_columns, tables_of
 from discreet.risk.nearness.fuzzy_match import Attack, Comparison, attack
 from discreet.risk.nearness.likeness_scores import Kind
@@ -173,7 +174,7 @@ def outliers(
         value=found.single,
         figures=figures,
         meaning=_in_words(figures, worst if len(variants) > 1 else None),
-        caveats=_caveats(figures, skipped, excluded, outlying, control),
+        caveats=[*records_only(original), *_caveats(figures, skipped, excluded, outlying, control)],
         parameters={
             "columns": list(names),
             "categorical": list(codes),

@@ -19,6 +19,7 @@ from discreet.distance import MixedSpace, nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
 from discreet.risk.copies.side_by_side import check_categorical, column_caveats, shared_columns, tables_of
 
 Integers = npt.NDArray[np.int64]
@@ -123,7 +124,11 @@ def shared_neighbours(
             f"original records in isolated groups of fewer than {small}; with neighbour lists of other lengths it "
             f"is between {percent(min(values))} and {percent(max(values))}."
         ),
-        caveats=[*sni_caveats(theirs), *column_caveats(space, (ours, theirs), names)],
+        caveats=[
+            *records_only(original),
+            *sni_caveats(theirs),
+            *column_caveats(space, (ours, theirs), names),
+        ],
         parameters={
             "columns": list(names),
             "categorical": list(categorical),

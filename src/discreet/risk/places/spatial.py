@@ -21,6 +21,7 @@ from discreet.errors import ColumnError, InputError, ParameterError, unknown_nam
 from discreet.geography import CoordinateSystem, Floats, Places, places_of
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
 from discreet.risk.places.spatial_population import people_in_discs
 from discreet.risk.places.spatial_search import counted_within, has_within
 
@@ -196,6 +197,7 @@ def spatial_k(
         figures=figures,
         meaning=_in_words(figures, named, k_critical),
         caveats=[
+            *records_only(original),
             *caveats,
             "An intruder who knows the radii of the mask looks in the ring only (see ring=), and one who has two "
             "releases of the same file can average them.",

@@ -19,6 +19,7 @@ from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent, shown
+from discreet.risk.classes.company import GAPS_COUNT, company_figures, company_parameters, nobody_knows
 from discreet.risk.classes.identity import key_caveats
 from discreet.risk.classes.tables import class_rows
 from discreet.risk.sample.negative_binomial import class_risks
@@ -39,6 +40,8 @@ def individual(
     missing: Missing = "category",
 ) -> Measure:
     """How likely is each person of a survey to be found, given how many people the weights say are like them?
+
+    Where the data has the role ``person``, people are counted, each with the mean weight of its records in a class.
 
     A combination of key values with f records in the sample stands for F people in the population, F being the
     sum of their weights. The individual risk is the mean of one over the number of people given f, under a
@@ -165,21 +168,23 @@ def individual(
             employer_weight=employer_weight,
         )
         cells = levels.cells
+    counted = engine.overview(data, keys)
     figures |= of_households
     figures |= levels.figures if levels else TwoLevel.nothing
     figures |= {
         "classes": classes.height,
         "records": records,
         "population_estimate": float(cells["weights"].sum()),
-        "records_left_out": engine.overview(data, keys).rows - records,
+        **company_figures(data, keys, missing),
     }
     return Measure(
         name="individual",
         value=expected / records,
         figures=figures,
-        meaning=_meaning(figures, levels),
+        meaning=_meaning(figures, levels) + nobody_knows(data, keys),
         caveats=[
             *_caveats(data, keys, classes, household),
+            *([GAPS_COUNT] if missing == "wildcard" and any(counted.missing.values()) else []),
             *(levels.caveats if levels else _unused_employer(employer)),
         ],
         parameters={
@@ -192,6 +197,7 @@ def individual(
             "threshold": threshold,
             "target_share": target_share,
             "missing": missing,
+            **company_parameters(data),
         },
         detail=Detail(
             classes=lambda: class_rows(data, keys, classes, by="risk"),
@@ -226,15 +232,16 @@ def _cells(
     employer: str | None,
     employer_weight: str | None,
 ) -> pl.DataFrame:
-    """Count and weigh the records by keys, household ``h`` and employer ``e``, where there are such."""
+    """Count and weigh the records (or people) by keys, household ``h`` and employer ``e``, where there are such."""
     units = {"h": household, "e": employer}
-    extra = {name: column for name, column in {**units, "w": weight, "v": employer_weight}.items() if column}
+    extra = {name: column for name, column in {**units, "v": employer_weight}.items() if column}
     sums = [nw.len().cast(nw.Int64).alias("records"), nw.col("w").cast(nw.Float64).sum().alias("weights")]
     if employer_weight:
         outer = nw.col("v").cast(nw.Float64)
         sums += [outer.min().alias("v_low"), outer.max().alias("v_high")]
     by = [*key_names(keys), *(name for name, column in units.items() if column)]
-    cells = engine.collect(engine.keyed_rows(data, keys, missing, extra).group_by(*by).agg(*sums))
+    rows = engine.weighted_rows(data, keys, missing, weight, extra)
+    cells = engine.collect(rows.group_by(*by).agg(*sums))
     if cells.is_empty():
         raise ParameterError(
             "No record is left: every one misses some key, and missing='drop' leaves those out. "
