@@ -14,7 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet.engine.frames import Lazy, collect, remembered, scan
-from discreet.engine.roles import overview
+from discreet.engine.roles import overview, total
 from discreet.microdata import Microdata
 
 UNIT_ROLES = ("person", "contributor")
@@ -68,6 +68,16 @@ def head_count(data: Microdata) -> int:
         return overview(data, ()).rows
     many = scan(data, {"u": unit}).select("u").unique().select(nw.len().cast(nw.Int64))
     return remembered(data, "head count", unit, lambda: int(collect(many).item()))
+
+
+def people_of_weights(data: Microdata, weight: str) -> float:
+    """Add up the weights to the people they stand for; a person's records count once, with their mean weight."""
+    unit = counted_unit(data)
+    if unit is None:
+        return total(data, weight)
+    rows = scan(data, {"u": unit, "w": weight})
+    mean = rows.group_by("u").agg(nw.col("w").cast(nw.Float64).mean())
+    return float(collect(mean.select(nw.col("w").sum())).item() or 0.0)
 
 
 def units_without_name(data: Microdata) -> int:

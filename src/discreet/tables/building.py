@@ -43,7 +43,7 @@ def table_from_microdata(
     formula = parsed(tables) if margins else parsed(tables).without_margins()
     measures = (measure,) if isinstance(measure, str) else tuple(measure or ())
     weight = engine.resolve_weight(micro, weight)
-    contributor = contributor or micro.roles.contributor
+    contributor = contributor or micro.roles.contributor or micro.roles.person
     check_columns(micro, formula.columns, "tables")
     check_columns(micro, measures, "measure", numeric=True)
     check_columns(micro, [count] if count else [], "count", numeric=True)

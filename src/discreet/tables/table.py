@@ -104,7 +104,8 @@ class Table:
         Parameters
         ----------
         data
-            A `Microdata` or any frame it takes. Its roles ``weight`` and ``contributor`` are used unless named here.
+            A `Microdata` or any frame it takes. Its roles ``weight`` and ``contributor`` (else ``person``) are used
+            unless named here.
         tables
             A formula such as ``"region*age + region*sex"``, or a list of lists of columns.
         measure
@@ -117,7 +118,7 @@ class Table:
             By column: a `Hierarchy`, a tree, a tuple of coarser columns, a code list (a frame with ``child`` and
             ``parent``), the path of a ``.hrc`` file, or a list of these where hierarchies overlap.
         contributor
-            The column that says whom a record belongs to (a firm, a holding).
+            The column that says whom a record belongs to (a firm, a holding, a person): rules count and add up by it.
         margins
             False publishes the crossings alone.
         zeros

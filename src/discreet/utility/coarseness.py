@@ -34,8 +34,8 @@ def class_losses(
     there = [key for key in keys if key in released.schema]
     if not there:
         return found, ["No keys were named (or none was released), so losses of classes are undefined."]
-    sizes = engine.class_table(released, there)["records"].to_numpy()
-    before = engine.class_table(original, there)["records"].to_numpy()
+    original, released = _by_record(original), _by_record(released)
+    sizes, before = _sizes(released, there), _sizes(original, there)
     found["discernibility"] = loss.discernibility(sizes, removed)
     found["discernibility_original"] = loss.discernibility(before)
     found["average_class_size"] = float(sizes.mean())
@@ -45,9 +45,23 @@ def class_losses(
     for name, data in (("misclassification", released), ("misclassification_original", original)):
         profile = engine.attribute_profile(data, there, target)
         largest = (profile["top_share"] * profile["class_size"]).to_numpy()
-        rows = int(profile["class_size"].sum())
+        rows, silent = int(profile["class_size"].sum()), engine.class_counts(data, there, target).outside
+        if silent is not None:
+            largest, rows = np.append(largest, silent.max()), rows + int(silent.sum())
         found[name] = loss.classification_loss(largest, rows + (removed if data is released else 0))
     return found, []
+
+
+def _by_record(data: Microdata) -> Microdata:
+    """What a file has lost is counted in its records, whoever they belong to."""
+    return data if engine.counted_unit(data) is None else data.with_roles(person=None, contributor=None)
+
+
+def _sizes(data: Microdata, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Count the records of each class; those without a known key cannot be told apart and are one more."""
+    sizes = engine.class_table(data, keys)["records"].to_numpy()
+    silent = engine.all_suppressed(data, keys)
+    return np.append(sizes, silent) if silent else sizes
 
 
 def cell_losses(

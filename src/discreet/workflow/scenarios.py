@@ -65,8 +65,8 @@ def _population_size(data: Microdata, given: Any) -> tuple[int | None, str]:
         return int(given), ""
     if weight is None:
         return None, "neither the size of the population nor survey weights are known"
-    size = round(engine.total(data, weight))
-    if size <= engine.overview(data, [weight]).rows:
+    size = round(engine.people_of_weights(data, weight))
+    if size <= engine.head_count(data):
         return None, (
             f"the weights in '{weight}' add up to {size:,} people, no more than the file has, so they do not tell "
             "the size of the population; name it with population_size (--population-size)"

@@ -113,8 +113,8 @@ def records_only(data: Microdata) -> list[str]:
     if unit is None or people == rows:
         return []
     return [
-        f"Records were compared, not {heads_of(data).many}: '{unit}' names {people:,} in {rows:,} records, and the other "
-        f"records of a {heads_of(data).one} count here as somebody else's. They are less well hidden than it seems."
+        f"Records were compared, not {heads_of(data).many}: '{unit}' names {people:,} in {rows:,} records, and the "
+        f"other records of a {heads_of(data).one} count here as somebody else's: they are worse hidden than it seems."
     ]
 
 

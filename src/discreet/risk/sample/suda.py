@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -120,7 +119,7 @@ def special_uniques(
     keys = engine.resolve_keys(data, keys)
     asked = max_size is not None
     max_size = checked_size(max_size, len(keys)) if max_size is not None else _affordable_size(len(keys))
-    fraction, from_weights = _sampling_fraction(data, keys, sampling_fraction)
+    fraction, from_weights = _sampling_fraction(data, sampling_fraction)
     caveats = [caveat for caveat in key_caveats(data, keys) if "weights are not used" not in caveat]
     coded = coded_keys(data, keys, missing)
     scores = _scores(coded, max_size, progress=progress)
@@ -239,7 +238,7 @@ def _affordable_size(keys: int) -> int:
     return size
 
 
-def _sampling_fraction(data: Microdata, keys: Sequence[str], given: float | None) -> tuple[float, bool]:
+def _sampling_fraction(data: Microdata, given: float | None) -> tuple[float, bool]:
     if given is not None:
         if not 0 < given <= 1:
             raise ParameterError("sampling_fraction must be above 0 and at most 1, e.g. 0.1 for one in ten.")
@@ -247,10 +246,7 @@ def _sampling_fraction(data: Microdata, keys: Sequence[str], given: float | None
     weight = engine.resolve_weight(data)
     if weight is None:
         return _FRACTION_UNLESS_TOLD, False
-    people = engine.collect(
-        engine.scan(data, {"w": weight}).select(nw.col("w").cast(nw.Float64).sum())
-    ).item()
-    return min(1.0, engine.overview(data, keys).rows / people), True
+    return min(1.0, engine.head_count(data) / engine.people_of_weights(data, weight)), True
 
 
 def _variables(scores: _Scores, keys: Sequence[str]) -> pl.DataFrame:

@@ -32,7 +32,8 @@ class Threshold(Rule):
     zeros
         Whether empty cells are sensitive too.
     of
-        What is counted: ``count`` (records), ``weighted`` or ``contributors``.
+        What is counted: ``count`` (records), ``weighted`` or ``contributors``; unless named, contributors where the
+        table knows them (a firm or person with several records is one), else records.
     safety
         Percent of its value within which a cell must not be estimated; 0 protects against exact disclosure.
 
@@ -44,7 +45,7 @@ class Threshold(Rule):
 
     minimum: float
     zeros: bool = False
-    of: str = "count"
+    of: str | None = None
     safety: float = 0.0
 
     def __post_init__(self) -> None:
@@ -54,7 +55,7 @@ class Threshold(Rule):
             raise ParameterError("safety must be 0 percent or more.")
 
     @classmethod
-    def up_to(cls, most: int, *, zeros: bool = False, of: str = "count") -> Threshold:
+    def up_to(cls, most: int, *, zeros: bool = False, of: str | None = None) -> Threshold:
         """The rule that hits counts up to and including ``most``."""
         return cls(most + 1, zeros=zeros, of=of)
 
@@ -65,7 +66,7 @@ class Threshold(Rule):
 
     def sensitive(self, table: Table) -> Flags:
         """Flag the small cells."""
-        numbers = counted(table, self.of)
+        numbers = heads(table) if self.of is None else counted(table, self.of)
         small = (numbers < self.minimum) & ((numbers > 0) | self.zeros)
         return np.asarray(small)
 
@@ -90,7 +91,7 @@ class Zeros(Rule):
 
 @dataclass(frozen=True)
 class Ones(Rule):
-    """Cells with exactly one unit."""
+    """Cells with exactly one unit: one contributor where the table knows them, else one record."""
 
     @property
     def name(self) -> str:
@@ -99,7 +100,7 @@ class Ones(Rule):
 
     def sensitive(self, table: Table) -> Flags:
         """Flag the cells of one."""
-        return np.asarray(counted(table, "count") == 1)
+        return np.asarray(heads(table) == 1)
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,7 @@ class MinimumContributors(Rule):
         elif self.contributor is None and (
             "contributors" in table.cells.columns or not table.knows_contributors
         ):
-            held = "contributors" if "contributors" in table.cells.columns else "count"
-            numbers = counted(table, held)
+            numbers = heads(table)
         else:
             numbers = table.records("MinimumContributors").by(self.contributor).numbers(table)
         few = (numbers < self.minimum) & (numbers > 0)
@@ -163,7 +163,7 @@ class GroupDisclosure(Rule):
     """Cells that hold (nearly) everybody of their group, so that membership tells the attribute.
 
     If all 12 old people of a village are in one category, the table tells the category of each. Parents with a
-    single category are left alone: nothing is learned there.
+    single category are left alone: nothing is learned there. Contributors are counted where the table knows them.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class GroupDisclosure(Rule):
 
     def sensitive(self, table: Table) -> Flags:
         """Flag the cells that hold their group."""
-        numbers = counted(table, "count")
+        numbers = heads(table)
         found = np.zeros(len(numbers), dtype=bool)
         for cell, group in within_groups(table, self.dimensions):
             whole = (numbers[cell] > 0) & (100 * numbers[cell] >= self.share * numbers[group])
@@ -259,12 +259,17 @@ class KDisclosure(Rule):
         return left.tocsc()
 
     def _pairs(self, table: Table) -> Iterator[tuple[Ints, Ints]]:
-        numbers = counted(table, "count")
+        numbers = heads(table)
         for cell, group in within_groups(table, self.dimensions):
             hit = (numbers[cell] > 0) & (numbers[group] - numbers[cell] <= self.k)
             if self.largest is not None:
                 hit &= numbers[cell] <= self.largest
             yield cell[hit], group[hit]
+
+
+def heads(table: Table) -> npt.NDArray[Any]:
+    """How many are in each cell: contributors where the table knows them, else records."""
+    return counted(table, "contributors" if "contributors" in table.cells.columns else "count")
 
 
 def counted(table: Table, of: str) -> npt.NDArray[Any]:
