@@ -21,7 +21,7 @@ from discreet.engine.classes import Missing, class_table, key_names, keyed_rows
 from discreet.engine.comparable import as_text, comparable, distinct_values, must_be_released, plain_text
 from discreet.engine.frames import collect, has_row_order, scan
 from discreet.engine.records import _flagged, carry_back, uploaded
-from discreet.engine.units import by_unit, counted_unit
+from discreet.engine.units import all_suppressed, by_unit, counted_unit, some_key_known
 from discreet.microdata import Microdata
 
 Ints = npt.NDArray[np.int64]
@@ -167,7 +167,7 @@ def shared_classes(
     compared as numbers if all the text can be read so, else by their text, and a note says so.
     """
     must_be_released(released, keys, "key")
-    tables = [class_table(data, keys, missing) for data in (original, released)]
+    tables = [_with_silent(data, keys, missing) for data in (original, released)]
     labels: dict[str, pl.Series] = {}
     notes: list[str] = []
     combined: Ints = np.zeros(tables[0].height + tables[1].height, dtype=np.int64)
@@ -190,6 +190,23 @@ def shared_classes(
         missing=missing,
         notes=tuple(notes),
     )
+
+
+def _with_silent(data: Microdata, keys: Sequence[str], missing: Missing) -> pl.DataFrame:
+    """Count the classes; records without a known key are one more here, because shares are of the whole file.
+
+    The published measures of attribution and disclosure take missing as a value, and have options of their own.
+    """
+    table = class_table(data, keys, missing)
+    if missing == "drop" or not all_suppressed(data, keys):
+        return table
+    unit, names = counted_unit(data), list(key_names(keys))
+    rows = keyed_rows(data, keys, missing, {"u": unit} if unit else None, silent=True)
+    rows = by_unit(rows, names) if unit else rows
+    silent = collect(rows.filter(~some_key_known(names)).select(nw.len().cast(nw.Int64))).item()
+    counts = [name for name in table.columns if name not in names]
+    row = table.clear(1).with_columns(pl.lit(int(silent), dtype=pl.Int64).alias(name) for name in counts)
+    return pl.concat([table, row])
 
 
 def joint_counts(shared: SharedClasses, targets: Sequence[str], weight: str | None = None) -> JointCounts:
@@ -321,7 +338,7 @@ def _exact_cells(
         sums.append(nw.col("w").cast(nw.Float64).sum().alias("weighted"))
     unit = counted_unit(side.data)
     extra = _extra(targets, weight) | ({"u": unit} if unit else {})
-    rows = keyed_rows(side.data, shared.keys, shared.missing, extra)
+    rows = keyed_rows(side.data, shared.keys, shared.missing, extra, silent=True)
     cell = [*names, *(f"s{i}" for i in range(len(targets)))]
     if unit and weight:
         rows = rows.group_by(*cell, "u").agg(nw.col("w").cast(nw.Float64).mean())

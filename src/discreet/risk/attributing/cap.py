@@ -381,7 +381,7 @@ def _caveats(
     worst: dict[str, Any],
     copies: list[Microdata],
 ) -> list[str]:
-    caveats = company_caveats(original, keys)
+    caveats = company_caveats(original, keys, classes=False)
     if (
         engine.counted_unit(original) is not None
         and engine.head_count(original) < engine.overview(original, ()).rows

@@ -75,10 +75,13 @@ def nobody_knows(data: Microdata, keys: Sequence[str]) -> str:
     return f" Not counted: {records} known."
 
 
-def company_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
-    """Word what the reader must know about who was counted and who was not."""
+def company_caveats(data: Microdata, keys: Sequence[str], *, classes: bool = True) -> list[str]:
+    """Word what the reader must know about who was counted and who was not.
+
+    Measures that take missing as a value, whatever else is known, have no ``classes`` that leave anybody out.
+    """
     rows, caveats = engine.overview(data, keys).rows, []
-    silent = engine.all_suppressed(data, keys)
+    silent = engine.all_suppressed(data, keys) if classes else 0
     if silent:
         caveats.append(
             f"{_records(silent)} ({percent(silent / rows)}) without a single known key {_are(silent)} in no class and "
