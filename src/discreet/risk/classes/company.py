@@ -94,11 +94,11 @@ def company_caveats(data: Microdata, keys: Sequence[str], *, classes: bool = Tru
             f"{_records(unnamed)} do not say whose they are; in each class they count as one {heads.one} together, "
             "the cautious reading."
         )
-    classes, members = engine.single_households(data, keys)
-    if classes:
+    alike, members = engine.single_households(data, keys)
+    if alike:
         caveats.append(
-            f"{classes:,} {'class' if classes == 1 else 'classes'} of several records ({_records(members)}) "
-            f"{'consists' if classes == 1 else 'consist'} of one household only: whoever looks for that household "
+            f"{alike:,} {'class' if alike == 1 else 'classes'} of several records ({_records(members)}) "
+            f"{'consists' if alike == 1 else 'consist'} of one household only: whoever looks for that household "
             "finds it, however many its members are."
         )
     if data.lost_roles and engine.counted_role(data) is None:
