@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError, unknown_name
 from discreet.results import Measure, Verdict, jsonable
-from discreet.wording import title_of, worded
+from discreet.wording import columns_not_judged, title_of, worded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -241,6 +241,11 @@ class Comparison:
         return True if met and all(met) else None
 
     @property
+    def not_judged(self) -> str:
+        """The columns without a role, and what was not judged about them; empty where every column has one."""
+        return columns_not_judged(self.about.get("without_role") or ())
+
+    @property
     def line(self) -> str:
         """The answer in one line (one a release, where there are several)."""
         lines = []
@@ -323,6 +328,7 @@ class Comparison:
         lines = [self.line]
         for release in self.releases.values():
             lines += ["", *(_told(release, titled=len(self.releases) > 1))]
+        lines += ["", self.not_judged] if self.not_judged else []
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -341,6 +347,7 @@ class Comparison:
                 f"<h4>{html.escape(release.name)}</h4><p>What went wrong first:</p><ul>{worst}</ul>"
                 f"<table>{rows}</table>"
             )
+        parts += [f"<p>{html.escape(self.not_judged)}</p>"] if self.not_judged else []
         return "".join(parts)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import ParameterError, unknown_name
-from discreet.wording import percent, shown, title_of
+from discreet.wording import columns_not_judged, percent, shown, title_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -327,8 +327,8 @@ class Assessment:
     Attributes
     ----------
     about
-        The file: ``source``, ``rows``, ``columns``, ``roles``, ``missing`` (share by role column),
-        ``engine``, ``checksum``, ``created``, ``versions``.
+        The file: ``source``, ``rows``, ``columns``, ``roles``, ``without_role`` (the columns nobody asked about),
+        ``missing`` (share by role column), ``engine``, ``checksum``, ``created``, ``versions``.
     scenarios
         The intruder scenarios by name; the first is the main one.
     verdict
@@ -363,6 +363,11 @@ class Assessment:
                 else unknown_name(name, self.measures, what="measure")
             )
         return self.measures[name]
+
+    @property
+    def not_judged(self) -> str:
+        """The columns without a role, and what was not judged about them; empty where every column has one."""
+        return columns_not_judged(self.about.get("without_role") or ())
 
     @property
     def line(self) -> str:
@@ -405,6 +410,7 @@ class Assessment:
                 for measure in scenario.measures.values()
             ]
             lines += [f"  {title_of(name)}: left out, {reason}" for name, reason in scenario.skipped.items()]
+        lines += ["", self.not_judged] if self.not_judged else []
         lines += ["", "What to do next:", *(f"  - {item}" for item in self.advice)] if self.advice else []
         return "\n".join(lines)
 
@@ -412,7 +418,8 @@ class Assessment:
 
     def _repr_html_(self) -> str:
         body = "".join(measure._repr_html_() for measure in self.measures.values())
-        return f"<h3>{html.escape(self.line)}</h3>{body}"
+        left = f"<p>{html.escape(self.not_judged)}</p>" if self.not_judged else ""
+        return f"<h3>{html.escape(self.line)}</h3>{left}{body}"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 _HUGE = 1e12
@@ -236,6 +237,29 @@ def percent(share: float | None) -> str:
     digits = 2 if share < 0.01 or 0.99 < share < 1 else 1
     text = f"{share * 100:,.{digits}f}"
     return f"{text.rstrip('0').rstrip('.')} %"
+
+
+def columns_not_judged(names: Sequence[str], most: int = 12) -> str:
+    """Say which columns have no role, and what nobody has asked about them; nothing where all have one.
+
+    Examples
+    --------
+    >>> columns_not_judged(["shoe size"])
+    "1 column has no role and was not judged: 'shoe size'. Nobody asked whether people can be found by it ..."
+    """
+    if not names:
+        return ""
+    one = len(names) == 1
+    it, was = (
+        ("it", "1 column has no role and was")
+        if one
+        else ("them", f"{len(names):,} columns have no role and were")
+    )
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return (
+        f"{was} not judged: {', '.join(map(repr, names[:most]))}{more}. Nobody asked whether people can be found by "
+        f"{it} (name {it} as {'a key' if one else 'keys'}) or what can be learned from {it} (name {it} as sensitive)."
+    )
 
 
 def is_share(name: str, *, measure: str | None = None) -> bool:

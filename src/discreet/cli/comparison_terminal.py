@@ -35,6 +35,8 @@ def show_comparison(found: Comparison, console: Console | None = None) -> None:
             left = "; ".join(f"{title_of(name)} ({reason})" for name, reason in release.skipped.items())
             console.print(Text(f"Left out: {left}.", style="dim"))
         console.print()
+    if found.not_judged:
+        console.print(Text(found.not_judged))
     if several:
         console.print(_side_by_side(found))
         if len(found.releases) > _MOST_NAMES:

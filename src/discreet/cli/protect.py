@@ -119,6 +119,8 @@ def _show(release: Release, out: str | None, report: ReleaseReport | None, html:
             typer.echo(f"   {note}")
     if report is not None:
         typer.echo(report.line if report.verdict else report.cost.meaning)
+        if report.not_judged:
+            typer.echo(report.not_judged)
     typer.echo(f"Wrote {out}" if out else "The release was not written (dry run).")
     if html:
         typer.echo(f"Report: {html}")

@@ -27,6 +27,8 @@ def show_assessment(found: Assessment, console: Console | None = None) -> None:
             f"{_counted(about['columns'], 'column')}."
         )
     )
+    if found.not_judged:
+        console.print(Text(found.not_judged))
     for scenario in found.scenarios.values():
         console.print(_findings(scenario))
     console.print(Text(_left_out(found), style="dim"))

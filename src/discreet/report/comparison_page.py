@@ -50,6 +50,7 @@ def render_comparison(comparison: Comparison) -> str:
         best=comparison_view.best_of(comparison),
         citations={title_of(name): texts for name, texts in citations(measures).items()},
         facts=comparison_view.file_facts(comparison),
+        not_judged=comparison.not_judged,
         glossary={word: GLOSSARY[word] for word in _NEEDED_WORDS},
         map=map_of(comparison),
         parameters=settings.parameter_rows(shown_as),

@@ -197,8 +197,7 @@ def _answer(release: ComparedRelease) -> Answer:
             "none",
             "–",
             "No verdict: no policy was named",
-            "The report shows cost and risk. To get a verdict, compare again and name a policy with rules for "
-            "comparisons.",
+            "The report shows cost and risk. To get a verdict, compare again and name a policy.",
             (),
             (),
         )

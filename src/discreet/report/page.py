@@ -39,6 +39,7 @@ def render_assessment(assessment: Assessment) -> str:
         comparison=view.comparison_of(assessment),
         facts=settings.file_facts(assessment.about),
         glossary=GLOSSARY,
+        not_judged=assessment.not_judged,
         parameters=settings.parameter_rows(assessment),
         parts=list(view.parts_of(assessment)),
         policy=settings.policy_rows(assessment),

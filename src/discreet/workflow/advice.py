@@ -21,6 +21,10 @@ def next_steps(data: Microdata, main: Scenario, verdict: Verdict | None) -> list
             "Name a policy to get a verdict: a template ('public-use-file', 'scientific-use-file', 'safe-setting') "
             "or a TOML file of your own."
         )
+    elif verdict.meets is None:
+        steps.append(
+            f"Have the rest of policy '{verdict.policy}' judged, {verdict.left}: until then it clears nothing."
+        )
     elif verdict.meets:
         steps.append(
             "Think of what else a recipient may know or link to. If other columns are known outside, "

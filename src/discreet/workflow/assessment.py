@@ -154,6 +154,7 @@ def about_file(data: Microdata, keys: Sequence[str]) -> dict[str, Any]:
         "rows": counted.rows,
         "columns": len(data.columns),
         "roles": data.roles.to_dict(),
+        "without_role": [name for name in data.columns if name not in used],
         "missing": {column: count / counted.rows for column, count in counted.missing.items()},
         "engine": engine.engine_name(data),
         "reading": getattr(meta, "reading", None),

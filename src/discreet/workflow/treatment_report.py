@@ -17,6 +17,7 @@ from discreet.protect import Plan, Treatment
 from discreet.randomness import Seed
 from discreet.results import Assessment, Measure, Release, Verdict, jsonable
 from discreet.utility import information_loss
+from discreet.wording import columns_not_judged
 from discreet.workflow.assessment import assess
 from discreet.workflow.judging import judge, with_roles_of
 from discreet.workflow.trials import Numbered
@@ -65,6 +66,11 @@ class ReleaseReport:
         said = self.verdict.line if self.verdict else "No policy was named, so there is no verdict."
         return f"{said} {self.cost.meaning}"
 
+    @property
+    def not_judged(self) -> str:
+        """The released columns without a role, and what was not judged about them."""
+        return columns_not_judged(self.about.get("without_role") or ())
+
     def of_file(self, path: str | Path) -> ReleaseReport:
         """Tie the report to the file the release was written to, by its checksum."""
         from discreet.io.naming import checksum
@@ -99,7 +105,8 @@ class ReleaseReport:
             + (f", {step.removed_records:,} records removed" if step.removed_records else "")
             for number, step in enumerate(self.release.log, start=1)
         ]
-        return "\n".join([*steps, "", self.line, f"Guarantee: {self.release.guarantee or 'none'}"])
+        told = [*steps, "", self.line, f"Guarantee: {self.release.guarantee or 'none'}"]
+        return "\n".join([*told, *([self.not_judged] if self.not_judged else [])])
 
     __repr__ = __str__
 
@@ -263,7 +270,9 @@ def _reported(
 
 def _about(original: Microdata, release: Release, before: Assessment | None) -> dict[str, Any]:
     told = dict(before.about) if before else _without_keys(original)
+    named = with_roles_of(original, release.data).roles.columns()
     told |= {
+        "without_role": [name for name in release.data.columns if name not in named],
         "rows_released": engine.overview(release.data, ()).rows,
         "columns_released": len(release.data.columns),
         "columns_left_out": [name for name in original.columns if name not in release.data.schema],

@@ -1,0 +1,131 @@
+"""One release has one verdict, whichever door it is taken to."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from discreet import Microdata, Policy, assess, compare, judge, search
+from discreet.protect import (
+    Band,
+    DropIdentifiers,
+    LocalSuppression,
+    Plan,
+    RandomSwap,
+    ReorderRecords,
+)
+from discreet.workflow import document_plan, document_release
+
+ALONE = {
+    "k_anonymity": ("at_least", st.integers(1, 4)),
+    "uniqueness.unique_share": ("at_most", st.sampled_from([0.0, 0.2, 1.0])),
+    "l_diversity": ("at_least", st.integers(1, 3)),
+    "t_closeness": ("at_most", st.sampled_from([0.2, 0.5, 1.0])),
+    "reidentification.prosecutor_mean": ("at_most", st.sampled_from([0.1, 0.5, 1.0])),
+    "known_population.prosecutor_mean": ("at_most", st.just(1.0)),
+}
+TOGETHER = {
+    "replicated_uniques.repU": ("at_most", st.sampled_from([0, 5, 100])),
+    "attribution.learned": ("at_most", st.sampled_from([0.1, 0.5, 1.0])),
+    "information_loss": ("at_most", st.sampled_from([0.01, 0.3, 1.0])),
+    "dependence": ("at_most", st.sampled_from([0.05, 0.5, 1.0])),
+    "new_rows.copied_share": ("at_most", st.sampled_from([0.0, 0.5, 1.0])),
+    "linkage.linked_share": ("at_most", st.sampled_from([0.1, 1.0])),
+}
+STEPS = [
+    Band(widths={"age": 20}),
+    RandomSwap(columns=["job"], share=0.4),
+    LocalSuppression(k=2),
+    ReorderRecords(),
+    DropIdentifiers(columns=["age"]),
+    DropIdentifiers(columns=["pay"]),
+    DropIdentifiers(columns=["job"]),
+]
+
+
+def file(seed, rows):
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame(
+        {
+            "age": rng.integers(18, 80, rows),
+            "job": rng.choice(["a", "b", "c"], rows),
+            "pay": rng.integers(1, 50, rows) * 100.0,
+            "ill": rng.choice(["yes", "no", "unknown"], rows),
+        }
+    )
+    return Microdata(frame, keys=["age", "job"], sensitive="ill")
+
+
+@st.composite
+def rules(draw, offered, *, at_least):
+    names = draw(st.lists(st.sampled_from(sorted(offered)), unique=True, min_size=at_least, max_size=3))
+    return {name: {offered[name][0]: draw(offered[name][1])} for name in names}
+
+
+@st.composite
+def policies(draw):
+    alone = draw(rules(ALONE, at_least=0))
+    together = draw(rules(TOGETHER, at_least=0 if alone else 1))
+    return Policy.from_dict({"name": "Drawn", "rules": alone, "comparison": together})
+
+
+def told(verdict):
+    """Everything a verdict says, but for the order in which it was found out."""
+    return sorted(map(str, verdict.checks)), sorted(map(str, verdict.unjudged)), verdict.meets, verdict.line
+
+
+UNSHRUNK = [
+    Phase.explicit,
+    Phase.reuse,
+    Phase.generate,
+]  # a case takes a second, and shrinking hundreds of them
+CASES = {
+    "policy": policies(),
+    "steps": st.lists(st.sampled_from(range(len(STEPS))), unique=True, max_size=3),
+    "seed": st.integers(0, 50),
+    "rows": st.sampled_from([12, 40, 150]),
+}
+
+
+@settings(deadline=None, max_examples=6, phases=UNSHRUNK)
+@given(**CASES)
+def test_the_same_release_has_the_same_verdict_at_every_door(policy, steps, seed, rows):
+    same_everywhere(policy, steps, seed, rows)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=40, phases=UNSHRUNK)
+@given(**CASES)
+def test_the_same_release_has_the_same_verdict_at_every_door_of_many(policy, steps, seed, rows):
+    same_everywhere(policy, steps, seed, rows)
+
+
+def same_everywhere(policy, steps, seed, rows):
+    data = file(seed, rows)
+    plan = Plan([STEPS[place] for place in sorted(steps)])
+    report = document_plan(data, plan, policy, seed=seed)
+    release, expected = report.release, told(report.verdict)
+    bare = Microdata(release.data.frame)
+    measures = [rule.measure for rule in policy.comparison] or ["margins"]
+    assert told(judge(release, policy, data)) == expected
+    assert told(judge(bare, policy, data)) == expected
+    assert told(document_release(data, release, policy).verdict) == expected
+    assert told(compare(data, bare, policy=policy, measures=measures).verdict) == expected
+    assert (
+        told(compare(data, release, policy=policy, measures="margins", columns=["ill"]).verdict) == expected
+    )
+    (trial,) = search(data, {"it": plan}, policy, seed=seed).trials
+    if release.data.roles.keys:
+        assert (trial.meets, trial.not_judged) == (report.verdict.meets, report.verdict.left)
+    assert judge(release, policy, data, stop_at_failure=True).meets is report.verdict.meets
+    by_itself = [
+        judge(release, policy),
+        *([assess(release.data, policy).verdict] if release.data.roles.keys else []),
+    ]
+    for verdict in by_itself:
+        # A door without the original judges less, and never says anything else.
+        assert list(verdict.checks) == [c for c in report.verdict.checks if c.table == "rules"]
+        assert len(verdict.checks) + len(verdict.unjudged) == len(policy.rules) + len(policy.comparison)
+        assert verdict.meets is not True or report.verdict.meets is True
+        assert verdict.meets is not False or report.verdict.meets is False
