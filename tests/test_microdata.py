@@ -80,7 +80,7 @@ def test_with_frame_drops_roles_whose_column_is_gone():
 
 def test_the_description_names_columns_and_no_values():
     text = repr(Microdata(PEOPLE, keys="age"))
-    assert "keys=['age']" in text
+    assert "age     Int64    key" in text
     assert "30" not in text
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.wording import type_name
 
 Kind = Literal["condition", "number", "text", "time", "any"]
 Schema = Mapping[str, Any] | Iterable[str]
@@ -382,4 +383,4 @@ def _typed(column: str, value: pl.Expr, dtype: Any) -> _Node:
         return _Node(value.cast(pl.String), "text", column=column)
     if dtype == pl.Null:
         return _Node(value, "any", column=column)
-    raise ColumnError(f"Column '{column}' holds {dtype} values, which no rule can speak of.")
+    raise ColumnError(f"Column '{column}' holds {type_name(dtype)} values, which no rule can speak of.")

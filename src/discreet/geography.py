@@ -28,6 +28,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata
+from discreet.wording import type_name
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -273,7 +274,7 @@ def _location_columns(
             raise ColumnError(f"{unknown_name(name, data.columns)} It was named as a location of the {file}.")
         if not data.schema[name].is_numeric():
             raise ColumnError(
-                f"The location column '{name}' is {data.schema[name]}, not numbers. Convert it first."
+                f"The location column '{name}' is {type_name(data.schema[name])}, not numbers. Convert it first."
             )
     if system.degrees and _says(names[0], ("lon", "lng")) and _says(names[1], ("lat",)):
         raise ColumnError(

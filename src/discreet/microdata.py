@@ -6,6 +6,7 @@ wrapped, never copied on entry. Roles are checked at once.
 
 from __future__ import annotations
 
+import html
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,15 @@ from typing import Any
 import narwhals as nw
 
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.wording import type_name
 
 Columns = str | Sequence[str] | None
 
 _MANY = ("keys", "sensitive", "identifiers", "strata", "location")
 _ONE = ("weight", "household", "person", "contributor", "employer", "time", "psu")
 ROLES = (*_MANY[:3], "weight", "household", *_MANY[3:], *_ONE[2:])
+_ROLE_WORDS = {"keys": "key", "identifiers": "identifier"}
+_MOST_SHOWN = 40
 _EXCLUSIVE = ("keys", "sensitive", "identifiers", "weight")
 
 
@@ -193,7 +197,7 @@ class Microdata:
         roles.check(tuple(schema))
         if roles.weight and not schema[roles.weight].is_numeric():
             raise ColumnError(
-                f"The weight column '{roles.weight}' is not numeric (it is {schema[roles.weight]}). "
+                f"The weight column '{roles.weight}' is not numeric (it is {type_name(schema[roles.weight])}). "
                 "Convert it to numbers or name another column as weight."
             )
         self._wrapped = wrapped
@@ -272,9 +276,49 @@ class Microdata:
         found._lost_roles = tuple(dict.fromkeys((*self._lost_roles, *gone)))
         return found
 
+    @property
+    def size_in_words(self) -> str:
+        """How large the file is, as far as that can be told without running a query."""
+        many = f"{len(self.columns):,} column{'' if len(self.columns) == 1 else 's'}"
+        if not isinstance(self._wrapped, nw.DataFrame):
+            return f"{many} (a query of {_engine(self._wrapped)}, not run yet)"
+        rows = len(self._wrapped)
+        return f"{rows:,} record{'' if rows == 1 else 's'}, {many} ({_engine(self._wrapped)})"
+
     def __repr__(self) -> str:
-        taken = ", ".join(f"{role}={value!r}" for role, value in self._roles.to_dict().items())
-        return f"Microdata({len(self.columns)} columns, {self._wrapped.implementation}; {taken})"
+        rows = [("column", "type", "role"), *self._described()]
+        widths = [max(len(row[place]) for row in rows) for place in (0, 1)]
+        lines = [f"  {name:<{widths[0]}}  {kind:<{widths[1]}}  {role}".rstrip() for name, kind, role in rows]
+        return "\n".join([f"Microdata: {self.size_in_words}", *lines, *self._left_out()])
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th scope='row'>{html.escape(name)}</th><td>{html.escape(kind)}</td><td>{html.escape(role)}</td></tr>"
+            for name, kind, role in self._described()
+        )
+        more = "".join(f"<p>{html.escape(line.strip())}</p>" for line in self._left_out())
+        head = "<tr><th>column</th><th>type</th><th>role</th></tr>"
+        return f"<p>Microdata: {html.escape(self.size_in_words)}</p><table>{head}{cells}</table>{more}"
+
+    def _described(self) -> list[tuple[str, str, str]]:
+        """Name columns, types and roles, and no value: those with a role first."""
+        parts: dict[str, list[str]] = {}
+        for role in ROLES:
+            for column in _names(getattr(self._roles, role), role):
+                parts.setdefault(column, []).append(_ROLE_WORDS.get(role, role))
+        ordered = [*parts, *(name for name in self._schema if name not in parts)]
+        return [
+            (name, type_name(self._schema[name]), ", ".join(parts.get(name, ["–"])))
+            for name in ordered[:_MOST_SHOWN]
+        ]
+
+    def _left_out(self) -> list[str]:
+        more = len(self.columns) - _MOST_SHOWN
+        return [f"  and {more:,} more column{'' if more == 1 else 's'}"] if more > 0 else []
+
+
+def _engine(wrapped: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> str:
+    return str(wrapped.implementation).rpartition(".")[2].lower()
 
 
 def _as_arguments(roles: Roles) -> dict[str, Any]:

@@ -105,8 +105,8 @@ class Rule:
         return actual, "" if isinstance(actual, int | float) else "the figure is undefined for this file"
 
     def _holds(self, actual: float) -> bool:
-        return (self.at_least is None or actual >= self.at_least) and (
-            self.at_most is None or actual <= self.at_most
+        return (self.at_least is None or actual >= self.at_least or _equal(actual, self.at_least)) and (
+            self.at_most is None or actual <= self.at_most or _equal(actual, self.at_most)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -237,6 +237,11 @@ def _rule(measure: str, figure: str, limits: Mapping[str, Any], origin: str) -> 
             "meet. Mend one of the two."
         )
     return Rule(measure, figure, why=str(limits.get("why", "")), **bounds)
+
+
+def _equal(actual: float, limit: float) -> bool:
+    """Take two numbers for one that differ only by the order in which an engine added up."""
+    return math.isclose(actual, limit, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _templates() -> dict[str, str]:

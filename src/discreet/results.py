@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from discreet.errors import ParameterError, unknown_name
+from discreet.plain_values import jsonable, plain
+from discreet.verdicts import Check, Figure, Unjudged, Verdict
 from discreet.wording import columns_not_judged, percent, shown, title_of
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ __all__ = [
     "shown",
     "title_of",
 ]
-
-Figure = float | int | bool | str | None
 
 
 class Detail(Mapping[str, Any]):
@@ -176,127 +173,6 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Check:
-    """One rule of a policy held against one figure of a file.
-
-    ``passed`` is None when the figure could not be had; ``reason`` then says why. ``table`` is where the rule stands in
-    the policy: ``rules`` are about the file by itself, ``comparison`` about the file and its original.
-    """
-
-    measure: str
-    figure: str
-    scenario: str
-    limit: str
-    actual: Figure
-    passed: bool | None
-    reason: str
-    table: str = "rules"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the check, ready for JSON."""
-        return {name: jsonable(getattr(self, name)) for name in self.__dataclass_fields__}
-
-
-@dataclass(frozen=True)
-class Unjudged:
-    """One rule of a policy that was not judged here, and what would judge it.
-
-    ``needs`` is what was not there to judge it by (``"the original"``, ``"a population file"``); ``way_out`` says where
-    it can be judged.
-    """
-
-    rule: str
-    limit: str
-    needs: str
-    way_out: str
-    table: str = "comparison"
-
-    @property
-    def line(self) -> str:
-        """The rule and what would judge it, in one line."""
-        return f"{self.rule} ({self.limit}): it needs {self.needs}; {self.way_out}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it, ready for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a file meets a policy, check by check. It never says that a file "is anonymous".
-
-    ``checks`` are the rules that were judged, ``unjudged`` those that were not, because something that only another
-    door has (the original, a population file) was not there. A verdict with unjudged rules clears nothing.
-    """
-
-    policy: str
-    checks: tuple[Check, ...]
-    unjudged: tuple[Unjudged, ...] = ()
-
-    @property
-    def failed(self) -> tuple[Check, ...]:
-        """The checks that do not hold, and those whose figure could not be had."""
-        return tuple(check for check in self.checks if not check.passed)
-
-    @property
-    def meets(self) -> bool | None:
-        """True only when every rule of the policy was judged and holds.
-
-        False as soon as one does not hold or could not be checked; None while all that could be judged here holds and
-        something is left to judge.
-        """
-        if self.failed:
-            return False
-        return None if self.unjudged else True
-
-    @property
-    def heading(self) -> str:
-        """The verdict without its reasons."""
-        if self.failed:
-            return f"Does not meet policy '{self.policy}'"
-        if not self.unjudged:
-            return f"Meets policy '{self.policy}'"
-        if not self.checks:
-            return f"Nothing could be judged here of policy '{self.policy}'"
-        return f"Meets what could be judged here of policy '{self.policy}'"
-
-    @property
-    def line(self) -> str:
-        """The verdict in one line."""
-        passed = "1 check" if len(self.checks) == 1 else f"{len(self.checks)} checks"
-        if self.failed:
-            reasons = [check.reason for check in self.failed]
-            rest = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
-            told = f"{self.heading}, because {'; '.join(reasons[:3])}{rest}."
-            return f"{told} Not judged here: {self.left}." if self.unjudged else told
-        if not self.unjudged:
-            return f"{self.heading} ({passed} passed)."
-        if not self.checks:
-            return f"{self.heading}; not judged here: {self.left}."
-        return f"{self.heading} ({passed} passed); not judged here: {self.left}."
-
-    @property
-    def left(self) -> str:
-        """What was not judged here, counted by what it needs: ``4 rules that need the original``."""
-        needs = dict.fromkeys(rule.needs for rule in self.unjudged)
-        counts = {need: sum(rule.needs == need for rule in self.unjudged) for need in needs}
-        return " and ".join(
-            f"{count} {'rule that needs' if count == 1 else 'rules that need'} {need}"
-            for need, count in counts.items()
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the verdict, ready for JSON; ``meets`` is null while something is left to judge."""
-        return {
-            "policy": self.policy,
-            "meets": self.meets,
-            "line": self.line,
-            "checks": [check.to_dict() for check in self.checks],
-            "not_judged": [rule.to_dict() for rule in self.unjudged],
-        }
-
-
-@dataclass(frozen=True)
 class Scenario:
     """What one intruder is assumed to know, and what the measures say about it.
 
@@ -422,12 +298,12 @@ class Assessment:
         return f"<h3>{html.escape(self.line)}</h3>{left}{body}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Step:
     """What one treatment did to a file.
 
     ``internal`` holds what could undo the protection (seeds, keys, transition matrices); it stays in the house
-    and is left out of the public log.
+    and is left out of the public log, of everything that is printed, and of a pickle.
     """
 
     treatment: str
@@ -444,8 +320,25 @@ class Step:
         names = [name for name in self.__dataclass_fields__ if internal or name != "internal"]
         return {name: jsonable(getattr(self, name)) for name in names}
 
+    def __str__(self) -> str:
+        changed = {name: count for name, count in self.changed_cells.items() if count}
+        parts = [f"{sum(changed.values()):,} cells changed ({_counts(changed)})"] if changed else []
+        suppressed = sum(self.suppressed_cells.values())
+        parts += [f"{suppressed:,} of them suppressed"] if suppressed else []
+        parts += [f"{self.removed_records:,} records removed"] if self.removed_records else []
+        return f"{self.treatment}: {', '.join(parts) or 'no cell changed'}"
 
-@dataclass(frozen=True)
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = [getattr(self, name) for name in self.__dataclass_fields__ if name != "internal"]
+        return Step, tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
+
+    def __deepcopy__(self, memo: Any) -> Step:
+        return self
+
+
+@dataclass(frozen=True, repr=False)
 class Release:
     """A treated file and the log of what was done to it.
 
@@ -470,25 +363,26 @@ class Release:
             "guarantee": self.guarantee,
         }
 
+    def __str__(self) -> str:
+        lines = [f"Release of {self.data.size_in_words}"]
+        for number, step in enumerate(self.log, start=1):
+            lines += [f"  {number}. {step}", *(f"     {note}" for note in step.notes)]
+        lines += [] if self.log else ["  Nothing was done to the file."]
+        return "\n".join([*lines, f"Guarantee: {self.guarantee or 'none'}"])
 
-def plain(value: Any) -> Any:
-    """Turn a NumPy number into a Python one; NaN becomes None, which means "undefined"."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return value
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        steps = "".join(
+            f"<li>{html.escape(str(step))}<br>{html.escape(' '.join(step.notes))}</li>" for step in self.log
+        )
+        return (
+            f"<h4>Release of {html.escape(self.data.size_in_words)}</h4><ol>{steps}</ol>"
+            f"<p>Guarantee: {html.escape(self.guarantee or 'none')}</p>"
+        )
 
 
-def jsonable(value: Any) -> Any:
-    """Turn a value into what JSON can hold; an infinite number becomes the text ``"inf"``."""
-    value = plain(value)
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(name): jsonable(item) for name, item in value.items()}
-    if isinstance(value, Sequence | set | frozenset | np.ndarray):
-        return [jsonable(item) for item in value]
-    return str(value)
+def _counts(cells: Mapping[str, int], most: int = 6) -> str:
+    named = [f"{name} {count:,}" for name, count in list(cells.items())[:most]]
+    more = [f"and {len(cells) - most} more columns"] if len(cells) > most else []
+    return ", ".join([*named, *more])

@@ -262,6 +262,18 @@ def columns_not_judged(names: Sequence[str], most: int = 12) -> str:
     )
 
 
+def type_name(dtype: Any) -> str:
+    """Name the type of a column without what its values may be: the levels of a category are data.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> type_name(pl.Enum(["Smith", "Jones"])), type_name(pl.Int64())
+    ('Enum', 'Int64')
+    """
+    return str(dtype).partition("(")[0]
+
+
 def is_share(name: str, *, measure: str | None = None) -> bool:
     """Say whether a figure is a share and reads best as a percentage.
 

@@ -1,5 +1,7 @@
 """One release has one verdict, whichever door it is taken to."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -72,7 +74,13 @@ def policies(draw):
 
 def told(verdict):
     """Everything a verdict says, but for the order in which it was found out."""
-    return sorted(map(str, verdict.checks)), sorted(map(str, verdict.unjudged)), verdict.meets, verdict.line
+    checks = [(c.table, c.measure, c.figure, c.passed, c.reason, plain(c.actual)) for c in verdict.checks]
+    return sorted(map(str, checks)), sorted(map(str, verdict.unjudged)), verdict.meets, verdict.line
+
+
+def plain(figure):
+    """Without the last digits: an engine adds up in any order."""
+    return round(figure, 9) if isinstance(figure, float) else figure
 
 
 UNSHRUNK = [
@@ -125,7 +133,8 @@ def same_everywhere(policy, steps, seed, rows):
     ]
     for verdict in by_itself:
         # A door without the original judges less, and never says anything else.
-        assert list(verdict.checks) == [c for c in report.verdict.checks if c.table == "rules"]
+        rules = [c for c in report.verdict.checks if c.table == "rules"]
+        assert told(replace(report.verdict, checks=tuple(rules)))[0] == told(verdict)[0]
         assert len(verdict.checks) + len(verdict.unjudged) == len(policy.rules) + len(policy.comparison)
         assert verdict.meets is not True or report.verdict.meets is True
         assert verdict.meets is not False or report.verdict.meets is False

@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet.errors import ColumnError, InputError
 from discreet.microdata import Microdata
+from discreet.wording import type_name
 
 Lazy = nw.LazyFrame[Any]
 T = TypeVar("T")
@@ -146,7 +147,8 @@ def _cleaned(data: Microdata, column: str, address: str) -> nw.Expr:
     expression = nw.col(address)
     if dtype.is_nested() or (dtype == nw.Object and not data.wrapped.implementation.is_pandas()):
         raise ColumnError(
-            f"Column '{column}' holds {dtype} values, which cannot be counted. Unpack it into plain columns first."
+            f"Column '{column}' holds {type_name(dtype)} values, which cannot be counted. Unpack it into "
+            "plain columns first."
         )
     if dtype.is_float():
         return nw.when(~expression.is_nan()).then(expression)

@@ -12,6 +12,7 @@ import narwhals as nw
 from discreet.engine.frames import collect, remembered, scan
 from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.wording import type_name
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def resolve_weight(data: Microdata, weight: str | None = None, *, required: bool
     _must_exist(data, [name], "weight")
     if not data.schema[name].is_numeric():
         raise ColumnError(
-            f"The weight column '{name}' is not numeric (it is {data.schema[name]}). Convert it first."
+            f"The weight column '{name}' is not numeric (it is {type_name(data.schema[name])}). Convert it first."
         )
     checked = data.memory.setdefault("weights checked", set())
     if name not in checked:

@@ -13,6 +13,7 @@ import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy.values import Received, receive
+from discreet.wording import type_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -380,7 +381,7 @@ class Hierarchy(ABC):
             # A column without a single value has no type worth objecting to.
             return pl.repeat(None, len(values), dtype=pl.String, eager=True)
         if misfit := self._misfit(values):
-            raise ColumnError(f"Column '{column}' is of type {values.dtype}, but {misfit}")
+            raise ColumnError(f"Column '{column}' is of type {type_name(values.dtype)}, but {misfit}")
         labels = self._ancestors(values, level)
         if labels.null_count() > values.null_count():
             raise ColumnError(_uncovered(values, labels, column, show_values))

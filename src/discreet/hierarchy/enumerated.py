@@ -20,6 +20,7 @@ from discreet.hierarchy.values import (
     is_textual,
     through_distinct,
 )
+from discreet.wording import type_name
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,7 +109,9 @@ def from_frame(frame: Any) -> Enumerated:
                 "missing values need no row, they stay missing at every level."
             )
         if not is_textual(column.dtype):
-            raise ParameterError(f"Column '{column.name}' of the hierarchy table has type {column.dtype}.")
+            raise ParameterError(
+                f"Column '{column.name}' of the hierarchy table has type {type_name(column.dtype)}."
+            )
     texts = [canonical_text(column) for column in columns]
     return _validated(pl.DataFrame(dict(zip(_names(len(texts)), texts, strict=True))))
 

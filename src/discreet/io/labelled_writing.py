@@ -11,6 +11,7 @@ import polars as pl
 from discreet.errors import ColumnError, InputError, load_extra
 from discreet.io.labelled import TRUTH_LABELS
 from discreet.microdata import Metadata
+from discreet.wording import type_name
 
 _STATA_WHOLE = (-2_147_483_647, 2_147_483_620)
 
@@ -83,7 +84,7 @@ def _check_types(frame: pl.DataFrame, path: Path) -> None:
     for name, dtype in frame.schema.items():
         if dtype.is_nested() or dtype in (pl.Object, pl.Binary, pl.Duration):
             raise ColumnError(
-                f"Column '{name}' holds {dtype} values, which '{path.suffix}' cannot keep. "
+                f"Column '{name}' holds {type_name(dtype)} values, which '{path.suffix}' cannot keep. "
                 "Convert or drop it, or write .parquet instead."
             )
 

@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet.errors import ColumnError, InputError, load_extra, unknown_name
 from discreet.io.address import Address, require_file
+from discreet.wording import type_name
 
 _REASONS = (
     ("authentication", "it refused the user name or password"),
@@ -249,7 +250,7 @@ def _columns(sqlalchemy: Any, frame: pl.DataFrame) -> list[Any]:
 def _column_type(sqlalchemy: Any, name: str, dtype: pl.DataType) -> Any:
     if dtype.is_nested() or dtype in _CANNOT_KEEP:
         raise ColumnError(
-            f"Column '{name}' holds {dtype} values, which a table cannot keep. Convert or drop it."
+            f"Column '{name}' holds {type_name(dtype)} values, which a table cannot keep. Convert or drop it."
         )
     if dtype.is_integer():
         return sqlalchemy.BigInteger

@@ -22,6 +22,7 @@ from discreet.errors import ColumnError, InputError, ParameterError, unknown_nam
 from discreet.microdata import Microdata
 from discreet.outputs.checks.aggregates import CellSums
 from discreet.outputs.checks.indicators import has_few_values
+from discreet.wording import type_name
 
 Where = Mapping[str, Any]
 Levels = Mapping[str, Sequence[Any]]
@@ -95,7 +96,7 @@ class Question:
             if number is None or data.schema[number].is_numeric() or data.schema[number] == nw.Boolean:
                 continue
             raise ColumnError(
-                f"Column '{number}' is {data.schema[number]}, not a number, and cannot be summed."
+                f"Column '{number}' is {type_name(data.schema[number])}, not a number, and cannot be summed."
             )
 
 

@@ -22,6 +22,7 @@ from discreet.outputs.protecting import require_mitigation
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
+from discreet.wording import type_name
 
 _OFFERED = ("group-times", "drop-tail")
 
@@ -51,7 +52,7 @@ def survival_table(
     for name, what in ((time, "time, a number"), (event, "event, true or false (or 1 and 0)")):
         if not (data.schema[name].is_numeric() or data.schema[name] == nw.Boolean):
             raise ColumnError(
-                f"Column '{name}' is {data.schema[name]}; a survival curve needs there the {what}."
+                f"Column '{name}' is {type_name(data.schema[name])}; a survival curve needs there the {what}."
             )
     rows = collect(data, list(dict.fromkeys([*columns, *(where or {})])))
     for name, wanted in (where or {}).items():

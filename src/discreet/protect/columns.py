@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.wording import type_name
 
 
 def existing(data: Microdata, columns: str | Iterable[str], *, treatment: str) -> tuple[str, ...]:
@@ -32,7 +33,7 @@ def numeric(data: Microdata, columns: str | Iterable[str] | None, *, treatment: 
     for name in names:
         if not data.schema[name].is_numeric():
             raise ColumnError(
-                f"{treatment} is for numbers, and column '{name}' is {data.schema[name]}. "
+                f"{treatment} is for numbers, and column '{name}' is {type_name(data.schema[name])}. "
                 "Leave it out, or convert it first."
             )
     return names

@@ -14,8 +14,10 @@ A plan file holds the steps with their parameters, never a seed or a secret key:
 
 from __future__ import annotations
 
+import html
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Release
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan(Treatment):
     """Treatments applied one after the other.
 
@@ -110,6 +112,20 @@ class Plan(Treatment):
         """Not used: a plan applies its steps."""
         raise ParameterError("A plan is applied as a whole with apply().")
 
+    def __str__(self) -> str:
+        title = f" '{self.title}'" if self.title else ""
+        count = "1 step" if len(self.steps) == 1 else f"{len(self.steps)} steps"
+        return "\n".join(
+            [f"Plan{title} of {count}", *(f"  {n}. {_told(s)}" for n, s in enumerate(self.steps, 1))]
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        title = f" “{html.escape(self.title)}”" if self.title else ""
+        steps = "".join(f"<li>{html.escape(_told(step))}</li>" for step in self.steps)
+        return f"<h4>Plan{title}</h4><ol>{steps}</ol>"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as it stands in TOML."""
         steps = [{"treatment": step.name, **step.to_dict()} for step in self.steps]
@@ -146,6 +162,14 @@ class Plan(Treatment):
         return save_text(tomli_w.dumps(self.to_dict()), path, overwrite=overwrite)
 
 
+def _told(step: Treatment) -> str:
+    """Write a step with the parameters that were set, long ones cut short."""
+    if isinstance(step, Plan):
+        return f"plan of {len(step.steps)} steps"
+    given = ", ".join(f"{name} {textwrap.shorten(str(value), 80)}" for name, value in step.to_dict().items())
+    return f"{step.name}: {given}" if given else step.name
+
+
 @dataclass(frozen=True)
 class Draft:
     """A plan in the making, tried on a file step by step and stepped back at will.
@@ -162,8 +186,8 @@ class Draft:
 
     release: Release
     plan: Plan
-    seed: int
-    previous: Draft | None = None
+    seed: int = field(repr=False)
+    previous: Draft | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, data: Microdata, *, seed: int | None = None) -> Draft:

@@ -61,7 +61,7 @@ class Change:
     roles: Mapping[str, Columns] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    internal: Mapping[str, Any] = field(default_factory=dict)
+    internal: Mapping[str, Any] = field(default_factory=dict, repr=False)
     guarantee: str | None = None
 
 

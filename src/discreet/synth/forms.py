@@ -17,6 +17,7 @@ import polars as pl
 
 from discreet.errors import ColumnError
 from discreet.synth.variables import Variable
+from discreet.wording import type_name
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
@@ -388,5 +389,5 @@ def _as_levels(values: Sequence[Any], dtype: pl.DataType, name: str) -> pl.Serie
         return pl.Series("level", list(values), dtype=dtype, strict=True)
     except TypeError as error:
         raise ColumnError(
-            f"A rule gives column '{name}' a value that is not {dtype}. Write it in the type of the column."
+            f"A rule gives column '{name}' a value that is not {type_name(dtype)}. Write it in the type of the column."
         ) from error

@@ -6,6 +6,7 @@ model can be saved and loaded (`load`); the file holds numbers and arrays, never
 
 from __future__ import annotations
 
+import html
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -89,6 +90,9 @@ def load_plan(path: str | Path) -> Synthesizer:
         raise type(error)(f"In '{place.name}': {error}") from error
 
 
+_MOST_NAMED = 12
+
+
 class Fitted(ABC):
     """A fitted synthesizer.
 
@@ -167,6 +171,22 @@ class Fitted(ABC):
             for number in track(range(copies), description="Drawing copies", progress=progress and copies > 1)
         ]
         return files[0] if copies == 1 else files
+
+    def __repr__(self) -> str:
+        """Say what the model draws and from how many records it was made; no value and no seed."""
+        columns = ", ".join(self.like.columns[:_MOST_NAMED])
+        more = len(self.like.columns) - _MOST_NAMED
+        plan = getattr(self, "plan", None)
+        lines = [
+            f"{type(self).__name__}: a model of {self.rows:,} records, {len(self.like.columns):,} columns",
+            f"  It draws {columns}{f' and {more:,} more' if more > 0 else ''}: sample(n, copies=…, seed=…)",
+            "  It may hold values of real records: keep it as the data are kept.",
+            f"Guarantee: {self.guarantee or 'none'}",
+        ]
+        return "\n".join([*lines, *([str(plan)] if plan is not None and not callable(plan) else [])])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
     def save(self, path: str | Path) -> Path:
         """Write the model to one file and return its path.

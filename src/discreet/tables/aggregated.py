@@ -18,6 +18,7 @@ from discreet.tables.dimension import TOTAL
 from discreet.tables.dimension_sources import level_columns, sources
 from discreet.tables.formula import Formula, Term, parsed
 from discreet.tables.table import Table
+from discreet.wording import type_name
 
 _TOLERANCE = 1e-9
 
@@ -268,7 +269,7 @@ def _check_columns(frame: pl.DataFrame, texts: Sequence[str], numbers: Sequence[
     for column in numbers:
         if not frame.schema[column].is_numeric():
             raise ColumnError(
-                f"Column '{column}' is not numeric (it is {frame.schema[column]}). Convert it first."
+                f"Column '{column}' is not numeric (it is {type_name(frame.schema[column])}). Convert it first."
             )
     for column in texts:
         if frame[column].null_count():

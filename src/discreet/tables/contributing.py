@@ -30,6 +30,7 @@ from discreet.tables.counting import (
 )
 from discreet.tables.dimension import MISSING
 from discreet.tables.rolling import published_cells
+from discreet.wording import type_name
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -174,7 +175,7 @@ def _like_column(data: Microdata, column: str, values: Sequence[Any]) -> list[An
             return [float(value) for value in values]
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"Column '{column}' is {dtype}; the rule looks for values of another type."
+            f"Column '{column}' is {type_name(dtype)}; the rule looks for values of another type."
         ) from error
     return [str(value) for value in values]
 

@@ -17,6 +17,7 @@ from discreet.errors import ColumnError, unknown_name
 from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.tables.dimension import MISSING
+from discreet.wording import type_name
 
 
 def check_columns(data: Microdata, columns: Sequence[str], role: str, *, numeric: bool = False) -> None:
@@ -26,8 +27,8 @@ def check_columns(data: Microdata, columns: Sequence[str], role: str, *, numeric
             raise ColumnError(f"{unknown_name(column, data.columns)} It was named under '{role}'.")
         if numeric and not (data.schema[column].is_numeric() or data.schema[column] == nw.Boolean):
             raise ColumnError(
-                f"Column '{column}' cannot be summed: it is {data.schema[column]}, not a number. Convert it first, or "
-                "name another column."
+                f"Column '{column}' cannot be summed: it is {type_name(data.schema[column])}, not a number. Convert "
+                "it first, or name another column."
             )
 
 

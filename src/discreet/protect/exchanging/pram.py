@@ -26,6 +26,7 @@ from discreet.protect.exchanging.transition_matrices import (
 )
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
+from discreet.wording import type_name
 
 Floats = npt.NDArray[np.float64]
 Matrix = Mapping[Any, Mapping[Any, float]]
@@ -361,7 +362,7 @@ def _of(given: PerColumn | None, column: str) -> float | None:
 
 def _typed(values: Sequence[Any], column: pl.Series) -> pl.Series:
     """Bring values of a matrix to the type of its column (plan files hold text only)."""
-    wrong = f"The matrix for '{column.name}' names values that its type, {column.dtype}, does not have."
+    wrong = f"The matrix for '{column.name}' names values that its type, {type_name(column.dtype)}, does not have."
     if column.dtype == pl.Boolean:
         return pl.Series([str(value).lower() == "true" for value in values], dtype=pl.Boolean)
     texts = column.dtype in (pl.Categorical, pl.Enum, pl.String)

@@ -14,6 +14,7 @@ from discreet import engine
 from discreet.errors import ColumnError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.protect.generalizing.models import KMap
+from discreet.wording import type_name
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -134,7 +135,8 @@ def _like(series: pl.Series, column: pl.Series) -> pl.Series:
         return series.cast(column.dtype)
     except pl.exceptions.PolarsError as error:
         raise ColumnError(
-            f"Column '{column.name}' is {column.dtype} in the file but {series.dtype} in the population of k-map, "
+            f"Column '{column.name}' is {type_name(column.dtype)} in the file but "
+            f"{type_name(series.dtype)} in the population of k-map, "
             "and not every value can be converted. Bring both to one type."
         ) from error
 

@@ -21,6 +21,7 @@ from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.hiding.masking import Allotment, allot, protection
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
+from discreet.wording import type_name
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -302,8 +303,8 @@ def _must_be_new(column: pl.Series, mask_value: str | int, name: str) -> None:
     )
     if not fits:
         raise ColumnError(
-            f"mask_value must be of the type of column '{name}' ({column.dtype}): text for text or categories, a "
-            "whole number for whole numbers. Choose another mask_value, or convert the column."
+            f"mask_value must be of the type of column '{name}' ({type_name(column.dtype)}): text for text or "
+            "categories, a whole number for whole numbers. Choose another mask_value, or convert the column."
         )
     text = column.cast(pl.String)
     if bool((text == str(mask_value)).any()):

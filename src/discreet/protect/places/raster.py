@@ -21,6 +21,7 @@ from discreet.protect.places.raster_cells import Cells, Ints, Records, SafetyRul
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.randomness import Seed
 from discreet.results import Release, Step
+from discreet.wording import type_name
 
 Method = Literal["remove", "quadtree", "smooth"]
 
@@ -171,7 +172,8 @@ class SpatialRaster(Treatment):
             shares = mapped.dtype == pl.Boolean
             if not (shares or mapped.dtype.is_numeric()):
                 raise ColumnError(
-                    f"A map needs numbers, or yes and no, and column '{name}' is {mapped.dtype}. Convert it first."
+                    f"A map needs numbers, or yes and no, and column '{name}' is "
+                    f"{type_name(mapped.dtype)}. Convert it first."
                 )
             value = mapped.cast(pl.Float64).to_numpy()
             known = known & np.isfinite(value)

@@ -13,6 +13,7 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column
 from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.wording import type_name
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,9 @@ class ShiftDates(Treatment):
         names = existing(data, dates if self.columns is None else self.columns, treatment=self.name)
         for name in names:
             if name not in dates:
-                raise ColumnError(f"shift-dates is for dates, and column '{name}' is {data.schema[name]}.")
+                raise ColumnError(
+                    f"shift-dates is for dates, and column '{name}' is {type_name(data.schema[name])}."
+                )
         by = group_column(data, self.by, ("person", "household"), treatment=self.name)
         table = engine.collect(data, list(dict.fromkeys([*names, *([by] if by else [])])))
         days = self._shifts(table, by, stream("days"))

@@ -14,6 +14,7 @@ from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.wording import type_name
 
 
 @dataclass(frozen=True)
@@ -256,9 +257,8 @@ class Round(Treatment):
 
 def _like(values: pl.Series, codes: Mapping[Any, Any], column: str) -> pl.Series:
     """Bring the old codes of a recoding to the type of the column (plan files hold text only)."""
-    wrong = (
-        f"The recoding of '{column}' names values of another type than the column, which is {values.dtype}."
-    )
+    kind = type_name(values.dtype)
+    wrong = f"The recoding of '{column}' names values of another type than the column, which is {kind}."
     given = pl.Series(list(codes))
     try:
         fitted = given.cast(values.dtype)

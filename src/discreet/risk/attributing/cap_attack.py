@@ -32,6 +32,7 @@ from discreet.risk.attributing.cap_scores import (
     summary,
 )
 from discreet.risk.attributing.intervals import Classes, coarsened, overlapping
+from discreet.wording import type_name
 
 Floats = npt.NDArray[np.float64]
 
@@ -213,7 +214,7 @@ def checked_tolerances(
             raise ParameterError(f"tolerance names '{column}', which is not sensitive here.")
         if not original.schema[column].is_numeric():
             raise ColumnError(
-                f"tolerance is for numbers, and '{column}' is {original.schema[column]}. Give it by column: "
+                f"tolerance is for numbers, and '{column}' is {type_name(original.schema[column])}. Give it by column: "
                 "tolerance={'income': 100}."
             )
         if allowed < 0:

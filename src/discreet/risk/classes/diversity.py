@@ -25,6 +25,7 @@ from discreet.risk.classes.company import (
     nobody_knows,
 )
 from discreet.risk.classes.tables import attribute_detail, worst_column
+from discreet.wording import type_name
 
 Kind = Literal["distinct", "entropy", "recursive"]
 
@@ -339,7 +340,7 @@ def _must_be_numeric(data: Microdata, columns: Sequence[str], parameter: str) ->
     for column in columns:
         if not data.schema[column].is_numeric():
             raise ColumnError(
-                f"{parameter} is for numbers, and the sensitive column '{column}' is {data.schema[column]}. "
+                f"{parameter} is for numbers, and the sensitive column '{column}' is {type_name(data.schema[column])}. "
                 f"Leave {parameter} out, or name only numeric columns."
             )
 

@@ -27,6 +27,7 @@ from discreet.synth.from_aggregates.aggregates import (
     derived_records,
 )
 from discreet.synth.from_aggregates.unit_margins import NATURES, UnitMargin
+from discreet.wording import type_name
 
 if TYPE_CHECKING:
     from discreet.synth.from_aggregates.macro_to_micro import MacroToMicro
@@ -216,7 +217,8 @@ def _real_figures(aggregates: Aggregates, real: pl.DataFrame | None) -> dict[str
             raise ColumnError(f"Column '{name}' of the microdata is not numeric.")
         if name in units and real.schema[name] != aggregates.units.schema[name]:
             raise ColumnError(
-                f"Column '{name}' is {aggregates.units.schema[name]} in the aggregates and {real.schema[name]} in the "
+                f"Column '{name}' is {type_name(aggregates.units.schema[name])} in the aggregates and "
+                f"{type_name(real.schema[name])} in the "
                 "microdata. Make them the same."
             )
     totals = [pl.len().alias("records"), *(pl.col(name).std().alias(name) for name in aggregates.variables)]

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from discreet.errors import ParameterError, unknown_name
 from discreet.tables.gauss.problem import Integers, default_order, pair_sums, unit_columns, zero_sums
+from discreet.wording import type_name
 
 ZeroMethod = Literal["none", "virtual", "subspace", "any_sum"]
 ZERO_METHODS = ("none", "virtual", "subspace", "any_sum")
@@ -43,7 +44,7 @@ def whole_numbers(x: Any, name: str) -> Any:
     if x.dtype.kind not in "iub":
         raise ParameterError(
             f"{name} must be a sparse matrix of whole numbers (which inner cells add up to which cell), "
-            f"not of type {x.dtype}. Convert it with {name}.astype(int)."
+            f"not of type {type_name(x.dtype)}. Convert it with {name}.astype(int)."
         )
     x = x.astype(np.int64)
     x.sum_duplicates()
