@@ -29,6 +29,7 @@ __all__ = [
     "Assessment",
     "Check",
     "Detail",
+    "Figure",
     "Measure",
     "Release",
     "Scenario",
