@@ -218,7 +218,7 @@ def test_postgresql_faults_are_one_paragraph_without_values(postgres, monkeypatc
 
 @pytest.mark.parametrize("query", ["DROP TABLE people", "delete from people", "SELEC age FROM people"])
 def test_reading_never_changes_a_database(address, query):
-    with pytest.raises(InputError, match="must only read"):
+    with pytest.raises(InputError, match="one statement that only reads"):
         read(address, query=query)
     assert read(address, query="/* all */ SELECT * FROM people").metadata.reading["rows"] == 3
 
@@ -230,3 +230,50 @@ def test_sqlite_is_opened_for_reading_only(tmp_path):
     with pytest.raises(InputError):
         read(uri, query="WITH gone AS (SELECT 1) DELETE FROM people")
     assert read(uri, query="people").metadata.reading["rows"] == 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 AS a; COPY people TO '{out}'",
+        "SELECT 1 AS a; ATTACH '{out}' AS other",
+        "SELECT 1; DROP TABLE people",
+        "SELECT ';' AS a -- '\n; DROP TABLE people",
+        "SELECT 1 /* ' */ ; DROP TABLE people; --'",
+        "COPY people TO '{out}'",
+        "INSERT INTO people SELECT * FROM people",
+        "PRAGMA writable_schema = 1",
+        "SELECT load_extension('{out}')",
+        "SELECT * FROM read_csv('{secret}')",
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT * FROM '{secret}'",
+        "WITH a AS (SELECT 1) INSERT INTO people SELECT * FROM people",
+    ],
+)
+def test_a_query_reaches_nothing_but_its_database(address, tmp_path, query):
+    secret, out = tmp_path / "secret.csv", tmp_path / "out.csv"
+    secret.write_text("password\nhunter2\n")
+    with pytest.raises(InputError) as refused:
+        read(address, query=query.format(out=out, secret=secret))
+    assert "hunter2" not in str(refused.value)
+    assert not out.exists()
+    assert read(address, query="people").metadata.reading["rows"] == 3
+
+
+def test_a_semicolon_in_a_text_is_no_second_statement(address):
+    data = read(address, query="SELECT age, 'a;b' AS t FROM people WHERE name <> ';'")
+    assert in_memory(data.frame)["t"].to_list() == ["a;b", "a;b"]
+
+
+def test_a_duckdb_query_does_not_see_the_variables_of_the_program(tmp_path):
+    pytest.importorskip("duckdb")
+    uri = f"duckdb:///{tmp_path}/people.db"
+    write(PEOPLE, uri, table="people")
+    hidden = PEOPLE  # noqa: F841
+    with pytest.raises(InputError):
+        read(uri, query="SELECT * FROM hidden")
+
+
+def test_two_tables_of_one_database_are_open_side_by_side(address):
+    first, second = read(address, query="people"), read(address, query="SELECT age FROM people")
+    assert in_memory(first.frame).height == in_memory(second.frame).height == 3

@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.errors import InputError, load_extra, unknown_name
 from discreet.io.address import Address, require_file
-from discreet.io.sql import is_table_name, need_query
+from discreet.io.sql import is_table_name, need_query, only_reading
 
 
 def open_duckdb(address: Address, query: str | None) -> tuple[Any, dict[str, Any]]:
@@ -15,7 +15,7 @@ def open_duckdb(address: Address, query: str | None) -> tuple[Any, dict[str, Any
     query = need_query(query, address)
     file = require_file(address)
     try:
-        connection = duckdb.connect(str(file), read_only=True)
+        connection = _closed_connection(duckdb, str(file))
     except duckdb.Error:
         raise InputError(
             f"The file '{file.name}' cannot be opened as a DuckDB database: it is damaged, of another format or "
@@ -30,6 +30,11 @@ def open_duckdb(address: Address, query: str | None) -> tuple[Any, dict[str, Any
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         words = str(error).splitlines()[0].rstrip(".!")
         raise InputError(f"{address.shown} cannot run the query: {words}. Mend the query.") from None
+    except duckdb.PermissionException:
+        raise InputError(
+            f"The query on {address.shown} reaches for a file outside the database, which is not allowed. Read that "
+            "file by itself, or load it into the database first."
+        ) from None
     except duckdb.Error as error:
         raise InputError(
             f"{address.shown} stopped while running the query ({type(error).__name__}). "
@@ -65,9 +70,23 @@ def write_duckdb(frame: Any, address: Address, *, table: str, overwrite: bool) -
         ) from None
 
 
+def _closed_connection(duckdb: Any, file: str) -> Any:
+    """Open a database from which a query reaches neither files, nor the network, nor the variables of the program."""
+    closed = {"enable_external_access": "false", "lock_configuration": "true"}
+    return duckdb.connect(file, read_only=True, config=closed)
+
+
+def _only_select(connection: Any, query: str, address: Address) -> str:
+    """Take one statement, and one that DuckDB itself says is a SELECT."""
+    kinds = [statement.type.name for statement in connection.extract_statements(query)]
+    if kinds != ["SELECT"]:
+        raise only_reading(address)
+    return query
+
+
 def _select(connection: Any, query: str, address: Address) -> str:
     if not is_table_name(query):
-        return query
+        return _only_select(connection, query, address)
     *schema, table = query.split(".")
     listed = connection.execute(
         "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"

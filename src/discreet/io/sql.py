@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sqlite3
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -32,6 +34,18 @@ _BARE_NAME = re.compile(r"^[^\s;()]+$")
 _READS = re.compile(
     r"^(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|table|from)\b", re.IGNORECASE | re.DOTALL
 )
+_TEXT = re.compile(r"'[^']*'")
+_HARMLESS_PRAGMAS = frozenset(
+    (
+        "table_info",
+        "table_xinfo",
+        "table_list",
+        "foreign_key_list",
+        "index_list",
+        "index_info",
+        "read_uncommitted",
+    )
+)
 _CANNOT_KEEP = (pl.Object, pl.Duration)
 
 
@@ -54,12 +68,29 @@ def need_query(query: str | None, address: Address) -> str:
             "query='people'."
         )
     query = query.strip().rstrip(";")
-    if not is_table_name(query) and not _READS.match(query):
-        raise InputError(
-            f"The query on {address.shown} must only read: begin it with SELECT (or WITH), or give the name of a "
-            "table. It was not run."
-        )
+    if not is_table_name(query) and not (_READS.match(query) and _is_one_statement(query)):
+        raise only_reading(address)
     return query
+
+
+def only_reading(address: Address) -> InputError:
+    """Word the refusal of a query that does more than read."""
+    return InputError(
+        f"The query on {address.shown} must be one statement that only reads: begin it with SELECT (or WITH), or give "
+        "the name of a table. It was not run."
+    )
+
+
+def _is_one_statement(query: str) -> bool:
+    """Whether no second statement can hide in a query, whatever the rules of quoting of the database.
+
+    A semicolon is let through inside a plain text in quotes only; where comments, backslashes or other quotes could
+    shift what is a text, it is refused.
+    """
+    if ";" not in query:
+        return True
+    plain = not any(mark in query for mark in ("--", "/*", "$", "\\", "`", "#"))
+    return plain and ";" not in _TEXT.sub("", query)
 
 
 def read_sql(address: Address, query: str | None) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -118,6 +149,7 @@ def _through_adbc(address: Address, query: str) -> pl.DataFrame:
         raise _unreachable(address, error) from None
     with connection, connection.cursor() as cursor:
         try:
+            cursor.execute("SET TRANSACTION READ ONLY")
             cursor.execute(_select(query, '"'))
             table = cursor.fetch_arrow_table()
         except driver.Error as error:
@@ -138,11 +170,11 @@ def _plain_decimals(table: Any) -> pl.DataFrame:
 
 def _through_sqlalchemy(address: Address, query: str) -> pl.DataFrame:
     sqlalchemy = load_extra("sqlalchemy", extra="sql", purpose="Reading a database")
-    engine = _engine(sqlalchemy, address)
+    engine = _engine(sqlalchemy, address, reading=True)
     try:
         with _connected(engine, address) as connection:
-            if address.engine == "sqlite":
-                connection.exec_driver_sql("PRAGMA query_only = ON")
+            if address.engine == "postgresql":
+                connection.execution_options(postgresql_readonly=True)
             try:
                 frame: pl.DataFrame = pl.read_database(
                     _selection(sqlalchemy, connection, query, address), connection, infer_schema_length=None
@@ -164,8 +196,12 @@ def _through_sqlalchemy(address: Address, query: str) -> pl.DataFrame:
     return frame.with_columns(pl.col(decimals).cast(pl.Float64))
 
 
-def _engine(sqlalchemy: Any, address: Address) -> Any:
+def _engine(sqlalchemy: Any, address: Address, *, reading: bool = False) -> Any:
     uri = address.uri
+    if reading and address.engine == "sqlite":
+        return sqlalchemy.create_engine(
+            "sqlite://", creator=partial(_reading_sqlite, address), poolclass=_no_pool(sqlalchemy)
+        )
     if address.file is not None:
         uri = f"{address.engine}:///{address.file}"
     elif uri.startswith("postgres://"):
@@ -182,6 +218,33 @@ def _engine(sqlalchemy: Any, address: Address) -> Any:
             f"There is no database driver for '{address.engine}://'. Known are duckdb, sqlite, postgresql and "
             "any other that SQLAlchemy has installed."
         ) from None
+
+
+def _no_pool(sqlalchemy: Any) -> Any:
+    # SQLite without a file name in its address would be kept open for all threads.
+    return sqlalchemy.pool.NullPool
+
+
+def _reading_sqlite(address: Address) -> sqlite3.Connection:
+    """Open a SQLite file so that nothing but reading it is possible."""
+    assert address.file is not None
+    connection = sqlite3.connect(f"{address.file.resolve().as_uri()}?mode=ro", uri=True)
+    # A query may select from its tables and call functions; it may not attach other files or change settings.
+    allowed = {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+        sqlite3.SQLITE_TRANSACTION,
+    }
+
+    def decide(action: int, first: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_PRAGMA:
+            return sqlite3.SQLITE_OK if first in _HARMLESS_PRAGMAS else sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(decide)
+    return connection
 
 
 def _connected(engine: Any, address: Address) -> Any:
