@@ -132,8 +132,12 @@ def audit_table(
         ),
     ] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="Bound every sensitive cell by linear programs.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--intervals/--no-intervals",
+            help="Bound every sensitive cell, counts in whole numbers; by default in tables of up to 5,000 cells.",
+        ),
+    ] = None,
     differences: Annotated[
         int | None,
         typer.Option("--differences", help="Look for published cells that differ by fewer units than this."),

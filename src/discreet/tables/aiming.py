@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from discreet.tables.auditing.auditing import least_values
+from discreet.tables.auditing.auditing import least_values, whole_values
 from discreet.tables.auditing.levels import levels
 from discreet.tables.cells import counts_only, known_zero_rows
 from discreet.tables.gauss.problem import Integers
@@ -58,13 +58,14 @@ def _aim(plan: Suppression, case: Case, forced: Integers) -> Aim:
     fixed[forced] = True
     fixed[case.secret] = False
     known = known_zero_rows(case.x, case.inner, fixed)
-    room = Room(case.x, case.inner, fixed, known, least_values(case.inner, known, counts=counts), counts)
+    whole = counts and whole_values(case.inner)
+    room = Room(case.x, case.inner, fixed, known, least_values(case.inner, known, counts=counts), whole)
     down, up = room.reach(fixed, case.secret)
     value = room.value[case.secret]
     asked = levels(case.table, case.secret, plan.protection)
-    lost = case.secret[Widths.of(asked, value, whole=counts).missed(down, up)]
+    lost = case.secret[Widths.of(asked, value, whole=whole).missed(down, up)]
     # A thousandth of the value is asked for beyond the letter: an interval of a few parts in a million is none.
-    widths = Widths.of(asked, value, whole=counts, narrowest=1e-3).within(down, up)
+    widths = Widths.of(asked, value, whole=whole, narrowest=1e-3).within(down, up)
     return Aim(room, widths, lost)
 
 

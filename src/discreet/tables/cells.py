@@ -81,6 +81,13 @@ def known_zero_rows(x: Any, inner: npt.NDArray[np.float64], published: npt.NDArr
     return np.unique(columns[:, sums].indices).astype(np.int64)
 
 
+def empty_rows(table: Table, height: int) -> npt.NDArray[np.bool_]:
+    """Which of ``height`` inner cells, those of the table first, nobody contributes to."""
+    empty = np.zeros(height, dtype=bool)
+    empty[: table.inner.height] = table.inner["count"].to_numpy() == 0
+    return empty
+
+
 def single_contributors(table: Table) -> list[Any]:
     """For each inner cell its only contributor, else None.
 

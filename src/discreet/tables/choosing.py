@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,21 +16,25 @@ from scipy import sparse
 from discreet.errors import ParameterError, unknown_name
 from discreet.randomness import generator
 from discreet.tables.aiming import Aim, widest, with_decoy, zero_groups
-from discreet.tables.cells import cell_places, counts_only, known_zero_rows, single_contributors
+from discreet.tables.auditing.combinations import together
+from discreet.tables.cells import cell_places, counts_only, empty_rows, known_zero_rows, single_contributors
 from discreet.tables.gauss import Elimination, secondary
 from discreet.tables.gauss.problem import Integers, default_order
 from discreet.tables.gauss.roles import SINGLETON_METHODS
 from discreet.tables.optimal import Optimum, cheapest
 from discreet.tables.relations import equations
 from discreet.tables.releases import knowledge
-from discreet.tables.repairing import repaired
+from discreet.tables.repairing import columns_of, computed, pairs_given_away, repaired
 from discreet.tables.suppressed import SuppressionResult
+from discreet.tables.tidying import tidied
 
 if TYPE_CHECKING:
     from discreet.tables.suppression import Suppression
     from discreet.tables.table import Table
 
 Progress = Callable[[int, int], None] | None
+# More rounds than any table has needed; what is left after them is mended cell by cell.
+_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,20 @@ class Case:
     last_time: Integers
     zeros: Integers
     known: Integers
+    empty: npt.NDArray[np.bool_]
     previous: tuple[tuple[Table, Any], ...]
     contributors: Sequence[Any] | None
+
+    @cached_property
+    def x_unknown(self) -> Any:
+        """The columns without the inner cells that everybody knows."""
+        if not len(self.known):
+            return self.x
+        moving = np.ones(len(self.inner), dtype=np.int64)
+        moving[self.known] = 0
+        x = self.x.multiply(moving[:, None]).tocsc()
+        x.eliminate_zeros()
+        return x
 
     @staticmethod
     def of(plan: Suppression, table: Table) -> Case:
@@ -94,52 +111,75 @@ class Case:
             np.flatnonzero(held.last_time),
             zeros.astype(np.int64),
             known_zero_rows(x, inner, readers_have),
+            empty_rows(table, len(inner)),
             previous,
             singles,
         )
 
 
-def by_elimination(
-    plan: Suppression, case: Case, aim: Aim | None, progress: Progress
-) -> tuple[Elimination, npt.NDArray[np.bool_]]:
-    """Choose by elimination and, where there is an aim, widen intervals; also which columns stay published."""
-    zero_method, special = _zeros(plan, case)
-    methods: Sequence[str] = ()
-    if case.contributors is not None:
-        methods = SINGLETON_METHODS if plan.singleton_method == "auto" else plan.singleton_method
-    x = case.x.multiply(_moving(case)[:, None]).tocsc() if len(case.known) else case.x
-    x.eliminate_zeros()
-    best: Elimination | None = None
+@dataclass(frozen=True)
+class Choice:
+    """What a method chose: its own outcome, the columns that stay published, and how many cells went for repair."""
+
+    found: Elimination | Optimum
+    published: npt.NDArray[np.bool_]
+    repaired: int = 0
+
+
+def by_elimination(plan: Suppression, case: Case, aim: Aim | None, progress: Progress) -> Choice:
+    """Choose by elimination and, where there is an aim, widen intervals."""
+    best: Choice | None = None
     said: dict[str, warnings.WarningMessage] = {}
-    for order in _orders(x, case, plan.tries):
+    for order in _orders(case.x_unknown, case, plan.tries):
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            found = secondary(
-                x, case.secret, order, forced=case.forced, hidden=case.hidden, zero_method=zero_method,  # type: ignore[arg-type]
-                strict=plan.strict, special_rows=special, contributors=case.contributors if methods else None,
-                singleton_method=methods, progress=progress,
-            )  # fmt: skip
+            made = _eliminated(plan, case, order, progress)
         said |= {str(one.message): one for one in heard}
-        if best is None or _loss(found, case) < _loss(best, case):
-            best = found
+        if best is None or _loss(made.found, case) < _loss(best.found, case):
+            best = made
     assert best is not None
     for one in said.values():
         # Every order says the same, and whether any cell is left is seen at the end.
         if "Every cell is suppressed" not in str(one.message):
             warnings.warn(one.message, one.category, stacklevel=4)
-    return best, best.published if aim is None else widest(aim, case, best.published, progress)
+    if aim is None:
+        return best
+    wide = widest(aim, case, best.published, progress)
+    return replace(best, published=tidied(aim, case, best.published, wide) if plan.repair else wide)
 
 
-def by_integer_program(
-    plan: Suppression, case: Case, aim: Aim, progress: Progress
-) -> tuple[Optimum, npt.NDArray[np.bool_]]:
-    """Choose the cheapest cells; also which columns stay published.
+def _eliminated(plan: Suppression, case: Case, order: Integers, progress: Progress) -> Choice:
+    """Eliminate in one order; and again, with what contributors could then compute protected, until they cannot."""
+    zero_method, special = _zeros(plan, case)
+    methods: Sequence[str] = ()
+    if case.contributors is not None:
+        methods = SINGLETON_METHODS if plan.singleton_method == "auto" else plan.singleton_method
+    guarded, first = None, None
+    for _ in range(_ROUNDS):
+        found = secondary(
+            case.x_unknown, case.secret, order, forced=case.forced, hidden=case.hidden, zero_method=zero_method,  # type: ignore[arg-type]
+            strict=plan.strict, special_rows=special, contributors=case.contributors if methods else None,
+            empty_rows=case.empty, singleton_method=methods, extra_primary=guarded, progress=progress,
+        )  # fmt: skip
+        first = len(found.secondary) if first is None else first
+        if not plan.repair or case.contributors is None:
+            break
+        pairs = pairs_given_away(case, computed(case, found.published))
+        if not pairs:
+            break
+        guarded = together(guarded, columns_of(case, found.published, pairs))
+    return Choice(found, found.published, max(0, len(found.secondary) - (first or 0)))
 
-    The program knows nothing of contributors who use their own figures. Where repairing that costs more than what the
-    elimination chose, which knows of them, its choice is taken.
+
+def by_integer_program(plan: Suppression, case: Case, aim: Aim, progress: Progress) -> Choice:
+    """Choose the cheapest cells.
+
+    The program knows nothing of contributors who use their own figures, nor of intervals that only whole numbers show
+    to be too narrow. Where mending that costs more than what the elimination chose, which knows of both, its choice is
+    taken.
     """
     quick = replace(plan, method="gauss")
-    begun = by_elimination(quick, case, aim, None)[1]
+    begun = by_elimination(quick, case, aim, None).published
     secret, widths, one_of_many = case.secret, aim.widths, False
     if aim.zeros_open and aim.room.whole:
         groups = zero_groups(aim, case)
@@ -155,23 +195,19 @@ def by_integer_program(
     published[np.concatenate([secret, case.hidden, found.secondary])] = False
     # With another zero left out it might have been cheaper.
     found = replace(found, proved=found.proved and not one_of_many)
-    if plan.repair and case.contributors is not None:
-        mended, other = repaired(case, published), repaired(case, begun)
-        if case.worth[~other].sum() < case.worth[~mended].sum():
-            return replace(found, proved=False), other
-    return found, published
+    if not plan.repair:
+        return Choice(found, published)
+    mended = repaired(case, widest(aim, case, published))
+    more = int((published & ~mended).sum())
+    if more and case.worth[~begun].sum() < case.worth[~mended].sum():
+        return Choice(replace(found, proved=False), begun)
+    return Choice(replace(found, proved=found.proved and not more), mended, more)
 
 
 def _equations(case: Case) -> Any:
     """The sums between cells of the table, over the columns of earlier releases too."""
     found = equations(case.table)
     return sparse.hstack([found, sparse.csr_matrix((found.shape[0], case.x.shape[1] - found.shape[1]))])
-
-
-def _moving(case: Case) -> npt.NDArray[np.int64]:
-    moving = np.ones(len(case.inner), dtype=np.int64)
-    moving[case.known] = 0
-    return moving
 
 
 def _zeros(plan: Suppression, case: Case) -> tuple[str, npt.NDArray[np.bool_] | None]:
@@ -206,5 +242,5 @@ def _orders(x: Any, case: Case, tries: int) -> list[Integers]:
     return [np.concatenate([order[again[order]], order[~again[order]]]) for order in orders]
 
 
-def _loss(found: Elimination, case: Case) -> tuple[int, int, float]:
+def _loss(found: Any, case: Case) -> tuple[int, int, float]:
     return len(found.unsafe), len(found.secondary), float(case.worth[found.secondary].sum())

@@ -14,6 +14,7 @@ import polars as pl
 from discreet.errors import DiscreetWarning, ParameterError, unknown_name
 from discreet.tables.aiming import Aim, aim_of
 from discreet.tables.auditing import Audit, Protection, audit
+from discreet.tables.auditing.auditing import intervals_wanted
 from discreet.tables.choosing import Case, Progress, by_elimination, by_integer_program
 from discreet.tables.gauss import Elimination
 from discreet.tables.gauss.roles import ZERO_METHODS, singleton_methods
@@ -42,10 +43,11 @@ class Suppression:
     strict
         With ``zero_method="subspace"``: see `discreet.tables.gauss.secondary`.
     intervals
-        With ``gauss``: leave out further cells until the intervals are wide enough, and audit them. Zeros stay
-        published where that is possible; but where readers see all zeros they know every other count to be one or more,
-        so that a count of one may need a zero that is left out as well. Cells that no choice protects as asked are
-        named in ``unsafe``, and the audit says so.
+        With ``gauss``: leave out further cells until the intervals are wide enough, and audit them; counts in whole
+        numbers. By default in tables of up to 5,000 cells; in larger ones the verdict says that it was not tested.
+        False protects against exact disclosure alone. Zeros stay published where that is possible; but where readers
+        see all zeros they know every other count to be one or more, so that a count of one may need a zero that is left
+        out as well. Cells that no choice protects as asked are named in ``unsafe``, and the audit says so.
     protection
         How wide: a share of the value to both sides, the name of a column of levels, or a `Protection`. By default the
         column ``protection`` where the rules left one.
@@ -64,7 +66,8 @@ class Suppression:
     tries
         How many orders of cells of equal worth are tried (``gauss``); the one that loses least is kept.
     repair
-        Leave out further cells where the audit finds that a primary cell can be computed after all.
+        Leave out further cells where the audit finds that a primary cell can be computed after all, or (where
+        ``intervals`` was not asked for or against) that it is bounded too closely.
     time_limit
         Seconds for ``optimal``.
     workers
@@ -85,7 +88,7 @@ class Suppression:
     zero_method: str = "auto"
     singleton_method: str | Sequence[str] = "auto"
     strict: bool = False
-    intervals: bool = False
+    intervals: bool | None = None
     protection: float | str | Protection | None = None
     forced: Any = ()
     hidden: Any = ()
@@ -119,14 +122,18 @@ class Suppression:
             )
         case = Case.of(self, table)
         _warn_of_gaps(case)
-        chosen: Elimination | Optimum
-        wide = self.intervals or self.method == "optimal"
-        aim = aim_of(self, case) if wide else None
+        wide = self.method == "optimal" or intervals_wanted(table, self.intervals)
+        aim = (
+            aim_of(self, case)
+            if wide and (self.repair or self.intervals or self.method == "optimal")
+            else None
+        )
         if aim is not None and self.method == "optimal":
-            chosen, published = by_integer_program(self, case, aim, progress)
+            choice = by_integer_program(self, case, aim, progress)
         else:
-            chosen, published = by_elimination(self, case, aim, progress)
-        mended = repaired(case, published) if self.repair else published
+            choice = by_elimination(self, case, aim, progress)
+        chosen = choice.found
+        mended = repaired(case, choice.published) if self.repair else choice.published
         left_out = np.flatnonzero(~mended[: table.cells.height])
         if len(case.secret) and len(left_out) == table.cells.height:
             warnings.warn(
@@ -161,7 +168,7 @@ class Suppression:
             "secondary": len(extra),
             "published": int(table.cells.height - len(left_out)),
             "secondary_value": float(worth[extra].sum()),
-            "repaired": int((published & ~mended).sum()),
+            "repaired": choice.repaired + int((choice.published & ~mended).sum()),
             "seconds": time.perf_counter() - began,
         }
         if isinstance(chosen, Optimum):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.tables.auditing.intervals import feasible_bounds
+from discreet.tables.auditing.whole_numbers import SECONDS
 from discreet.tables.gauss.problem import Integers
 
 Floats = npt.NDArray[np.float64]
@@ -136,39 +137,48 @@ def widened(
 def _widen_one(room: Room, published: Mask, cell: Integers, widths: Widths, cost: Floats) -> None:
     """Leave out, in place, what has to move for one cell."""
     # A cell that moves next to nothing in the program may be what the interval hangs on: the second time all go out.
-    for smallest in (1e-7, 0.0):
+    # Where people are whole and half a person would do, the third time only whole ones move.
+    for smallest, whole in ((1e-7, False), (0.0, False), *([(1e-7, True)] if room.whole else [])):
+        price = _Price(cost, smallest, whole)
         down, up = room.reach(published, cell, widths)
         below, above, _ = (bool(side[0]) for side in widths.short(down, up))
         if above:
-            _move(room, published, int(cell[0]), float(widths.upper[0]), cost=cost, smallest=smallest)
+            _move(room, published, int(cell[0]), float(widths.upper[0]), price)
         if below:
-            _move(room, published, int(cell[0]), -float(widths.lower[0]), cost=cost, smallest=smallest)
+            _move(room, published, int(cell[0]), -float(widths.lower[0]), price)
         down, up = room.reach(published, cell)
         if widths.short(down, up)[2][0]:
             # Upward as far as it is needed or can be had, and what is then lacking downward.
             _, most = room.reach(room.fixed, cell)
             rise = min(float(widths.sliding[0] - down[0]), float(most[0]))
             if rise > up[0] + widths.slack[0]:
-                _move(room, published, int(cell[0]), rise, cost=cost, smallest=smallest)
+                _move(room, published, int(cell[0]), rise, price)
             fall = float(widths.sliding[0]) - max(rise, float(up[0]))
             if fall > down[0] + widths.slack[0]:
-                _move(room, published, int(cell[0]), -fall, cost=cost, smallest=smallest)
+                _move(room, published, int(cell[0]), -fall, price)
         if not widths.missed(*room.reach(published, cell, widths))[0]:
             return
     # Whatever the programs said: with everything out that may be, the widths can be had.
     published &= room.fixed
 
 
-def _move(room: Room, published: Mask, cell: int, distance: float, *, cost: Floats, smallest: float) -> None:
-    """Leave out, in place, what must move when one cell moves so far; nothing where it cannot."""
-    from scipy.optimize import linprog
+@dataclass(frozen=True)
+class _Price:
+    """What it costs to move a cell, how small a move does not count, and whether only whole numbers move."""
 
+    cost: Floats
+    smallest: float
+    whole: bool
+
+
+def _move(room: Room, published: Mask, cell: int, distance: float, price: _Price) -> None:
+    """Leave out, in place, what must move when one cell moves so far; nothing where it cannot."""
     height, x = len(room.inner), room.x
     open_cells = np.flatnonzero(published)
     free = np.ones(height, dtype=bool)
     free[room.known] = False
     # In steps of the distance, so that tolerances mean the same in large and small tables.
-    step = abs(distance)
+    step = 1.0 if price.whole else abs(distance)
     floor = (
         np.full(height, -np.inf) if room.least is None else np.minimum((room.least - room.inner) / step, 0.0)
     )
@@ -177,20 +187,41 @@ def _move(room: Room, published: Mask, cell: int, distance: float, *, cost: Floa
     moves = sparse.hstack([x[:, open_cells].T, -eye, eye])
     target = sparse.hstack([x[:, [cell]].T, sparse.csc_matrix((1, 2 * len(open_cells)))])
     limit = np.where(room.fixed[open_cells], 0.0, np.inf)
-    price = np.tile(cost[open_cells] / max(1.0, float(np.median(cost))), 2)
-    # No cost is negative, so that the dual method has a start; from nothing it is much faster than the primal one.
-    found = linprog(
-        np.concatenate([np.zeros(height), price]),
-        A_eq=sparse.vstack([moves, target]).tocsc(),
-        b_eq=np.concatenate([np.zeros(len(open_cells)), [np.sign(distance)]]),
-        bounds=np.column_stack(
-            [
-                np.concatenate([np.where(free, floor, 0.0), np.zeros(2 * len(open_cells))]),
-                np.concatenate([np.where(free, np.inf, 0.0), limit, limit]),
-            ]
+    moved = _solved(
+        np.concatenate(
+            [np.zeros(height), np.tile(price.cost[open_cells] / max(1.0, float(np.median(price.cost))), 2)]
         ),
-        method="highs-ds",
+        sparse.vstack([moves, target]).tocsc(),
+        np.concatenate([np.zeros(len(open_cells)), [distance / step]]),
+        np.concatenate([np.where(free, floor, 0.0), np.zeros(2 * len(open_cells))]),
+        np.concatenate([np.where(free, np.inf, 0.0), limit, limit]),
+        whole=price.whole,
     )
-    if found.status == 0:
-        moved = found.x[height : height + len(open_cells)] + found.x[height + len(open_cells) :]
-        published[open_cells[(moved > smallest) & ~room.fixed[open_cells]]] = False
+    if moved is not None:
+        far = moved[height : height + len(open_cells)] + moved[height + len(open_cells) :]
+        published[open_cells[(far > price.smallest) & ~room.fixed[open_cells]]] = False
+
+
+def _solved(
+    cost: Floats, a: Any, right: Floats, lower: Floats, upper: Floats, *, whole: bool
+) -> Floats | None:
+    """The cheapest solution, in whole numbers where asked; None where there is none."""
+    if whole:
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        # The last row is the way to go: half of it is of no use, and more does no harm.
+        least, most = right.copy(), right.copy()
+        (most if right[-1] > 0 else least)[-1] = np.copysign(np.inf, right[-1])
+        answer = milp(
+            cost,
+            constraints=LinearConstraint(a, least, most),
+            bounds=Bounds(lower, upper),
+            integrality=np.ones(len(cost)),
+            options={"time_limit": SECONDS},
+        )
+        return None if answer.x is None else np.asarray(answer.x)
+    from scipy.optimize import linprog
+
+    # No cost is negative, so that the dual method has a start; from nothing it is much faster than the primal one.
+    found = linprog(cost, A_eq=a, b_eq=right, bounds=np.column_stack([lower, upper]), method="highs-ds")
+    return np.asarray(found.x) if found.status == 0 else None

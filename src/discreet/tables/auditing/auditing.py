@@ -15,7 +15,7 @@ from discreet.tables.auditing.findings import Audit
 from discreet.tables.auditing.intervals import feasible_bounds
 from discreet.tables.auditing.levels import Protection, levels
 from discreet.tables.auditing.rank import computable
-from discreet.tables.cells import cell_places, counts_only, known_zero_rows, single_contributors
+from discreet.tables.cells import cell_places, counts_only, empty_rows, known_zero_rows, single_contributors
 from discreet.tables.gauss.problem import Integers
 from discreet.tables.releases import Knowledge, knowledge
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from discreet.tables.table import Table
 
 Mask = npt.NDArray[np.bool_]
+# Up to so many cells intervals are a matter of seconds, and are looked at without being asked for.
+INTERVALS_UP_TO = 5_000
 
 
 def audit(
@@ -30,7 +32,7 @@ def audit(
     suppressed: Any = None,
     *,
     primary: Any = "primary",
-    intervals: bool = False,
+    intervals: bool | None = None,
     protection: float | str | Protection | None = None,
     contributors: bool | Sequence[Any] = True,
     differences: int | None = None,
@@ -41,9 +43,9 @@ def audit(
 ) -> Audit:
     """Does a table with suppressed cells keep its secrets?
 
-    Tries to compute every primary cell from the published ones, exactly and in whole numbers; lets every single
-    contributor try with its own figure; and where asked bounds the cells by linear programs, looks for published
-    cells that differ by a small group, and combines the table with earlier releases.
+    Tries to compute every primary cell from the published ones, exactly; lets every single contributor try with its own
+    figure; bounds every primary cell by linear programs, and counts by whole numbers; and where asked looks for
+    published cells that differ by a small group, and combines the table with earlier releases.
 
     Parameters
     ----------
@@ -55,7 +57,8 @@ def audit(
     primary
         The cells to protect, in the same ways.
     intervals
-        Bound every primary cell by linear programs.
+        Bound every primary cell by linear programs, and counts by integer programs where a linear one ends in a
+        fraction. By default in tables of up to 5,000 cells; in larger ones the verdict says that it was not tested.
     protection
         How far the bounds of a cell must reach to both sides of its value: a share of it, the name of a column of
         levels, or a `Protection`. By default the column ``protection`` where the rules left one,
@@ -95,9 +98,16 @@ def audit(
     if who is not None:
         # Whom the inner cells of earlier tables belong to is not known.
         who = [*who, *[None] * (len(held.inner) - len(who))]
-    found = computable(held.x, combined, secret, contributors=who, known_rows=known)
+    found = computable(
+        held.x,
+        combined,
+        secret,
+        contributors=who,
+        known_rows=known,
+        empty_rows=empty_rows(table, len(held.inner)),
+    )
     bounds = None
-    if intervals:
+    if intervals_wanted(table, intervals):
         bounds = _intervals(table, held, combined, secret, protection, known, workers, progress)
     small = None if not differences else _small_groups(table, published, differences)
     changed = [
@@ -117,13 +127,20 @@ def audit(
         "computable_by_contributors": len({cell for cell, _ in found.by_contributors}),
         "sums": len(found.sums),
         "narrow": None if bounds is None else int((~bounds["wide_enough"]).sum()),
+        "width_asked": bool(np.max(levels(table, secret, protection), initial=0.0) > 0),
+        "pinned": None if bounds is None else int((bounds["lower"] == bounds["upper"]).sum()),
         "differences": None if small is None else small.height,
         "successive": None if jumped is None else jumped.height,
         "contributors_tested": who is not None,
         "releases": 1 + len(previous),
     }
-    checks = _sentences(figures, successive, differences)
+    checks = _sentences(figures, successive, differences, whole=counts_only(table))
     return Audit(exact, pairs, len(found.sums), bounds, small, jumped, figures, checks)
+
+
+def intervals_wanted(table: Table, asked: bool | None) -> bool:
+    """Whether intervals are looked at: as asked, else in tables small enough."""
+    return table.cells.height <= INTERVALS_UP_TO if asked is None else asked
 
 
 def _small_groups(table: Table, published: Mask, threshold: int) -> pl.DataFrame:
@@ -165,6 +182,11 @@ def least_values(
     return least
 
 
+def whole_values(inner: npt.NDArray[np.float64]) -> bool:
+    """Whether all values are whole numbers: counts may also be estimates."""
+    return bool((inner == np.rint(inner)).all())
+
+
 def _intervals(  # noqa: PLR0917
     table: Table,
     held: Knowledge,
@@ -177,8 +199,8 @@ def _intervals(  # noqa: PLR0917
 ) -> pl.DataFrame:
     counts = counts_only(table)
     found = feasible_bounds(
-        held.x, held.inner, published, secret, lower=least_values(held.inner, known, counts=counts), whole=counts,
-        workers=workers, progress=progress,
+        held.x, held.inner, published, secret, lower=least_values(held.inner, known, counts=counts),
+        whole=counts and whole_values(held.inner), workers=workers, progress=progress,
     )  # fmt: skip
     value = np.asarray(held.inner @ held.x).ravel()[secret]
     lower, upper, sliding = levels(table, secret, protection)
@@ -210,7 +232,9 @@ def _many(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
-def _sentences(figures: dict[str, Any], successive: int, differences: int | None) -> dict[str, str]:
+def _sentences(
+    figures: dict[str, Any], successive: int, differences: int | None, *, whole: bool
+) -> dict[str, str]:
     cells = _many(figures["primary"], "primary cell", "primary cells")
     found = {
         "exact": (
@@ -235,11 +259,19 @@ def _sentences(figures: dict[str, Any], successive: int, differences: int | None
             else "Of no contributor with several cells a sum of them is known."
         )
     if figures["narrow"] is not None:
+        in_whole = ", in whole numbers," if whole else ""
+        single = (
+            f" {_many(figures['pinned'], 'of them has', 'of them have')} one possible value left."
+            if figures["pinned"]
+            else ""
+        )
         found["intervals"] = (
             f"The published cells pin {_many(figures['narrow'], 'primary cell', 'primary cells')} down more closely "
-            "than is allowed."
+            f"than is allowed.{single}"
             if figures["narrow"]
-            else "The bounds that the published cells give for every primary cell are wide enough."
+            else f"The bounds{in_whole} that the published cells give for the primary ones are as wide as is asked."
+            if figures["width_asked"]
+            else f"The bounds{in_whole} that the published cells give leave every primary cell more than one value."
         )
     else:
         found["intervals"] = (

@@ -31,7 +31,7 @@ class Audit:
         How many contributors have several cells of which everybody knows a sum or a difference.
     intervals
         For every primary cell the bounds that the table pins it down to, and whether they are wide enough; None
-        where they were not asked for.
+        where they were not tested.
     differences
         Pairs of published cells, one inside the other, that leave a small group; None where not asked for.
     successive
@@ -53,7 +53,10 @@ class Audit:
 
     @property
     def safe(self) -> bool:
-        """Whether no test found a primary cell that is given away or too narrowly bounded."""
+        """Whether no test found a primary cell that is given away or too narrowly bounded.
+
+        ``line`` says what was not tested.
+        """
         return not (
             self.exact.height
             or self.by_contributors.height
@@ -67,7 +70,8 @@ class Audit:
         """The outcome in one sentence."""
         if self.safe:
             protected = _many(self.figures["primary"], "primary cell is", "primary cells are")
-            return f"The audit found nothing: {protected} protected against what was tested."
+            open_question = "" if self.intervals is not None else f" {self.checks['intervals']}"
+            return f"The audit found nothing: {protected} protected against what was tested.{open_question}"
         return "The audit found a disclosure: " + " ".join(
             sentence for name, sentence in self.checks.items() if name in self._failed()
         )

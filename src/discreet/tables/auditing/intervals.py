@@ -2,7 +2,7 @@
 
 Whoever has the published cells, and knows that no inner cell is negative, can bound every suppressed cell by two
 linear programs. Inner cells that no unknown sum holds together are bounded apart from each other, which keeps the
-programs small.
+programs small. Counts are whole numbers: where a linear program ends in a fraction, an integer program goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from discreet.errors import InputError, ParameterError
 from discreet.tables.auditing.highs import Program
+from discreet.tables.auditing.whole_numbers import whole_extreme, whole_solution
 from discreet.tables.gauss.problem import Integers, equal_columns
 from discreet.tables.gauss.roles import positions, whole_numbers
 
@@ -60,7 +61,8 @@ def feasible_bounds(
     lower, upper
         What is known of every inner cell beforehand: one number, one a cell, or None for nothing.
     whole
-        Values are whole numbers: bounds are moved inward to the next one.
+        Values are whole numbers: bounds are the farthest that whole numbers reach. Where that could not be settled in
+        time, the farthest that is known to be reached is given.
     reach
         For every target a lower and an upper value that its interval should cover: a side that is known to reach it is
         not followed farther, which saves most of the work where only protection is in question.
@@ -88,6 +90,7 @@ def feasible_bounds(
         positions(published, count, "published"),
         _filled(lower, height, -np.inf),
         _filled(upper, height, np.inf),
+        whole=whole,
     )
     parts = system.parts(x[:, wanted])
     low = np.asarray((system.fixed * system.value) @ x[:, wanted], dtype=float).reshape(len(wanted))
@@ -121,7 +124,7 @@ def feasible_bounds(
             "cannot be bounded this way; give the inner values they were made from."
         )
     if whole:
-        low, high = np.ceil(low - 1e-6), np.floor(high + 1e-6)
+        low, high = np.rint(low), np.rint(high)
     return Bounds(wanted, low, high)
 
 
@@ -153,6 +156,7 @@ class _System:
     inside: Integers
     lower: Floats
     upper: Floats
+    whole: bool = False
     reach: tuple[Floats, Floats] | None = None
 
     def parts(self, targets: Any) -> list[_Part]:
@@ -194,7 +198,9 @@ class _System:
         reached = goals @ (self.value[rows] / scale)
         low, high = reached.copy(), reached.copy()
         program = Program(a.T, right, right, lower, upper)
-        close = 1e-9 * (1.0 + np.abs(reached))
+        close = (
+            1e-9 * (1.0 + np.abs(reached)) if not self.whole else np.full(len(reached), (1 - 1e-6) / scale)
+        )
         for g, (_, at, weight) in enumerate(part.goals):
             for largest in (False, True):
                 bound, so_far = (most, high) if largest else (least, low)
@@ -203,13 +209,51 @@ class _System:
                 ):
                     continue
                 found = program.extreme(at, weight, largest=largest)
-                so_far[g] = found
                 bound[g] = found
-                if np.isfinite(found):
-                    values = goals @ program.solution
-                    np.minimum(low, values, out=low, where=~np.isnan(low))
-                    np.maximum(high, values, out=high, where=~np.isnan(high))
+                if not np.isfinite(found):
+                    so_far[g] = found
+                    continue
+                solution: Floats | None = program.solution
+                if self.whole:
+                    solution = self._in_whole_numbers(
+                        program,
+                        a,
+                        rows,
+                        scale,
+                        at,
+                        weight,
+                        settled=abs(found - so_far[g]) <= close[g],
+                        largest=largest,
+                    )
+                    if solution is None:
+                        continue
+                else:
+                    so_far[g] = found
+                values = goals @ solution
+                np.minimum(low, values, out=low, where=~np.isnan(low))
+                np.maximum(high, values, out=high, where=~np.isnan(high))
         return [(goal[0], scale * low[g], scale * high[g]) for g, goal in enumerate(part.goals)]
+
+    def _in_whole_numbers(  # noqa: PLR0917
+        self,
+        program: Program,
+        a: Any,
+        rows: Integers,
+        scale: float,
+        at: npt.NDArray[Any],
+        weight: Floats,
+        *,
+        settled: bool,
+        largest: bool,
+    ) -> Floats | None:
+        """The solution of the program if it is whole, else one of an integer program; None where it adds nothing."""
+        right = np.asarray(self.value[rows] @ a).ravel()
+        solution = whole_solution(scale * program.solution, a, right)
+        if solution is None and not settled:
+            goal = np.zeros(len(rows))
+            goal[at] = weight
+            solution = whole_extreme(a, right, self.lower[rows], self.upper[rows], goal, largest=largest)
+        return None if solution is None else solution / scale
 
     def _reached(self, g: int, part: _Part, so_far: float, *, largest: bool) -> bool:
         """Is the goal known to go as far as it is asked to? Then how much farther it could go does not matter."""
@@ -234,7 +278,7 @@ def _rough(a: Any, right: Floats, lower: Floats, upper: Floats, goals: Any) -> t
     return goals @ low, goals @ high
 
 
-def _system(x: Any, y: Floats, published: Integers, lower: Floats, upper: Floats) -> _System:
+def _system(x: Any, y: Floats, published: Integers, lower: Floats, upper: Floats, *, whole: bool) -> _System:
     height = x.shape[0]
     columns = x[:, published]
     fixed = lower == upper
@@ -261,7 +305,7 @@ def _system(x: Any, y: Floats, published: Integers, lower: Floats, upper: Floats
     order = free[np.argsort(piece[free], kind="stable")]
     _, opens, sizes = np.unique(piece[order], return_index=True, return_counts=True)
     inside[order] = np.arange(len(order)) - np.repeat(opens, sizes)
-    return _System(a.tocsr(), right, fixed, y, piece, inside, lower, upper)
+    return _System(a.tocsr(), right, fixed, y, piece, inside, lower, upper, whole)
 
 
 def _shared_out(parts: list[_Part], workers: int) -> list[_Part]:

@@ -50,6 +50,7 @@ def computable(
     *,
     contributors: Sequence[Hashable | None] | None = None,
     known_rows: npt.NDArray[Any] | Sequence[int] = (),
+    empty_rows: npt.NDArray[np.bool_] | None = None,
 ) -> Computable:
     """Which target cells can be computed from the published ones?
 
@@ -63,6 +64,9 @@ def computable(
         For each inner cell its only contributor, else None: each of them adds what it knows of itself.
     known_rows
         Inner cells that everybody knows, such as the zeros of a table whose zeros are published.
+    empty_rows
+        True for inner cells that nobody contributes to: a cell whose other inner cells all belong to one contributor is
+        that contributor's own, and no news to it.
 
     Examples
     --------
@@ -106,7 +110,7 @@ def computable(
     gone = left.sizes[: len(wanted)] == 0
     if label is None:
         return Computable(wanted[gone], (), ())
-    owner = owners(x[:, wanted], label)
+    owner = owners(x[:, wanted], label, empty_rows)
     pairs, sums = _contributors(left, len(rows), owner, gone, label[own])
     return Computable(
         wanted[gone],

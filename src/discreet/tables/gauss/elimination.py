@@ -113,6 +113,7 @@ def secondary(
     strict: bool = False,
     special_rows: Sequence[int] | npt.NDArray[Any] | None = None,
     contributors: Sequence[Hashable | None] | None = None,
+    empty_rows: npt.NDArray[np.bool_] | None = None,
     singleton_method: Sequence[str] | str = (),
     protect_missing_singletons: bool = True,
     progress: Callable[[int, int], None] | None = None,
@@ -149,6 +150,9 @@ def secondary(
         The inner cells that are zero and to be protected; or one, where zeros are public.
     contributors
         For each inner cell its only contributor, else None.
+    empty_rows
+        True for inner cells that nobody contributes to, so that a cell of one contributor and of nobody else is known
+        for its own.
     singleton_method
         Any of ``virtual``, ``within``, ``parallel``, ``combinations``: protection against contributors who know
         their own figure.
@@ -186,7 +190,9 @@ def secondary(
     )  # fmt: skip
     if not sought.what:
         turns, n_forced = turns[:0], 0
-    problem = _problem(x[:, turns], n_forced, sought, in_rows, label, methods, _method(zero_method, strict))
+    problem = _problem(
+        x[:, turns], n_forced, sought, in_rows, label, methods, _method(zero_method, strict), empty_rows
+    )
     outcome = run(problem, progress)
 
     verdict = np.full(x.shape[1], codes.DEPENDENT, dtype=np.int64)
@@ -236,6 +242,7 @@ def _problem(  # noqa: PLR0917
     label: Integers | None,
     methods: set[str],
     method: int,
+    empty: npt.NDArray[np.bool_] | None,
 ) -> Problem:
     kind, labels = row_kinds(columns.shape[0], special, label if methods - {"virtual"} else None)
     every = sparse.hstack([columns, sought.columns]).tocsc()
@@ -254,7 +261,8 @@ def _problem(  # noqa: PLR0917
         within="within" in methods,
         parallel="parallel" in methods,
         combinations="combinations" in methods,
-        owner=owners(every[:, width:], labels[rows]),
+        # Before rows are brought together: an empty row and one with people in it may stand in the same columns.
+        owner=owners(sought.columns, labels, empty),
         guarded=np.array([kind in {None, "single contributor"} for _, kind in sought.what], dtype=np.bool_),
     )
 

@@ -96,9 +96,12 @@ def zero_sums(x: Any, cells: Integers, special: npt.NDArray[np.bool_]) -> Any:
     return sums[:, np.unique(equal_columns(sums))]
 
 
-def owners(x: Any, label: Integers) -> Integers:
-    """The contributor to whom all rows of a column belong, else -1."""
+def owners(x: Any, label: Integers, empty: npt.NDArray[np.bool_] | None = None) -> Integers:
+    """The contributor to whom all rows of a column belong that anybody contributes to, else -1."""
     x = x.tocsc()
+    if empty is not None and empty.any():
+        x = x.multiply(~empty[:, None]).tocsc()
+        x.eliminate_zeros()
     owner = np.full(x.shape[1], -1, dtype=np.int64)
     filled = np.flatnonzero(np.diff(x.indptr) > 0)
     if len(filled):
