@@ -30,6 +30,13 @@ def test_the_pattern_and_the_audit_are_shown(suppressed):
     assert page.count('<td class="primary">') == secret
     assert page.count('<td class="secondary">') == len(suppressed.secondary)
     assert "The audit found nothing" in page
+    assert "leave every primary cell more than one value" in page
+    assert "not tested" not in page
+
+
+def test_what_the_audit_did_not_test_stands_in_the_heading(table):
+    page = render_table_report(Suppression(intervals=False).apply(primary(table, Threshold.up_to(3))))
+    assert "The audit found nothing; intervals were not tested" in page
     assert "How closely the published cells bound" in page
 
 

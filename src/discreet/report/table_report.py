@@ -140,6 +140,10 @@ def _suppressed(result: SuppressionResult) -> _Case:
     table = result.table
     after = np.where(result.suppressed, np.nan, table.cells[table.value].cast(pl.Float64).to_numpy())
     safe = result.audit.safe
+    # What was not tested belongs where the verdict is read.
+    nothing = "The audit found nothing" + (
+        "" if result.audit.intervals is not None else "; intervals were not tested"
+    )
     return _Case(
         method=f"suppression ({result.parameters.get('method', 'gauss')})",
         before=table,
@@ -148,7 +152,7 @@ def _suppressed(result: SuppressionResult) -> _Case:
         lost=information_loss(table, after),
         state="pass" if safe else "fail",
         mark="✓" if safe else "✗",
-        heading="The audit found nothing" if safe else "The audit found a disclosure",
+        heading=nothing if safe else "The audit found a disclosure",
         sentence=result.summary(),
         checks=tuple(result.audit.sentences),
         notes=tuple(table.notes),
