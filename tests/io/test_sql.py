@@ -270,8 +270,32 @@ def test_a_duckdb_query_does_not_see_the_variables_of_the_program(tmp_path):
     uri = f"duckdb:///{tmp_path}/people.db"
     write(PEOPLE, uri, table="people")
     hidden = PEOPLE  # noqa: F841
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="hidden"):
         read(uri, query="SELECT * FROM hidden")
+
+
+def test_a_duckdb_query_may_name_parts_of_itself_but_no_files(tmp_path):
+    pytest.importorskip("duckdb")
+    uri, secret = f"duckdb:///{tmp_path}/people.db", tmp_path / "secret.csv"
+    secret.write_text("password\nhunter2\n")
+    write(PEOPLE, uri, table="people")
+    query = "WITH old AS (SELECT * FROM People WHERE age > 40) SELECT age FROM old, range(2)"
+    assert read(uri, query=query).metadata.reading["rows"] == 2
+    hidden = f'SELECT * FROM (WITH "{secret}" AS (SELECT 1 AS a) SELECT * FROM "{secret}"), \'{secret}\' AS b'
+    with pytest.raises(InputError):
+        read(uri, query=hidden)
+
+
+def test_a_treated_duckdb_file_stays_a_relation(tmp_path):
+    pytest.importorskip("duckdb")
+    from discreet.protect import LocalSuppression
+
+    uri = f"duckdb:///{tmp_path}/people.db"
+    write(pl.DataFrame({"age": [1, 1, 1, 2], "sex": ["a", "a", "a", "b"]}), uri, table="people")
+    data = read(uri, query="people", keys=["age", "sex"])
+    released = LocalSuppression(k=2).apply(data, seed=1).data.frame
+    assert type(released) is type(data.frame)
+    assert released.pl().height == 4
 
 
 def test_two_tables_of_one_database_are_open_side_by_side(address):

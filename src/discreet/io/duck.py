@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from discreet.errors import InputError, load_extra, unknown_name
 from discreet.io.address import Address, require_file
 from discreet.io.sql import is_table_name, need_query, only_reading
+
+_PLAIN_NAME = re.compile(r"\w+")
+_TABLE_FUNCTIONS = frozenset(("range", "generate_series", "unnest", "repeat", "json_each", "json_tree"))
 
 
 def open_duckdb(address: Address, query: str | None) -> tuple[Any, dict[str, Any]]:
@@ -15,7 +21,7 @@ def open_duckdb(address: Address, query: str | None) -> tuple[Any, dict[str, Any
     query = need_query(query, address)
     file = require_file(address)
     try:
-        connection = _closed_connection(duckdb, str(file))
+        connection = _reading_connection(duckdb, str(file))
     except duckdb.Error:
         raise InputError(
             f"The file '{file.name}' cannot be opened as a DuckDB database: it is damaged, of another format or "
@@ -30,11 +36,6 @@ def open_duckdb(address: Address, query: str | None) -> tuple[Any, dict[str, Any
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         words = str(error).splitlines()[0].rstrip(".!")
         raise InputError(f"{address.shown} cannot run the query: {words}. Mend the query.") from None
-    except duckdb.PermissionException:
-        raise InputError(
-            f"The query on {address.shown} reaches for a file outside the database, which is not allowed. Read that "
-            "file by itself, or load it into the database first."
-        ) from None
     except duckdb.Error as error:
         raise InputError(
             f"{address.shown} stopped while running the query ({type(error).__name__}). "
@@ -70,28 +71,65 @@ def write_duckdb(frame: Any, address: Address, *, table: str, overwrite: bool) -
         ) from None
 
 
-def _closed_connection(duckdb: Any, file: str) -> Any:
-    """Open a database from which a query reaches neither files, nor the network, nor the variables of the program."""
-    closed = {"enable_external_access": "false", "lock_configuration": "true"}
-    return duckdb.connect(file, read_only=True, config=closed)
-
-
-def _only_select(connection: Any, query: str, address: Address) -> str:
-    """Take one statement, and one that DuckDB itself says is a SELECT."""
-    kinds = [statement.type.name for statement in connection.extract_statements(query)]
-    if kinds != ["SELECT"]:
-        raise only_reading(address)
-    return query
+def _reading_connection(duckdb: Any, file: str) -> Any:
+    """Open a database for reading, with settings that no query can change and no extension loaded on the way."""
+    settings = dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), "false")
+    return duckdb.connect(file, read_only=True, config={**settings, "lock_configuration": "true"})
 
 
 def _select(connection: Any, query: str, address: Address) -> str:
-    if not is_table_name(query):
-        return _only_select(connection, query, address)
-    *schema, table = query.split(".")
     listed = connection.execute(
         "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
     )
     known = [name for (name,) in listed.fetchall()]
+    if not is_table_name(query):
+        return _only_select(connection, query, known, address)
+    *schema, table = query.split(".")
     if table not in known:
         raise InputError(f"{unknown_name(table, known, what='table')} The database is {address.shown}.")
     return "SELECT * FROM " + ".".join('"' + part.replace('"', '""') + '"' for part in [*schema, table])
+
+
+def _only_select(connection: Any, query: str, tables: Sequence[str], address: Address) -> str:
+    """Take one statement that DuckDB itself says is a SELECT, from the tables of the database and nothing else.
+
+    A name that is no table would be looked for among the files of the machine and the variables of the program. (To
+    forbid DuckDB all files would also forbid it the tables that are handed to it in memory for a join.)
+    """
+    kinds = [statement.type.name for statement in connection.extract_statements(query)]
+    if kinds != ["SELECT"]:
+        raise only_reading(address)
+    read = json.loads(connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()[0][0])
+    if read.get("error"):
+        raise only_reading(address)
+    parts = list(_parts(read))
+    own = {entry["key"] for part in parts for entry in part.get("cte_map", {}).get("map", ())}
+    folded = {name.lower() for name in tables} | {name.lower() for name in own if _PLAIN_NAME.fullmatch(name)}
+    for part in parts:
+        if part.get("type") == "BASE_TABLE" and part["table_name"].lower() not in folded:
+            raise InputError(
+                f"{unknown_name(part['table_name'], list(tables), what='table')} The database is {address.shown}; a "
+                "query reads its tables only."
+            )
+        if part.get("type") == "TABLE_FUNCTION" and _function(part["function"]) not in _TABLE_FUNCTIONS:
+            raise InputError(
+                f"The query on {address.shown} calls '{_function(part['function'])}', which may read outside the "
+                "database. Read that file by itself, or load it into the database first."
+            )
+    return query
+
+
+def _function(part: Mapping[str, Any]) -> str:
+    return str(part["function_name"]).lower()
+
+
+def _parts(node: Any) -> Iterator[dict[str, Any]]:
+    """Walk through all parts of a statement."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
