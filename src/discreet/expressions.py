@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import datetime as dt
 import re
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, Literal
 
 import polars as pl
@@ -35,15 +35,34 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[pl.Expr, pl.Expr], pl.Expr]] = 
     ast.Gt: lambda a, b: a > b,
     ast.GtE: lambda a, b: a >= b,
 }
-# A quotient by zero has no value; as NaN it would count as larger than every number.
+
+
+def _quotient(divide: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[[pl.Expr, pl.Expr], pl.Expr]:
+    """Divide where the divisor is not zero: elsewhere there is no value, and infinity would be larger than all."""
+    return lambda a, b: divide(a.cast(pl.Float64), pl.when(b != 0).then(b)).fill_nan(None)
+
+
+def _power(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    found = a.cast(pl.Float64) ** b
+    return pl.when(found.is_finite()).then(found)
+
+
+def _joined(parts: Sequence[pl.Expr], both: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> pl.Expr:
+    """Join many conditions two by two: a chain that is nested as deep as it is long takes the engine minutes."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return both(_joined(parts[:half], both), _joined(parts[half:], both))
+
+
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: (a.cast(pl.Float64) / b).fill_nan(None),
-    ast.FloorDiv: lambda a, b: (a.cast(pl.Float64) // b).fill_nan(None),
-    ast.Mod: lambda a, b: a % b,
-    ast.Pow: lambda a, b: (a.cast(pl.Float64) ** b).fill_nan(None),
+    ast.Div: _quotient(lambda a, b: a / b),
+    ast.FloorDiv: _quotient(lambda a, b: a // b),
+    ast.Mod: lambda a, b: a % pl.when(b != 0).then(b),
+    ast.Pow: _power,
 }
 _NUMBER_FUNCTIONS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
     "abs": lambda a: a.abs(),
@@ -57,7 +76,7 @@ _NUMBER_FUNCTIONS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
 _MANY_FUNCTIONS: Mapping[str, Callable[[Sequence[pl.Expr]], pl.Expr]] = {
     "min": pl.min_horizontal,
     "max": pl.max_horizontal,
-    "sum": lambda parts: reduce(lambda a, b: a + b, parts),
+    "sum": lambda parts: _joined(parts, lambda a, b: a + b),
 }
 _MISSING_FUNCTIONS = ("isnull", "ismissing")
 _FUNCTIONS = (*_NUMBER_FUNCTIONS, *_MANY_FUNCTIONS, *_MISSING_FUNCTIONS)
@@ -169,6 +188,7 @@ class _Reader:
 
     def read(self) -> _Node:
         plain = _QUOTED.sub(self._unquoted, self.text.strip())
+        self._check_marks(_QUOTED.sub("", plain))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SyntaxWarning)
@@ -181,6 +201,17 @@ class _Reader:
             ) from error
         except (RecursionError, MemoryError) as error:
             raise ParameterError("The expression is nested too deeply. Write it as several rules.") from error
+
+    def _check_marks(self, outside: str) -> None:
+        """Refuse what Python would pass over or change: comments, and letters that it takes for others."""
+        if "#" in outside:
+            raise ParameterError(
+                f"'{self.text}' holds a '#', behind which nothing would be read. Put names with a '#' in backticks."
+            )
+        if unicodedata.normalize("NFKC", outside) != outside:
+            raise ParameterError(
+                f"'{self.text}' holds letters that have another form. Put names with such letters in backticks."
+            )
 
     def _unquoted(self, found: re.Match[str]) -> str:
         """Give a name in backticks a stand-in that Python can parse; leave texts as they are."""
@@ -201,7 +232,7 @@ class _Reader:
             case ast.BoolOp():
                 parts = [self._truth(value) for value in node.values]
                 both = isinstance(node.op, ast.And)
-                return _Node(reduce(lambda a, b: a & b if both else a | b, parts), "condition")
+                return _Node(_joined(parts, _and if both else _or), "condition")
             case ast.UnaryOp(op=ast.Not()):
                 return _Node(~self._truth(node.operand), "condition")
             case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
@@ -270,7 +301,7 @@ class _Reader:
                 parts.append(inside if isinstance(operator, ast.In) else ~inside)
             else:
                 parts.append(self._pair(self._visit(left), type(operator), self._visit(right)))
-        return _Node(reduce(lambda a, b: a & b, parts), "condition")
+        return _Node(_joined(parts, _and), "condition")
 
     def _is_missing(self, left: ast.expr, right: ast.expr) -> pl.Expr:
         if not (_says_missing(right) or (isinstance(right, ast.Constant) and right.value is None)):
@@ -288,11 +319,24 @@ class _Reader:
         known = [self._visit(item) for item in right.elts if not _says_missing(item)]
         if any(item.constant is None for item in known):
             raise ParameterError(f"In '{self.text}', the list after 'in' may hold numbers and texts only.")
-        hits = [self._pair(found, ast.Eq, item) for item in known]
+        hits = self._any_of(found, known)
         if len(known) < len(right.elts):
-            hits.append(found.value.is_null())
-            hits = [hit.fill_null(False) for hit in hits]
-        return reduce(lambda a, b: a | b, hits)
+            missing = found.value.is_null()
+            return missing if hits is None else hits.fill_null(False) | missing
+        assert hits is not None
+        return hits
+
+    def _any_of(self, found: _Node, known: Sequence[_Node]) -> pl.Expr | None:
+        """Look a value up in a list at once where all of it is of one kind, and item by item elsewhere."""
+        if not known:
+            return None
+        kinds = {item.kind for item in known}
+        if kinds == {found.kind} and found.kind in ("text", "number"):
+            values = [item.constant for item in known]
+            whole = all(isinstance(value, int) and abs(value) < 2**63 for value in values)
+            if found.kind == "text" or whole:
+                return found.value.is_in(values)
+        return _joined([self._pair(found, ast.Eq, item) for item in known], _or)
 
     def _pair(self, left: _Node, operator: type[ast.cmpop], right: _Node) -> pl.Expr:
         if operator not in _COMPARISONS:
@@ -359,6 +403,14 @@ class _Reader:
             f"'{self.text}' holds something that is not allowed ({type(node).__name__}). Use columns, numbers, texts, "
             f"comparisons, and/or/not, arithmetic and the functions {', '.join(_FUNCTIONS)}."
         )
+
+
+def _and(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    return a & b
+
+
+def _or(a: pl.Expr, b: pl.Expr) -> pl.Expr:
+    return a | b
 
 
 def _says_missing(node: ast.expr) -> bool:
