@@ -206,6 +206,7 @@ class Microdata:
         self._metadata = metadata or Metadata()
         self._memory: dict[Any, Any] = {}
         self._lost_roles: tuple[str, ...] = ()
+        self._whose: tuple[str, Any] | None = None
 
     @property
     def frame(self) -> Any:
@@ -245,7 +246,32 @@ class Microdata:
     @property
     def lost_roles(self) -> tuple[str, ...]:
         """Roles that said whose the records are and whose column has gone, so that nobody can tell any longer."""
-        return self._lost_roles
+        return () if self._whose else self._lost_roles
+
+    @property
+    def whose(self) -> tuple[str, Any] | None:
+        """Whose the records are, where the column that says so was left out of the file: its role, and numbers.
+
+        They stay in the house: they are in no frame, in no file that is written and in no log, but company is counted
+        by them, because leaving out a column makes nobody's records somebody else's.
+        """
+        return self._whose
+
+    def remembering(self, role: str, numbers: Any) -> Microdata:
+        """Return the same file with the number of the person (or contributor) of each record kept aside.
+
+        Without numbers (None) it is only remembered that the role was there and nobody can tell any longer.
+        """
+        found = self.with_roles()
+        found._whose = None if numbers is None else (role, numbers)
+        found._lost_roles = tuple(dict.fromkeys((*self._lost_roles, role)))
+        return found
+
+    def missing_nobody(self) -> Microdata:
+        """Return the same file, known to have lost no role: every record was somebody of its own."""
+        found = self.with_roles()
+        found._lost_roles = ()
+        return found
 
     def with_roles(self, **roles: Columns) -> Microdata:
         """Return the same frame with some roles changed; the others stay.
@@ -262,10 +288,15 @@ class Microdata:
             self.frame, **_as_arguments(replace(self._roles, **changed)), metadata=self._metadata
         )
         found._lost_roles = tuple(role for role in self._lost_roles if not changed.get(role))
+        found._whose = self._whose
         return found
 
-    def with_frame(self, frame: Any) -> Microdata:
-        """Return another frame with the same roles; roles whose column is gone are dropped."""
+    def with_frame(self, frame: Any, *, same_records: bool = False) -> Microdata:
+        """Return another frame with the same roles; roles whose column is gone are dropped.
+
+        ``same_records`` says that the rows are the same records in the same order, so that what is known about whose
+        they are still holds.
+        """
         there = set(_schema(_wrapped(frame)))
         kept = {
             role: tuple(c for c in _names(columns, role) if c in there)
@@ -273,7 +304,9 @@ class Microdata:
         }
         found = Microdata(frame, **_as_arguments(Roles.of(**kept)), metadata=self._metadata)
         gone = [role for role in ("person", "contributor") if getattr(self._roles, role) and not kept[role]]
-        found._lost_roles = tuple(dict.fromkeys((*self._lost_roles, *gone)))
+        also = [self._whose[0]] if self._whose and not same_records else []
+        found._lost_roles = tuple(dict.fromkeys((*self._lost_roles, *gone, *also)))
+        found._whose = self._whose if same_records else None
         return found
 
     @property

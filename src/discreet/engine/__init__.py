@@ -40,6 +40,7 @@ from discreet.engine.roles import (
     total,
 )
 from discreet.engine.units import (
+    after_treatment,
     all_suppressed,
     counted_role,
     counted_unit,
@@ -47,6 +48,7 @@ from discreet.engine.units import (
     people_of_weights,
     single_households,
     unit_column,
+    unit_in_words,
     units_without_name,
 )
 
@@ -54,6 +56,7 @@ __all__ = [
     "ClassCounts",
     "Missing",
     "Overview",
+    "after_treatment",
     "all_suppressed",
     "attribute_profile",
     "carry_back",
@@ -89,6 +92,7 @@ __all__ = [
     "smallest_classes",
     "total",
     "unit_column",
+    "unit_in_words",
     "units_without_name",
     "value_shares",
     "weighted_rows",

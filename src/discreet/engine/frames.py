@@ -18,6 +18,8 @@ from discreet.microdata import Microdata
 from discreet.wording import type_name
 
 Lazy = nw.LazyFrame[Any]
+WHOSE = "\0whose"
+"""The name under which a query finds whose the records are, where the column itself is no longer in the file."""
 T = TypeVar("T")
 
 
@@ -101,10 +103,14 @@ def filler(dtype: Any) -> Any:
 def _lazy(data: Microdata, columns: tuple[str, ...]) -> Lazy:
     """Open the source as a lazy frame; pandas and PyArrow columns go through Arrow into Polars, once each."""
     wrapped = data.wrapped
+    aside = data.whose[1].alias(WHOSE) if data.whose and WHOSE in columns else None
+    if wrapped.implementation.is_polars():
+        source = wrapped if isinstance(wrapped, nw.LazyFrame) else wrapped.lazy()
+        return source if aside is None else nw.from_native(source.to_native().with_columns(aside))
     if isinstance(wrapped, nw.LazyFrame):
         return wrapped
-    if wrapped.implementation.is_polars():
-        return wrapped.lazy()
+    if aside is not None:
+        remembered(data, "columns", WHOSE, lambda: aside)
     parts = [remembered(data, "columns", column, partial(_to_polars, wrapped, column)) for column in columns]
     return nw.from_native(pl.DataFrame(parts).lazy())
 
@@ -143,8 +149,10 @@ def _from_pandas(series: Any, column: str) -> pl.Series:
 
 
 def _cleaned(data: Microdata, column: str, address: str) -> nw.Expr:
-    dtype = data.schema[column]
     expression = nw.col(address)
+    if column == WHOSE:
+        return expression
+    dtype = data.schema[column]
     if dtype.is_nested() or (dtype == nw.Object and not data.wrapped.implementation.is_pandas()):
         raise ColumnError(
             f"Column '{column}' holds {type_name(dtype)} values, which cannot be counted. Unpack it into "

@@ -13,7 +13,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.engine.frames import Lazy, collect, remembered, scan
+from discreet.engine.frames import WHOSE, Lazy, collect, has_row_order, remembered, scan
 from discreet.engine.roles import overview, total
 from discreet.microdata import Microdata
 
@@ -21,14 +21,38 @@ UNIT_ROLES = ("person", "contributor")
 
 
 def counted_role(data: Microdata) -> str | None:
-    """Name the role whose column says who a record belongs to: ``person``, else ``contributor``, else none."""
-    return next((role for role in UNIT_ROLES if getattr(data.roles, role)), None)
+    """Name the role that says who a record belongs to: ``person``, else ``contributor``, else none."""
+    known = next((role for role in UNIT_ROLES if getattr(data.roles, role)), None)
+    return known or (data.whose[0] if data.whose else None)
 
 
 def counted_unit(data: Microdata) -> str | None:
-    """Name the column of the persons (or contributors) in whom company is counted; None where it is records."""
+    """Name the column of the persons (or contributors) in whom company is counted; None where it is records.
+
+    `WHOSE` is the column that was left out of the file and is kept aside.
+    """
     role = counted_role(data)
-    return getattr(data.roles, role) if role else None
+    return (getattr(data.roles, role) or WHOSE) if role else None
+
+
+def unit_in_words(data: Microdata) -> str:
+    """Name the column of the persons for people, also where it is no longer in the file."""
+    unit = counted_unit(data)
+    return f"{counted_role(data)} (left out of the file)" if unit == WHOSE else str(unit)
+
+
+def after_treatment(data: Microdata, treated: Microdata, keep: Any, order: Any) -> Microdata:
+    """Remember whose the records of a treated file are, where the treatment left out the column that says so."""
+    role, unit = counted_role(data), counted_unit(data)
+    if role is None or any(getattr(treated.roles, name) for name in UNIT_ROLES):
+        return treated
+    if head_count(data) == overview(data, ()).rows:
+        return treated.missing_nobody()
+    if not has_row_order(data):
+        return treated
+    numbers = unit_numbers(collect(data, [str(unit)]).to_series())
+    numbers = numbers if keep is None else numbers.filter(keep)
+    return treated.remembering(role, numbers if order is None else numbers.gather(order))
 
 
 def neutral_names(keys: Sequence[str]) -> dict[str, str]:

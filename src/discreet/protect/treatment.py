@@ -108,6 +108,7 @@ class Treatment(ABC):
         treated = data.with_frame(
             engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
         )
+        treated = engine.after_treatment(data, treated, change.keep, change.order)
         if change.roles:
             treated = treated.with_roles(**change.roles)
         changed, suppressed = _changed_cells(data, change)

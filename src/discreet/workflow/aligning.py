@@ -95,7 +95,7 @@ def align(
             notes=(*notes, *said),
         ),
         tuple(name for name in held if name in mixed and name not in recoded),
-        original.with_frame(engine.rebuilt(original, recoded)) if recoded else None,
+        original.with_frame(engine.rebuilt(original, recoded), same_records=True) if recoded else None,
     )
 
 
@@ -103,7 +103,7 @@ def in_memory(data: Microdata) -> Microdata:
     """Collect what a query engine or a lazy frame holds, once, because many measures are going to look at it."""
     if isinstance(data.wrapped, nw.DataFrame):
         return data
-    held = data.with_frame(engine.collect(data, data.columns))
+    held = data.with_frame(engine.collect(data, data.columns), same_records=True)
     # A database hands its records over in any order, so that the order must not be taken for a link.
     held.memory["unordered"] = not has_row_order(data)
     return held
@@ -216,7 +216,7 @@ def _converted(
             new[name] = brought
             if _kind(ours) != _kind(theirs):
                 said.setdefault(name, f"{how}; the release was read as {_kind(ours)}")
-    return released.with_frame(engine.rebuilt(released, new)) if new else released
+    return released.with_frame(engine.rebuilt(released, new), same_records=True) if new else released
 
 
 def _brought(theirs: pl.Series, like: pl.Series) -> pl.Series | None:

@@ -20,13 +20,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from discreet import engine
 from discreet.engine import Missing
+from discreet.engine.frames import has_row_order
+from discreet.engine.units import unit_numbers
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.microdata import ROLES, Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.randomness import Seed
 from discreet.results import Check, Measure, Release, Scenario, Unjudged, Verdict
 from discreet.workflow import pair_questions, questions
+from discreet.workflow.aligning import agrees_by_row
 from discreet.workflow.pair_questions import PairCase
 from discreet.workflow.pairing import answer_of, pair_of
 from discreet.workflow.questions import Case
@@ -189,8 +193,11 @@ class _Bench:
         for name, case in self.alone.items():
             question = questions.BY_NAME.get(rule.measure)
             lacking = question.input_lacking(case) if question and isinstance(case, Case) else None
+            unknown = _nobody_knows_whose(case) if question and question.counts_company else None
             if lacking:
                 yield _unjudged(rule, lacking, table)
+            elif unknown:
+                yield rule.check(Scenario(name, (), {}, {rule.measure: unknown}))
             else:
                 yield rule.check(self._scenario(name, rule.measure, partial(self._ask, case, rule.measure)))
 
@@ -239,6 +246,16 @@ class _Bench:
             return str(error)
 
 
+def _nobody_knows_whose(case: Case | str) -> str | None:
+    """Say why the company of a file cannot be judged, where it once knew whose its records are and no longer does."""
+    if isinstance(case, str) or not case.data.lost_roles:
+        return None
+    return (
+        f"several records may belong to one {case.data.lost_roles[0]}, and the file no longer says which; keep that "
+        "column under pseudonyms, or judge the file before it is left out"
+    )
+
+
 def cases_of(copies: Sequence[Microdata], **settings: Any) -> dict[str, Case | str]:
     """Make the case of each copy by itself: the main scenario, or why it cannot be measured."""
     found: dict[str, Case | str] = {}
@@ -270,7 +287,23 @@ def with_roles_of(original: Microdata, released: Microdata) -> Microdata:
             roles[role] = (*(name for name in ours if name in there), *new)
         else:
             roles[role] = ours if ours in there else theirs if theirs not in original.schema else None
-    return released.with_roles(**roles)
+    return _with_persons_of(original, released.with_roles(**roles))
+
+
+def _with_persons_of(original: Microdata, released: Microdata) -> Microdata:
+    """Let a release that left out whose its records are know it, where its rows are plainly those of the original."""
+    role, unit = engine.counted_role(original), engine.counted_unit(original)
+    rows = engine.overview(original, ()).rows
+    if role is None or engine.counted_role(released) or engine.head_count(original) == rows:
+        return released
+    common = [name for name in released.columns if name in original.schema]
+    ordered = all(has_row_order(data) for data in (original, released))
+    if not common or not ordered or engine.overview(released, ()).rows != rows:
+        return released.remembering(role, None)
+    ours, theirs = (engine.collect(data, common) for data in (original, released))
+    if not agrees_by_row(ours, theirs, common):
+        return released.remembering(role, None)
+    return released.remembering(role, unit_numbers(engine.collect(original, [str(unit)]).to_series()))
 
 
 def check_policy(policy: Policy) -> None:

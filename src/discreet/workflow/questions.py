@@ -72,6 +72,11 @@ class Question:
                 return f"it takes long on {classes:,} key combinations; run 'discreet risk {self.name}' by itself"
         return None
 
+    @property
+    def counts_company(self) -> bool:
+        """Whether the answer rests on how many people share something, so that it must be known whose records are."""
+        return self.name != "series"
+
     def input_lacking(self, case: Case) -> str | None:
         """Name the input that only whoever asks can give, and has not; what the file itself lacks is a gap."""
         if self.population and case.population is None:

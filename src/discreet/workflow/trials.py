@@ -152,13 +152,13 @@ class Numbered:
             column = f"{column}_"
         rows = engine.overview(data, ()).rows
         numbers = pl.Series(column, np.arange(rows)).cast(pl.String)
-        return cls(data.with_frame(engine.rebuilt(data, {column: numbers})), column)
+        return cls(data.with_frame(engine.rebuilt(data, {column: numbers}), same_records=True), column)
 
     def plain(self, data: Microdata) -> Microdata:
         """Take the numbers out again."""
         if self.column not in data.schema:
             return data
-        return data.with_frame(engine.rebuilt(data, {}, drop=[self.column]))
+        return data.with_frame(engine.rebuilt(data, {}, drop=[self.column]), same_records=True)
 
 
 def run(data: Microdata, jobs: Sequence[Job], workers: int) -> Iterator[Trial]:

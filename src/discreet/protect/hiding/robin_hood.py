@@ -146,7 +146,7 @@ class RobinHood(Treatment):
                 raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
         if engine.unit_column(data) is not None:
             raise ColumnError(
-                f"'{engine.counted_unit(data)}' has several records for some people, and RobinHood masks records: one "
+                f"'{engine.unit_in_words(data)}' has several records for some people, and RobinHood masks records: one "
                 "that stays unmasked gives the masked ones away. Bring the file to one record a person first."
             )
         original = engine.collect(data, keys)

@@ -214,7 +214,7 @@ class Microaggregate(Treatment):
             notes=(
                 *change.notes,
                 f"Groups were made of at least {size:,} records, so that at least {people:,} people "
-                f"('{engine.counted_unit(data)}') stand behind every value.",
+                f"('{engine.unit_in_words(data)}') stand behind every value.",
             ),
             guarantee=f"Every combination of {names} is shared by at least {self.k} people."
             if promised

@@ -53,7 +53,7 @@ def heads_of(data: Microdata) -> Heads:
 def company_parameters(data: Microdata) -> dict[str, Any]:
     """Name the column in whose values company is counted, where there is one."""
     unit = engine.counted_unit(data)
-    return {} if unit is None else {"counted_in": unit}
+    return {} if unit is None else {"counted_in": engine.unit_in_words(data)}
 
 
 def company_figures(data: Microdata, keys: Sequence[str], missing: Missing) -> dict[str, int]:
@@ -116,7 +116,7 @@ def records_only(data: Microdata) -> list[str]:
     if unit is None or people == rows:
         return []
     return [
-        f"Records were compared, not {heads_of(data).many}: '{unit}' names {people:,} in {rows:,} records, and the "
+        f"Records were compared, not {heads_of(data).many}: there are {people:,} of them in {rows:,} records, and the "
         f"other records of a {heads_of(data).one} count here as somebody else's: they are worse hidden than it seems."
     ]
 
