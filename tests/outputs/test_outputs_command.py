@@ -24,7 +24,45 @@ def test_check_ends_with_3_where_something_fails(tmp_path):
     assert run("check", file, "--policy", "business-data").exit_code == 3
     assert json.loads(run("check", file, "--json").stdout)["status"] == "fail"
     file.write_text("region,count\nnorth,40\nsouth,30\n")
-    assert run("check", file).exit_code == 0
+    assert run("check", file).exit_code == 4
+
+
+def test_check_takes_many_files_and_folders_and_says_where_it_fails(tmp_path):
+    bad, fine = tmp_path / "a" / "bad.csv", tmp_path / "b" / "fine.csv"
+    for file, text in ((bad, "region,n\nnorth,40\nsouth,3\n"), (fine, "region,n\nnorth,40\nsouth,30\n")):
+        file.parent.mkdir()
+        file.write_text(text)
+    done = run("check", bad, fine)
+    assert done.exit_code == 3
+    assert "at B3 (row 3), column 'n'" in done.stdout
+    assert "2 files: 1 fail, 1 review" in done.stdout
+    assert run("check", fine.parent).exit_code == 4
+    assert run("check", tmp_path).exit_code == 3
+    document = json.loads(run("check", tmp_path, "--json").stdout)
+    assert document["status"] == "fail"
+    assert [f["status"] for f in document["files"]] == ["fail", "review"]
+    assert document["files"][0]["findings"][0]["places"][0]["cell"] == "B3"
+    assert ": 3" not in done.stdout
+    assert "column 'n': 3" in run("check", bad, "--show-values").stdout
+
+
+def test_a_package_that_passes_ends_with_0(tmp_path):
+    with Session(data=pl.DataFrame({"sex": ["f"] * 40 + ["m"] * 50})) as s:
+        s.crosstab("sex")
+        assert run("check", s.save(tmp_path / "pack.zip")).exit_code == 0
+
+
+def test_an_extract_of_200_people_fails(tmp_path):
+    import numpy as np
+
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        {"sex": rng.choice(["f", "m"], 200), "age": rng.integers(18, 80, 200), "pay": rng.normal(50, 9, 200)}
+    )
+    frame.write_csv(tmp_path / "extract.csv")
+    done = run("check", tmp_path / "extract.csv")
+    assert done.exit_code == 3
+    assert "records" in done.stdout
 
 
 @pytest.fixture

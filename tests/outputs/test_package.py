@@ -121,7 +121,10 @@ def test_an_acro_folder_is_written_and_read(session, tmp_path):
     package = read_acro(folder)
     assert package["jobs"]["status"] == "fail"
     assert package.policy.threshold == 10
-    assert Package.load(folder)["means"]["status"] == "pass"
+    # ACRO says pass; how many people are behind a mean, and who dominates it, its file does not.
+    means = Package.load(folder)["means"]
+    assert means["status"] == "review"
+    assert {"check": "ACRO", "status": "pass"}.items() <= means["findings"][-1].items()
     (folder / "means_0.csv").write_text("changed")
     with pytest.raises(InputError, match="changed"):
         read_acro(folder)
@@ -143,6 +146,65 @@ def test_a_folder_as_acro_writes_it_is_read(tmp_path):
     assert package.about["version"] == "0.4.12"
     with pytest.raises(InputError, match=r"results\.json"):
         read_acro(tmp_path.parent)
+
+
+def acro_folder(folder, tables, **config):
+    results = {
+        name: {
+            "uid": name, "status": "pass", "type": "table", "properties": {"method": method},
+            "files": [{"name": f"{name}.csv", "sdc": {"summary": {}, "cells": {}}}], "outcome": {}, "command": command,
+            "summary": "pass", "timestamp": "", "comments": [], "exception": "",
+        }
+        for name, (method, command, _) in tables.items()
+    }  # fmt: skip
+    for name, (_, _, text) in tables.items():
+        (folder / f"{name}.csv").write_text(text)
+    (folder / "results.json").write_text(json.dumps({"version": "0.4.12", "results": results}))
+    if config:
+        (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+MODEL = "Dep. Variable:,pay,R-squared:,0.4\nNo. Observations:,{n},AIC:,120\nDf Residuals:,{dof},BIC:,130\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "command", "text", "status"),
+    [
+        ("crosstab", "acro.crosstab(a, b)", "sex,x,y\nf,40,44\nm,35,50\n", "pass"),
+        ("crosstab", "acro.crosstab(a, b)", "sex,x,y\nf,40,4\nm,35,50\n", "fail"),
+        ("crosstab", "acro.crosstab(a, b)", "sex,x,y\nf,40,0\nm,35,50\n", "fail"),
+        (
+            "crosstab",
+            "acro.crosstab(a, b, values=c, aggfunc='mean')",
+            "sex,x,y\nf,4.5,3.2\nm,5.1,5.0\n",
+            "review",
+        ),
+        ("crosstab", "acro.crosstab(a, b, values=c, aggfunc='max')", "sex,max\nf,4.5\nm,5.1\n", "fail"),
+        ("ols", "acro.ols(y, x)", MODEL.format(n=500, dof=490), "review"),
+        ("ols", "acro.ols(y, x)", MODEL.format(n=12, dof=4), "fail"),
+        ("pivot_table", "acro.pivot_table(d)", "sex,n,mean\nf,40,1.5\nm,6,1.2\n", "fail"),
+    ],
+)
+def test_a_pass_of_acro_is_judged_anew(tmp_path, method, command, text, status):
+    package = read_acro(acro_folder(tmp_path, {"one": (method, command, text)}))
+    assert package["one"]["status"] == status
+
+
+def test_weak_thresholds_unlisted_files_and_close_outputs_of_acro_are_found(tmp_path):
+    table = "sex,x,y\nf,40,44\nm,35,50\n"
+    folder = acro_folder(tmp_path, {"one": ("crosstab", "", table)}, safe_threshold=3)
+    assert read_acro(folder)["one"]["status"] == "review"
+    assert read_acro(folder, "research-data-centre")["one"]["status"] == "pass"
+    tables = {"one": ("crosstab", "", table), "two": ("crosstab", "", table.replace("44", "42"))}
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "extract.csv").write_text(
+        "person_id,pay\n" + "".join(f"{i},{i * 7 % 11}\n" for i in range(20))
+    )
+    package = read_acro(acro_folder(tmp_path, tables))
+    assert package["one"]["status"] == "pass"
+    assert "differencing" in [f["check"] for f in package["two"]["findings"]]
+    assert package["files that are not listed"]["status"] == "fail"
 
 
 def test_a_register_is_chained_and_shows_tampering(tmp_path):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.exit_codes import end_by
 
 if TYPE_CHECKING:
     from discreet.outputs import CheckResult
-
-FAILS = 3
+    from discreet.outputs.findings import Status
 
 outputs = typer.Typer(
     name="outputs",
@@ -27,38 +27,48 @@ Policy = Annotated[
 
 
 @outputs.command("check")
-def check_file(
-    file: Annotated[
-        Path,
-        typer.Argument(help="A finished table (CSV, Excel) or model summary (text, JSON), or a package."),
+def check_files(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Finished tables (CSV, Excel, HTML, LaTeX), model summaries (text, JSON), folders, or packages."
+        ),
     ],
     policy: Policy = None,
+    show_values: Annotated[
+        bool, typer.Option("--show-values", help="Show the numbers that fail beside their places.")
+    ] = False,
     json: options.AsJson = False,
 ) -> None:
-    """Check a finished file, or say how the outputs of a package stand. Exit code 3 where something fails."""
-    from discreet.outputs import Package, check
+    """Check finished files, folders and packages. Exit code 0: all pass, 3: something fails, 4: a human must look."""
+    from discreet.outputs import Package, check_many
+    from discreet.outputs.findings import worst
 
-    if file.is_dir() or file.suffix.lower() == ".zip":
-        package = Package.load(file)
-        if json:
-            document = {
-                "about": dict(package.about),
-                "status": package.status,
-                "outputs": list(package.outputs),
-            }
-            options.print_json(document)
-        else:
-            typer.echo(str(package))
-        status = package.status
+    packages = [Package.load(path, policy) for path in files if _is_package(path)]
+    plain = [path for path in files if not _is_package(path)]
+    found = check_many(plain, policy, show_values=show_values) if plain else {}
+    status = worst([*(p.status for p in packages), *(result.status for result in found.values())])
+    if json:
+        documents = [
+            {"about": dict(p.about), "package": p.path.name, "status": p.status, "outputs": list(p.outputs)}
+            for p in packages
+        ]
+        documents += [{"file": path.name, **result.to_dict()} for path, result in found.items()]
+        options.print_json(documents[0] if len(documents) == 1 else {"status": status, "files": documents})
     else:
-        found = check(file, policy)
-        if json:
-            options.print_json({"file": file.name, **found.to_dict()})
-        else:
-            _show(file, found)
-        status = found.status
-    if status == "fail":
-        raise typer.Exit(FAILS)
+        for package in packages:
+            typer.echo(str(package))
+        for path, result in found.items():
+            _show(path, result)
+        if len(packages) + len(found) > 1:
+            _show_sum([*(p.status for p in packages), *(result.status for result in found.values())])
+    end_by([{"pass": True, "fail": False, "review": None}[status]])
+
+
+def _is_package(path: Path) -> bool:
+    if path.is_dir():
+        return (path / "manifest.json").is_file() or (path / "results.json").is_file()
+    return path.suffix.lower() == ".zip"
 
 
 @outputs.command("review")
@@ -119,12 +129,26 @@ def list_registry(
         typer.echo(f"{info.barn or '?'}  {info.name:<{width}}  {info.verdict:<6}  {info.barn_name}")
 
 
+_MOST_PLACES = 12
+
+
 def _show(file: Path, found: CheckResult) -> None:
     typer.echo(f"{file.name}: {found.status}")
     for finding in found.findings:
         typer.echo(f"  {finding.status:<6}  {finding.check}: {finding.reason}")
+        for place in finding.places[:_MOST_PLACES]:
+            typer.echo(f"          at {place}")
+        if len(finding.places) > _MOST_PLACES:
+            typer.echo(f"          and {len(finding.places) - _MOST_PLACES} more (all of them with --json)")
     if found.status == "fail" and found.mitigations:
         typer.echo(f"Could help: {', '.join(found.mitigations)}")
     if found.status != "pass":
         for question in found.questions:
             typer.echo(f"Ask: {question}")
+
+
+def _show_sum(statuses: list[Status]) -> None:
+    counts = [
+        f"{statuses.count(status)} {status}" for status in ("fail", "review", "pass") if status in statuses
+    ]
+    typer.echo(f"{len(statuses)} files: {', '.join(counts)}")

@@ -7,8 +7,9 @@ of a human checker; `classify` says which rules a statistic falls under.
 from discreet.outputs.acro import read_acro, write_acro
 from discreet.outputs.decisions import append_decision, read_decisions, verify_register
 from discreet.outputs.findings import CheckResult, Finding
-from discreet.outputs.finished import check
+from discreet.outputs.finished import check, check_many
 from discreet.outputs.package import Package
+from discreet.outputs.places import Place
 from discreet.outputs.register import OutputRegister
 from discreet.outputs.result import Output
 from discreet.outputs.reviewing import Reviewer, review
@@ -24,12 +25,14 @@ __all__ = [
     "OutputPolicy",
     "OutputRegister",
     "Package",
+    "Place",
     "Reviewer",
     "Session",
     "StatbarnInfo",
     "append_decision",
     "barns",
     "check",
+    "check_many",
     "classify",
     "read_acro",
     "read_decisions",

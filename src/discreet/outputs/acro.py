@@ -3,6 +3,9 @@
 ACRO (AI-SDC) writes ``results.json`` with one entry an output, the tables as CSV, ``config.json`` with the thresholds
 and a folder of checksums; SACRO-Viewer reads it. Its entries are read into a `Package`, and a session can be written so
 that the viewer of ACRO opens it.
+
+What ACRO says of an output is information, not a verdict: every file is judged anew by the rules for finished files,
+and where its figures do not suffice, a human looks.
 """
 
 from __future__ import annotations
@@ -14,7 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError, InputError
-from discreet.outputs.findings import Finding, Status
+from discreet.outputs.findings import CheckResult, Finding, Status, worst
+from discreet.outputs.finished import figures_of, judged, nearly_the_same
+from discreet.outputs.finished.grids import read_grids
+from discreet.outputs.finished.summaries import facts_of
 from discreet.outputs.package import Package, package_contents, write_folder
 from discreet.outputs.settings import OutputPolicy
 
@@ -44,13 +50,23 @@ _THEIRS = {
     "all-values-are-same": ("no spread", "i"),
 }
 _NAMES = ("negative", "missing", "threshold", "p-ratio", "nk-rule", "all-values-are-same")
+_MORE_IS_STRICTER = ("threshold", "dof_threshold", "survival_threshold", "p_ratio", "zeros_are_disclosive")
 _MODELS = ("ols", "logit", "probit", "poisson", "regression")
 
 
-def read_acro(path: str | Path) -> Package:
-    """Read a result folder of ACRO.
+def read_acro(path: str | Path, policy: OutputPolicy | str | Path | None = None) -> Package:
+    """Read a result folder of ACRO and judge its outputs anew.
 
-    Checksums are verified where the folder has them. Statuses are those of ACRO; nothing is checked anew.
+    Checksums are verified where the folder has them. A "pass" of ACRO clears nothing: tables of counts are judged by
+    their counts, models by their degrees of freedom, and what cannot be judged from its figures is for a human. A
+    "fail" of ACRO stays one. Files that ``results.json`` does not list are outputs, too.
+
+    Parameters
+    ----------
+    path
+        The folder, or a zip of it.
+    policy
+        The thresholds; those of the folder unless given. Where these are weaker than the defaults, a human looks.
     """
     source = Path(path)
     files = package_contents(source)
@@ -63,18 +79,16 @@ def read_acro(path: str | Path) -> Package:
             and noted.decode("utf-8", "replace").strip() != hashlib.sha256(content).hexdigest()
         ):
             raise InputError(f"The file '{name}' of '{source.name}' was changed after ACRO wrote it.")
+    rules, doubts = _thresholds(files, policy)
     try:
         document = json.loads(files["results.json"])
-        outputs = tuple(_read_entry(name, entry, files) for name, entry in document["results"].items())
+        listed = [
+            _read_entry(name, entry, files, rules, doubts) for name, entry in document["results"].items()
+        ]
         version = str(document.get("version", ""))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"The results.json of '{source.name}' is not as ACRO writes it.") from error
-    policy = OutputPolicy()
-    if "config.json" in files:
-        try:
-            policy = OutputPolicy.from_dict(json.loads(files["config.json"]))
-        except (ValueError, DiscreetError):
-            policy = OutputPolicy(name="ACRO configuration that could not be read")
+    outputs = [*_compared(listed, files, rules), *_unlisted(listed, files, rules)]
     about = {
         "format": "ACRO results",
         "version": version,
@@ -82,7 +96,31 @@ def read_acro(path: str | Path) -> Package:
         "project": source.name,
         "purpose": "",
     }
-    return Package(source, about, policy, outputs, files)
+    return Package(source, about, rules, tuple(outputs), files)
+
+
+def _thresholds(
+    files: Mapping[str, bytes], policy: OutputPolicy | str | Path | None
+) -> tuple[OutputPolicy, list[Finding]]:
+    """Choose the thresholds; doubt those of the folder where they are weaker than the defaults."""
+    if policy is not None:
+        return OutputPolicy.load(policy), []
+    if "config.json" not in files:
+        return OutputPolicy(), []
+    try:
+        found = OutputPolicy.from_dict(json.loads(files["config.json"]))
+    except (ValueError, DiscreetError):
+        return OutputPolicy(name="ACRO configuration that could not be read"), []
+    usual = OutputPolicy()
+    weaker = [name for name in _MORE_IS_STRICTER if getattr(found, name) < getattr(usual, name)]
+    weaker += ["nk_k"] if found.nk_k > usual.nk_k else []
+    if not weaker:
+        return found, []
+    reason = (
+        f"The thresholds come with the folder and are weaker than usual ({', '.join(weaker)}). A human looks whether "
+        "the data owner set them, or gives a policy."
+    )
+    return found, [Finding("thresholds", "a", "review", reason)]
 
 
 def write_acro(session: Recorder, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -154,50 +192,144 @@ def _write_entry(output: Output, policy: OutputPolicy) -> tuple[dict[str, Any], 
     return entry, files
 
 
-def _read_entry(name: str, entry: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
-    known: dict[str, Status] = {"pass": "pass", "review": "review", "fail": "fail"}
-    status: Status = known.get(str(entry["status"]), "review")
-    findings = []
+def _read_entry(
+    name: str,
+    entry: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    policy: OutputPolicy,
+    doubts: list[Finding],
+) -> dict[str, Any]:
+    """Judge the files of an entry; what ACRO says of them stands beside it, and counts where it is worse."""
+    status = str(entry["status"])
+    method = str(entry.get("properties", {}).get("method") or entry.get("type", ""))
+    command = str(entry.get("command", ""))
+    findings: list[Finding] = list(doubts)
     listed = []
     for file in entry["files"]:
         listed.append(
             {"name": file["name"], "title": file["name"], "role": "table" if file.get("sdc") else "custom"}
         )
-        if file["name"] not in files:
-            raise KeyError(file["name"])
-        cells = (file.get("sdc") or {}).get("cells", {})
-        for rule, places in cells.items():
-            if places and rule in _THEIRS:
-                check, barn = _THEIRS[rule]
-                reason = f"{len(places)} cells hit by the rule '{rule}' of ACRO."
-                findings.append(
-                    Finding(
-                        check,
-                        barn,
-                        "fail" if status == "fail" else "review",
-                        reason,
-                        tuple(map(tuple, places)),
-                    )
-                )
-    if not findings:
-        findings.append(Finding("ACRO", "a", status, str(entry.get("summary") or status)))
+        findings += _theirs((file.get("sdc") or {}).get("cells", {}), status)
+        findings += _judged(file["name"], files[file["name"]], method, command, policy)
+    summary = str(entry.get("summary") or status)
+    said: Status = "fail" if status == "fail" else "review" if status != "pass" else "pass"
+    findings.append(Finding("ACRO", "a", said, f"ACRO says: {summary}"))
+    if not listed:
+        findings.append(Finding("figures", "a", "review", "There are no figures to judge. A human looks."))
+    found = CheckResult(findings)
     return {
         "name": name,
-        "kind": str(entry.get("properties", {}).get("method") or entry.get("type", "")),
-        "command": str(entry.get("command", "")),
+        "kind": method,
+        "command": command,
         "created": str(entry.get("timestamp", "")),
         "variables": [],
         "notes": [str(entry.get("summary", ""))],
         "mitigation": None,
         "comments": [str(comment) for comment in entry.get("comments") or []],
         "exception": str(entry.get("exception") or ""),
-        "status": status,
-        "barns": sorted({finding.barn for finding in findings}),
-        "findings": [finding.to_dict() for finding in findings],
-        "mitigations": [],
-        "questions": [],
+        **found.to_dict(),
         "files": listed,
     }
+
+
+def _theirs(cells: Mapping[str, Any], status: str) -> list[Finding]:
+    """Read the cells that the rules of ACRO hit."""
+    found = []
+    for rule, places in cells.items():
+        if places and rule in _THEIRS:
+            check, barn = _THEIRS[rule]
+            reason = f"{len(places)} cells hit by the rule '{rule}' of ACRO."
+            hit = tuple(map(tuple, places))
+            found.append(Finding(check, barn, "fail" if status == "fail" else "review", reason, hit))
+    return found
+
+
+def _judged(name: str, content: bytes, method: str, command: str, policy: OutputPolicy) -> list[Finding]:
+    """Judge one file by its figures; what they do not tell is for a human."""
+    blocked = policy.blocks(name)
+    if blocked:
+        return [Finding("file kind", "a", "fail", f"Not to be released: {blocked}.")]
+    if not name.lower().endswith((".csv", ".json", ".txt", ".html")):
+        return [
+            Finding("file kind", "a", "review", f"'{name}' cannot be read by the checker; a human looks.")
+        ]
+    try:
+        grids = read_grids(Path(name), content)
+    except DiscreetError as error:
+        return [Finding("file", "a", "review", f"{error} A human looks.")]
+    counts = _prints_counts(method, command)
+    # The cells of a printed summary come as pairs of a name and a number.
+    text = "\n".join(" ".join(row) for grid in grids for row in grid.rows)
+    facts = facts_of(text, is_json=False)
+    is_model = bool(facts.dof or facts.people or facts.fit)
+    found = [*facts.findings(policy), *judged(grids, policy, are_counts=counts, named_only=is_model)]
+    if is_model:
+        reason = "Whether the model is a table in disguise, its summary does not say. A human looks at the regressors."
+        found.append(Finding("saturation", "g", "review", reason))
+    elif not counts:
+        reason = (
+            "The figures do not say how many people stand behind them, or who dominates them: what ACRO saw cannot be "
+            "seen here. A human looks."
+        )
+        found.append(Finding("figures", "d", "review", reason))
+    return found or [Finding("figures", "a", "review", "There are no figures to judge. A human looks.")]
+
+
+def _prints_counts(method: str, command: str) -> bool:
+    """Whether an output of ACRO is a table of counts: a cross table without a variable that is aggregated."""
+    is_table = method in ("crosstab", "cross table", "histogram")
+    return is_table and not any(word in command for word in ("aggfunc", "values", "normalize"))
+
+
+def _compared(
+    outputs: list[dict[str, Any]], files: Mapping[str, bytes], policy: OutputPolicy
+) -> list[dict[str, Any]]:
+    """Hold every output against the ones before it: counts and observations that differ by few people."""
+    known: list[tuple[str, Any]] = []
+    made = []
+    for output in outputs:
+        figures = figures_of({f["name"]: files[f["name"]] for f in output["files"]})
+        more = [
+            finding
+            for name, earlier in known
+            if (finding := nearly_the_same(name, figures, earlier, policy)) is not None
+        ]
+        known.append((output["name"], figures))
+        made.append(_with(output, more))
+    return made
+
+
+def _unlisted(
+    outputs: list[dict[str, Any]], files: Mapping[str, bytes], policy: OutputPolicy
+) -> list[dict[str, Any]]:
+    """Judge the files that no output lists: they would go out with the folder."""
+    used = {file["name"] for output in outputs for file in output["files"]} | {"results.json", "config.json"}
+    extra = [name for name in files if name not in used and not name.startswith("checksums/")]
+    if not extra:
+        return []
+    findings = [finding for name in extra for finding in _judged(name, files[name], "", "", policy)]
+    reason = f"{len(extra)} files lie in the folder that no output lists. A human looks what they are."
+    entry = {
+        "name": "files that are not listed",
+        "kind": "custom",
+        "command": "",
+        "created": "",
+        "variables": [],
+        "notes": [],
+        "mitigation": None,
+        "comments": [],
+        "exception": "",
+        **CheckResult([*findings, Finding("not listed", "a", "review", reason)]).to_dict(),
+        "files": [{"name": name, "title": name, "role": "custom"} for name in extra],
+    }
+    return [entry]
+
+
+def _with(output: dict[str, Any], more: list[Finding]) -> dict[str, Any]:
+    if not more:
+        return output
+    found = [*output["findings"], *(finding.to_dict() for finding in more)]
+    return {**output, "findings": found, "status": worst(finding["status"] for finding in found)}
 
 
 def _json(document: Any) -> bytes:

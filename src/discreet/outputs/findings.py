@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from discreet.outputs.places import Place
 from discreet.outputs.statbarns import barns
 from discreet.results import jsonable
 
@@ -33,6 +34,8 @@ class Finding:
         The positions it is about, in the shape of the table; empty where it is about the whole output.
     figures
         Numbers behind it.
+    places
+        Where the cells stand in a finished file: sheet, row, column; without their values unless these were asked for.
     """
 
     check: str
@@ -41,6 +44,7 @@ class Finding:
     reason: str
     cells: tuple[Position, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
+    places: tuple[Place, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding, ready for JSON."""
@@ -51,6 +55,7 @@ class Finding:
             "reason": self.reason,
             "cells": [list(cell) for cell in self.cells],
             "figures": jsonable(self.figures),
+            **({"places": [place.to_dict() for place in self.places]} if self.places else {}),
         }
 
 
@@ -126,7 +131,9 @@ class CheckResult:
 
     def __str__(self) -> str:
         lines = [f"Status: {self.status}"]
-        lines += [f"  {f.status:<6}  {f.check}: {f.reason}" for f in self.findings]
+        for finding in self.findings:
+            lines.append(f"  {finding.status:<6}  {finding.check}: {finding.reason}")
+            lines += [f"          at {place}" for place in finding.places]
         if self.mitigations:
             lines.append(f"  Could help: {', '.join(self.mitigations)}")
         return "\n".join(lines)

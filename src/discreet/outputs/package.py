@@ -65,15 +65,19 @@ class Package:
     register: tuple[Registered, ...] = field(default=(), repr=False)
 
     @classmethod
-    def load(cls, path: str | Path) -> Package:
-        """Read a package, a folder or a zip, and refuse one whose files do not match their checksums."""
+    def load(cls, path: str | Path, policy: OutputPolicy | str | Path | None = None) -> Package:
+        """Read a package, a folder or a zip, and refuse one whose files do not match their checksums.
+
+        A package of a session is judged as it was made; a result folder of ACRO is judged anew, under ``policy`` where
+        one is given.
+        """
         source = Path(path)
         files = package_contents(source)
         if MANIFEST not in files:
             if "results.json" in files:
                 from discreet.outputs.acro import read_acro
 
-                return read_acro(source)
+                return read_acro(source, policy)
             raise InputError(f"'{source.name}' is no output package: it has no {MANIFEST}.")
         _verify(files, source.name)
         try:

@@ -1,0 +1,248 @@
+"""Check files that are finished: tables, summaries of models, whole folders of them.
+
+A finished file does not say what stands behind its numbers, so what can be judged is judged (low counts, shares of few
+people, minima and maxima, records, suppressed cells that follow from totals, few degrees of freedom) and the rest is
+left to a human. Nothing is unpickled, and no file is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from discreet.errors import DiscreetError, InputError
+from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.finished.grids import Grid, decoded, hidden_records, read_grids
+from discreet.outputs.finished.summaries import Facts, close_numbers, facts_of
+from discreet.outputs.finished.tables import counts_in, judge
+from discreet.outputs.settings import OutputPolicy
+from discreet.outputs.statbarns import barns
+
+TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".xls", ".ods")
+TEXTS = (".txt", ".md", ".log", ".json", ".html", ".htm", ".tex", ".rst", ".out", ".lst")
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
+Figures = tuple[Facts, list[dict[tuple[str, ...], float]]]
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+def check(
+    path: str | Path, policy: OutputPolicy | str | Path | None = None, *, show_values: bool = False
+) -> CheckResult:
+    r"""Check a finished table or model summary.
+
+    Parameters
+    ----------
+    path
+        CSV, TSV or Excel (every sheet); text, HTML, LaTeX or JSON with tables or the summary of a model.
+    policy
+        The thresholds; the defaults unless given.
+    show_values
+        Whether the places of what fails come with the numbers that stand there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = file.write_text("region,women,men\nnorth,40,7\nsouth,35,50\n")
+    >>> found = check(file)
+    >>> found.status, [str(place) for place in found.findings[0].places]
+    ('fail', ["C2 (row 2), column 'men'"])
+    """
+    return _checked(path, OutputPolicy.load(policy), show_values)[0]
+
+
+def check_many(
+    paths: Sequence[str | Path],
+    policy: OutputPolicy | str | Path | None = None,
+    *,
+    show_values: bool = False,
+) -> dict[Path, CheckResult]:
+    r"""Check several finished files, each by itself and all against each other.
+
+    A folder stands for all files in it. Two tables with the same labels are compared cell by cell, two models by their
+    numbers of observations: where they differ by few people, a human looks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name, n in (("a.txt", 1000), ("b.txt", 999)):
+    ...     _ = (folder / name).write_text(f"No. Observations: {n}\nDf Residuals: {n - 3}\n")
+    >>> [f.status for f in check_many([folder])[folder / "b.txt"].findings if f.check == "differencing"]
+    ['review']
+    """
+    rules = OutputPolicy.load(policy)
+    found: dict[Path, CheckResult] = {}
+    known: dict[Path, Figures] = {}
+    for file in _files(paths):
+        found[file], facts, grids = _checked(file, rules, show_values)
+        figures = facts, [counts for grid in grids if (counts := counts_in(grid))]
+        for earlier, other in known.items():
+            finding = nearly_the_same(earlier.name, figures, other, rules)
+            if finding is not None:
+                found[file] = found[file].with_more([finding])
+        known[file] = figures
+    return found
+
+
+def figures_of(files: Mapping[str, bytes]) -> Figures:
+    """Read the numbers of people and the counts that some files hold, by name and content."""
+    people: list[float] = []
+    tables: list[dict[tuple[str, ...], float]] = []
+    for name, content in files.items():
+        if Path(name).suffix.lower() not in (".csv", ".tsv", *TEXTS):
+            continue
+        try:
+            grids = read_grids(Path(name), content)
+        except DiscreetError:
+            continue
+        text = "\n".join(" ".join(row) for grid in grids for row in grid.rows)
+        people += facts_of(text, is_json=False).people
+        tables += [counts for grid in grids if (counts := counts_in(grid))]
+    return Facts(people=tuple(people)), tables
+
+
+def _files(paths: Sequence[str | Path]) -> list[Path]:
+    """List files, and those of folders; hidden ones are left out."""
+    listed: dict[Path, None] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = sorted(
+                file for file in path.rglob("*") if file.is_file() and not file.name.startswith(".")
+            )
+            if not inside:
+                raise InputError(f"The folder '{path.name}' has no files to check.")
+            listed.update(dict.fromkeys(inside))
+        else:
+            listed[path] = None
+    return list(listed)
+
+
+def nearly_the_same(earlier: str, new: Figures, old: Figures, policy: OutputPolicy) -> Finding | None:
+    """Say where two files are about almost the same numbers of people."""
+    limit = policy.difference_threshold or policy.threshold
+    models = close_numbers(new[0].people, old[0].people, policy)
+    cells = 0
+    for ours in new[1]:
+        for theirs in old[1]:
+            shared = [key for key in ours if key in theirs]
+            cells += sum(0 < abs(ours[key] - theirs[key]) < limit for key in shared)
+            if len(ours) == len(theirs) == 1:
+                cells += sum(
+                    0 < abs(a - b) < limit for a in ours.values() for b in theirs.values() if not shared
+                )
+    if not models and not cells:
+        return None
+    what = [f"{models} of its models"] * bool(models) + [f"{cells} of its counts"] * bool(cells)
+    reason = (
+        f"{' and '.join(what)} differ by fewer than {limit} people from '{earlier}': if they are the same people but "
+        "for a few, those few can be worked out. A human looks."
+    )
+    return Finding("differencing", "a" if cells else "g", "review", reason)
+
+
+def _checked(
+    path: str | Path, rules: OutputPolicy, show_values: bool
+) -> tuple[CheckResult, Facts, list[Grid]]:
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"There is no file '{file.name}' there.")
+    blocked = rules.blocks(file)
+    if blocked:
+        return _only(Finding("file kind", "a", "fail", f"Not to be released: {blocked}."))
+    ending = file.suffix.lower()
+    if ending not in (*TABLES, *TEXTS):
+        reason = f"Files of kind '{ending or 'without ending'}' cannot be read by the checker; a human looks."
+        return _only(Finding("file kind", "a", "review", reason))
+    if file.stat().st_size > _MOST_BYTES:
+        return _only(
+            Finding("file", "a", "fail", f"'{file.name}' is far too large for an output: look for records.")
+        )
+    if ending in TABLES:
+        return _table(file, rules, show_values)
+    return _text(file, rules, show_values)
+
+
+def _only(finding: Finding) -> tuple[CheckResult, Facts, list[Grid]]:
+    return CheckResult([finding]), Facts(), []
+
+
+def _table(file: Path, policy: OutputPolicy, show_values: bool) -> tuple[CheckResult, Facts, list[Grid]]:
+    behind = hidden_records(file) if file.suffix.lower() in _WORKBOOKS else []
+    findings = [
+        Finding("hidden content", "a", "fail", f"The workbook holds {what}. Copy the values into a new one.")
+        for what in behind
+    ]
+    try:
+        grids = read_grids(file)
+    except DiscreetError as error:
+        findings.append(Finding("file", "a", "review", f"{error} A human looks."))
+        return CheckResult(findings), Facts(), []
+    findings += judged(grids, policy, show_values=show_values)
+    if not findings:
+        reason = (
+            "No column looks like counts of people, so the file cannot be judged by itself. A human looks."
+        )
+        return (
+            CheckResult([Finding("no counts", "a", "review", reason)], barns()["a"].questions),
+            Facts(),
+            grids,
+        )
+    if not any(finding.check in ("records", "no counts") for finding in findings):
+        findings.append(unsaid())
+    return CheckResult(findings), Facts(), grids
+
+
+def judged(
+    grids: Sequence[Grid],
+    policy: OutputPolicy,
+    *,
+    are_counts: bool = False,
+    named_only: bool = False,
+    show_values: bool = False,
+) -> list[Finding]:
+    """Judge all tables of a file; a finding says which sheet it is about where there are several."""
+    sheets = {grid.sheet for grid in grids}
+    findings: list[Finding] = []
+    for grid in grids:
+        for finding in judge(
+            grid, policy, are_counts=are_counts, named_only=named_only, show_values=show_values
+        ):
+            where = f"Sheet '{grid.sheet}': " if len(sheets) > 1 else ""
+            findings.append(replace(finding, reason=f"{where}{finding.reason}"))
+    return list({(f.check, f.status, f.reason, f.places): f for f in findings}.values())
+
+
+def unsaid() -> Finding:
+    """Say what no file tells about its counts."""
+    reason = "Whether counts are of distinct people, unweighted, and what other outputs say, the file does not tell."
+    return Finding("what a file cannot say", "a", "review", reason)
+
+
+def _text(file: Path, policy: OutputPolicy, show_values: bool) -> tuple[CheckResult, Facts, list[Grid]]:
+    try:
+        text = decoded(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"'{file.name}' cannot be read: {error.strerror}.") from error
+    ending = file.suffix.lower()
+    facts = facts_of(text, is_json=ending == ".json")
+    findings = facts.findings(policy)
+    is_model = bool(facts.dof or facts.people or facts.fit)
+    grids = read_grids(file, text.encode("utf-8"))
+    drawn = ending in (".html", ".htm", ".tex", ".json", ".md", ".rst")
+    tables = judged(grids, policy, named_only=is_model or not drawn, show_values=show_values)
+    known = {(finding.check, finding.reason) for finding in findings}
+    findings += [finding for finding in tables if (finding.check, finding.reason) not in known]
+    if not findings:
+        reason = "Nothing in the file could be judged: no degrees of freedom, no counts. A human looks."
+        return CheckResult([Finding("nothing to judge", "g", "review", reason)]), facts, grids
+    if is_model:
+        reason = "Whether the model is a table in disguise, its summary does not say. A human looks at the regressors."
+        findings.append(Finding("saturation", "g", "review", reason))
+    if tables and not any(finding.check == "records" for finding in tables):
+        findings.append(unsaid())
+    return CheckResult(findings), facts, grids
+
+
+__all__ = ["check", "check_many"]
