@@ -53,7 +53,8 @@ _SPREADS = {
 }
 _STATISTICS = {
     "mean", "means", "average", "avg", "median", "mode", "total", "sum", "se", "stderr", "error", "coef", "coefficient",
-    "coefficients", "estimate", "beta", "pvalue", "tvalue", "zvalue", "fvalue", "statistic", "test", "ci", "lower", "upper",
+    "coefficients", "estimate", "beta", "pvalue", "tvalue", "zvalue", "fvalue", "statistic", "test", "ci", "lower",
+    "upper",
     "mittelwert", "durchschnitt", "moyenne", "mediane", "media", "mediana", "gini", "hhi", "theil", "skewness",
     "kurtosis", "iqr", "index", "ratio", "aic", "bic", "loglik", "llf", "survival", "hazard", "cumulative", "weighted",
     "summe", "somme", "suma", "somma", "gemiddelde", "mediaan", "srednia", "diff", "difference", "change", "growth",
