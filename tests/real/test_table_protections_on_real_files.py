@@ -81,3 +81,18 @@ def test_synthetic_eu_silc_table_has_its_size_and_becomes_records(silc):
     records = expanded(made.table)
     assert records.height == made.table.values[0]
     assert records.height == pytest.approx(silc.height, rel=0.05)
+
+
+def test_a_table_of_women_in_silc_shows_what_the_table_by_sex_shows(test_data, monkeypatch):
+    monkeypatch.setenv("DISCREET_KEY", "a secret of at least sixteen bytes")
+    survey = pl.read_csv(test_data / "laeken_eusilc.csv.gz", infer_schema_length=None, null_values="NA")
+    rounding = RandomRounding(base=5, margins="independent")
+    women = rounding.apply(
+        Table.from_microdata(survey.filter(pl.col("rb090") == "female"), "db040*pl030")
+    ).table
+    by_sex = rounding.apply(Table.from_microdata(survey, "db040*pl030*rb090")).table
+    both = women.cells.join(
+        by_sex.cells.filter(pl.col("rb090") == "female"), on=["db040", "pl030"], suffix="_by_sex"
+    )
+    assert both.height == women.cells.height > 50
+    assert (both["count"] == both["count_by_sex"]).all()

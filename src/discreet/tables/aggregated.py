@@ -97,6 +97,7 @@ def table_from_cells(
         structural=structural,
         missing="refuse",
         total=total,
+        counted=count,
     )
     if is_inner.all():
         _warn_of_hidden_totals(given, formula, sums if count else list(measures), totals)

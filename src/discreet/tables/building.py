@@ -84,6 +84,7 @@ def table_from_microdata(
         missing=missing,
         total=total,
         notes=notes,
+        counted=count,
         contributing=Contributing(micro, contributor, weight),
     )
 
@@ -102,6 +103,7 @@ def assembled(
     total: str | Mapping[str, str],
     notes: Sequence[str] = (),
     contributing: Contributing | None = None,
+    counted: str | None = None,
 ) -> Table:
     """Put a table together from its counted inner cells."""
     if missing == "drop":
@@ -144,6 +146,7 @@ def assembled(
         tuple(notes),
         weight,
         contributing,
+        counted=counted,
     )
     if contributing is not None and table.knows_contributors:
         table = table.with_cells(contributors=contributing.numbers(table))

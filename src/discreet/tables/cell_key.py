@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,20 +15,17 @@ import polars as pl
 from discreet import engine
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, ParameterError
-from discreet.hierarchy.values import canonical_text
 from discreet.protect.recodings.secret_key import DEFAULT_VARIABLE, secret_key
 from discreet.tables.counting import check_columns
-from discreet.tables.dimension import MISSING
 from discreet.tables.perturbation import PerturbationTable, largest_entropy, perturbation_table
 from discreet.tables.protecting import Stream, TableChange, TableProtection, added_up
+from discreet.tables.record_keys import KEYS, identifier_texts, keyed_numbers, summed_by_inner_cell
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-# Keys are whole numbers below this, so that their sums are exact in any order of the records.
-_KEYS = 1 << 32
 _GRID = 401
 
 
@@ -120,7 +116,7 @@ class CellKey(TableProtection):
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Look up the noise of every cell."""
         inner_keys = self._inner_keys(table)
-        keys = added_up(table, inner_keys) % _KEYS
+        keys = added_up(table, inner_keys) % KEYS
         design = perturbation_table(self.D, self.V, self.js)
         cells = self._counts(table.cells, keys, design)
         inner = self._counts(table.inner, inner_keys, design)
@@ -153,7 +149,7 @@ class CellKey(TableProtection):
         counts = frame["count"].to_numpy().astype(np.int64)
         if (counts < 0).any():
             raise ParameterError("Some counts are negative, and the cell-key method knows no noise for them.")
-        made = counts + design.look_up(counts, keys / _KEYS)
+        made = counts + design.look_up(counts, keys / KEYS)
         found: dict[str, npt.NDArray[np.generic]] = {"count": made}
         if "weighted" in frame.columns:
             # A weighted total follows its count, by the mean weight of the cell.
@@ -189,25 +185,12 @@ class CellKey(TableProtection):
         assert column is not None
         check_columns(data, [column], "id" if self.id else "key_column", numeric=self.id is None)
         rows = engine.collect(engine.scan(data, {**key_names(table.dimensions), "who": column}))
-        if rows["who"].null_count():
-            raise ColumnError(
-                f"Column '{column}' is missing in {rows['who'].null_count():,} records, which have no key then."
-            )
-        drawn = self._from_ids(rows["who"]) if self.id else _from_column(rows["who"], column)
-        codes = [
-            canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-            .fill_null(MISSING)
-            .alias(name)
-            for name, values in ((name, rows[f"k{i}"]) for i, name in enumerate(table.dimensions))
-        ]
-        sums = (
-            pl.DataFrame([*codes, pl.Series("key", drawn)])
-            .group_by(table.dimensions)
-            .agg(pl.col("key").sum())
-        )
-        on = list(table.dimensions)
-        joined = table.inner.select(on).join(sums, on=on, how="left", maintain_order="left")["key"]
-        return joined.fill_null(0).to_numpy() % _KEYS
+        if self.id:
+            key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
+            drawn = keyed_numbers(identifier_texts(rows["who"], self.id), key, b"cell-key:", 1)
+        else:
+            drawn = _from_column(rows["who"], column).reshape(-1, 1)
+        return np.asarray(summed_by_inner_cell(table, rows, drawn)[:, 0])
 
     def _given_sums(self, table: Table) -> Ints:
         if self.key_column is None or self.key_column not in table.measures:
@@ -217,29 +200,20 @@ class CellKey(TableProtection):
                 "the cells are made, and name the column under measure= and key_column=."
             )
         sums = table.inner[self.key_column].cast(pl.Float64).to_numpy()
-        return np.asarray(np.rint((sums % 1.0) * _KEYS).astype(np.int64) % _KEYS)
-
-    def _from_ids(self, ids: pl.Series) -> Ints:
-        key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
-        texts = canonical_text(ids.cast(pl.String) if ids.dtype == pl.Categorical else ids)
-        distinct = texts.unique(maintain_order=True)
-        if len(distinct) < len(texts):
-            raise ColumnError(
-                f"Column '{self.id}' does not tell the records apart: {len(texts) - len(distinct):,} repeat "
-                f"another's. Use "
-                "one that does, or a column of ready keys (key_column=)."
-            )
-        digests = b"".join(hmac.digest(key, b"cell-key:" + text.encode(), "sha256")[:4] for text in distinct)
-        return np.frombuffer(digests, dtype=">u4").astype(np.int64)
+        return np.asarray(np.rint((sums % 1.0) * KEYS).astype(np.int64) % KEYS)
 
 
 def _from_column(values: pl.Series, column: str) -> Ints:
+    if values.null_count():
+        raise ColumnError(
+            f"Column '{column}' is missing in {values.null_count():,} records, which have no key then."
+        )
     given = values.cast(pl.Float64).to_numpy()
     if ((given < 0) | (given >= 1)).any() or not np.isfinite(given).all():
         raise ColumnError(
             f"Column '{column}' must hold record keys: numbers from 0 to below 1, uniformly drawn."
         )
-    return (given * _KEYS).astype(np.int64)
+    return (given * KEYS).astype(np.int64)
 
 
 def _mixed(keys: Ints, rank: int) -> Floats:

@@ -8,6 +8,7 @@ cell perturbation: statistical disclosure limitation methods for tabular data.
 
 from __future__ import annotations
 
+import hmac
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +18,9 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import DiscreetWarning, ParameterError, unknown_name
+from discreet.protect.recodings.secret_key import DEFAULT_VARIABLE, secret_key
+from discreet.randomness import generator
+from discreet.tables.drawing import drawn_for_cells
 from discreet.tables.protecting import Stream, TableChange, TableProtection
 from discreet.tables.relations import equations
 from discreet.tables.rounding import NO_GUARANTEE, check_base
@@ -49,6 +53,11 @@ class ControlledRounding(TableProtection):
         ``nearest``: the smallest total deviation. ``unbiased``: drawn at random so that every cell is right on
         average; exactly so for tables of two dimensions with subtotals in at most one of them, and the figure
         ``unbiased`` says where it is not.
+    draws
+        With ``unbiased``: ``seed``, or ``keyed`` by a secret key and the people in the table, so that the same table is
+        rounded alike whenever it is asked for.
+    id, subset, key_variable, key_file
+        With ``keyed``: as in `RandomRounding`.
     restricted
         Refuse, rather than let a cell move beyond its adjacent multiples.
     time_limit
@@ -75,9 +84,16 @@ class ControlledRounding(TableProtection):
     method: Literal["nearest", "unbiased"] = "nearest"
     restricted: bool = False
     time_limit: float = 60.0
+    draws: Literal["seed", "keyed"] = "seed"
+    id: str | None = None
+    subset: str = ""
+    key_variable: str = DEFAULT_VARIABLE
+    key_file: str | None = None
 
     def __post_init__(self) -> None:
         check_base(self.base)
+        if self.draws not in ("keyed", "seed"):
+            raise ParameterError("draws must be 'keyed' or 'seed'.")
         if self.method not in METHODS:
             raise ParameterError(unknown_name(str(self.method), METHODS, what="method"))
 
@@ -85,6 +101,7 @@ class ControlledRounding(TableProtection):
         """Round all columns of values; each has its own program."""
         cells: dict[str, npt.NDArray[np.generic]] = {}
         figures: dict[str, Any] = {}
+        stream = self._stream(table, stream)
         for name in _columns(table):
             values = table.cells[name].cast(pl.Float64).to_numpy()
             found = self._rounded(table, values, stream("cells", name))
@@ -105,6 +122,10 @@ class ControlledRounding(TableProtection):
             )
         if not figures["proved_optimal"] and self.method == "nearest":
             notes.append("Time ran out before the smallest deviation was proved.")
+        notes.append(
+            "All cells were rounded together: in another table, or with another seed, the same cell may be rounded "
+            "differently, and the two can be averaged. Publish a cell once."
+        )
         place = {key: at for at, key in enumerate(table.keys)}
         at = np.array(
             [place.get(key, -1) for key in table.inner.select(table.dimensions).rows()], dtype=np.int64
@@ -114,6 +135,17 @@ class ControlledRounding(TableProtection):
             for name, values in cells.items()
         }
         return TableChange(cells, inner, tuple(notes), figures, why_none=NO_GUARANTEE)
+
+    def _stream(self, table: Table, stream: Stream) -> Stream:
+        """The draws of the seed, or those of the secret key for the people in this table."""
+        if self.draws == "seed" or self.method != "unbiased":
+            return stream
+        key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
+        drawn = np.concatenate(drawn_for_cells(table, key, id=self.id, subset=self.subset))
+        digest = hmac.digest(
+            key, b"controlled-rounding:" + str(self.base).encode() + drawn.tobytes(), "sha256"
+        )
+        return lambda *path: generator(int.from_bytes(digest[:8], "big"), self.name, *path)
 
     def _rounded(self, table: Table, values: Floats, rng: np.random.Generator) -> _Found:
         sums = _holding(table, values)

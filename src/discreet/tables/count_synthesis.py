@@ -15,7 +15,14 @@ from discreet.errors import DiscreetWarning, ParameterError
 from discreet.tables import poisson
 from discreet.tables.count_laws import MixedPoisson, NegativeBinomial, PoissonInverseGaussian
 from discreet.tables.loglinear import fit_log_linear
-from discreet.tables.protecting import Stream, TableChange, TableProtection, added_up, counts_of
+from discreet.tables.protecting import (
+    SEVERAL_DRAWS,
+    Stream,
+    TableChange,
+    TableProtection,
+    added_up,
+    counts_of,
+)
 from discreet.tables.rolling import possible_cells
 
 if TYPE_CHECKING:
@@ -106,6 +113,7 @@ class _CountSynthesis(TableProtection):
         notes.append(
             "Margins are sums of the synthetic cells, so that the table is additive; no count in it is a real one."
         )
+        notes.append(SEVERAL_DRAWS)
         figures = {
             "alpha": alpha,
             "inner_cells": len(counts),
@@ -174,7 +182,8 @@ class _CountSynthesis(TableProtection):
         return (
             f"({epsilon:.4g}, {delta:.3g})-differential privacy against adding or removing one record{several}, for "
             f"the "
-            f"synthetic cells and everything made from them, as long as the seed stays secret.{warning}",
+            f"synthetic cells and everything made from them, as long as the seed stays secret and serves no other "
+            f"table.{warning}",
             "",
         )
 

@@ -11,7 +11,14 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError, unknown_name
 from discreet.tables import poisson
-from discreet.tables.protecting import Stream, TableChange, TableProtection, added_up, counts_of
+from discreet.tables.protecting import (
+    SEVERAL_DRAWS,
+    Stream,
+    TableChange,
+    TableProtection,
+    added_up,
+    counts_of,
+)
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -44,6 +51,13 @@ class NoisyCounts(TableProtection):
     domain
         ``public``: codes and possible cells are public knowledge, not read from the data; only then is there a
         guarantee.
+
+    Notes
+    -----
+    The noise is drawn anew for every release, not kept for the same people as in `CellKey`: noise that comes back would
+    tell whether two tables count the same people, which the guarantee forbids. So several releases add up: n of them
+    spend n times epsilon, and their mean has noise smaller by the root of n. Enter every one into the ledger
+    (`discreet.dp`), or publish one table and answer from it.
 
     What it costs
     -------------
@@ -110,11 +124,12 @@ class NoisyCounts(TableProtection):
             )
         if self.nonnegative:
             notes.append("Negative draws are published as 0, which makes small cells larger on average.")
+        notes.append(SEVERAL_DRAWS)
         guarantee = (
             f"{self.epsilon:.4g}-differential privacy against adding or removing one record, for the published cells "
             f"and "
-            "everything made from them, as long as the seed stays secret and up to the precision of floating-point "
-            "draws."
+            "everything made from them, as long as the seed stays secret and serves no other table, and up to the "
+            "precision of floating-point draws."
         )
         public = self.domain == "public"
         return TableChange(
@@ -202,7 +217,10 @@ class MultinomialDirichletSynthesis(TableProtection):
         return TableChange(
             cells={"count": added_up(table, drawn)},
             inner={"count": drawn},
-            notes=("The total is published as it is; margins are sums of the synthetic cells.",),
+            notes=(
+                "The total is published as it is; margins are sums of the synthetic cells.",
+                SEVERAL_DRAWS,
+            ),
             figures={"alpha": alpha, "epsilon": epsilon},
             guarantee=f"{epsilon:.4g}-differential privacy against replacing one record, where the total is public."
             if public

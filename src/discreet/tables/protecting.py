@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 Stream = Callable[..., np.random.Generator]
 Values = Mapping[str, npt.NDArray[Any]]
 _KEPT = ("table", "level", "inner_cells")
+SEVERAL_DRAWS = (
+    "Drawn for this table alone: every further draw about the same people spends as much privacy again, and the mean "
+    "of several comes closer to the true counts. Publish one, and use its seed for no other table: the same noise in "
+    "two tables is gone when one is taken off the other."
+)
 
 
 @dataclass(frozen=True)

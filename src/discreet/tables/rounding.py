@@ -18,7 +18,7 @@ import polars as pl
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.protect.recodings.secret_key import DEFAULT_VARIABLE, secret_key
 from discreet.protect.recodings.stochastic_rounding import check_least_count, round_small_counts
-from discreet.tables.drawing import cell_uniforms
+from discreet.tables.drawing import BY_DEFINITION, BY_RECORDS_WITHOUT_ID, drawn_for_cells, knows_records
 from discreet.tables.poisson import checked_counts
 from discreet.tables.protecting import Stream, TableChange, TableProtection, Values, added_up, counts_of
 from discreet.tables.relations import equations
@@ -54,6 +54,7 @@ class _DrawnRounding(TableProtection):
 
     margins: Margins = "recompute"
     draws: Draws = "keyed"
+    id: str | None = None
     subset: str = ""
     run: str = ""
     weighted: Literal["scale", "suppress"] = "scale"
@@ -77,10 +78,13 @@ class _DrawnRounding(TableProtection):
         alone = self.margins == "independent"
         cells = self.rounded(published, cells_drawn) if alone else added_up(table, inner)
         figures: dict[str, int] = {"rounded": int((inner != small).sum())}
-        notes = [self.words()]
+        notes = [self.words(), *self._caveats(table)]
         keep = np.ones(table.cells.height, dtype=bool)
         if self.margins == "recompute":
-            notes.append("Margins are sums of rounded inner cells, so that the table is additive.")
+            notes.append(
+                "Margins are sums of rounded inner cells, so that the table is additive. In a table with other inner "
+                "cells the same margin comes out differently, and the two can be averaged: publish it once."
+            )
         elif alone:
             figures["pinned"] = int(pinned_down(table, *self.bounds(cells)).sum())
             notes.append("Margins were rounded on their own: totals need not equal the sum of their parts.")
@@ -120,10 +124,19 @@ class _DrawnRounding(TableProtection):
             inner = stream("inner", self.run).random(table.inner.height)
             return stream("cells", self.run).random(table.cells.height), inner
         key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
-        options = {"subset": self.subset, "run": self.run}
-        needed = self.margins == "independent"
-        cells = cell_uniforms(table, table.cells, key, **options) if needed else np.empty(0)
-        return cells, cell_uniforms(table, table.inner, key, **options)
+        return drawn_for_cells(
+            table, key, id=self.id, subset=self.subset, run=self.run, margins=self.margins == "independent"
+        )
+
+    def _caveats(self, table: Table) -> list[str]:
+        """What would have to be done so that the same people are never drawn for twice."""
+        if self.draws == "seed":
+            return [
+                "Another seed draws anew: two draws for the same people can be averaged. Publish one of them."
+            ]
+        if not knows_records(table):
+            return [BY_DEFINITION]
+        return [] if self.id else [BY_RECORDS_WITHOUT_ID]
 
     def _follow(self, frame: pl.DataFrame, true: Ints, shown: Ints) -> Floats:
         """Let a weighted total follow the rounding of its count."""
@@ -139,8 +152,8 @@ class RandomRounding(_DrawnRounding):
 
     It protects against learning small counts and small differences: every count could be several others.
 
-    A count goes up with the chance that makes it right on average. Draws come from a secret key and what the cell is
-    about, so that the same cell is rounded alike in every table.
+    A count goes up with the chance that makes it right on average. Draws come from a secret key and the people in the
+    cell, so that the same people are rounded alike in every table, under every filter and on every level.
 
     Parameters
     ----------
@@ -151,8 +164,13 @@ class RandomRounding(_DrawnRounding):
         closer to the truth and not additive; an audit counts the cells that can then be computed. ``none``: no totals.
     draws
         ``keyed`` or ``seed``.
-    subset, run
-        Names for the part of the population, and for the run of a simulation; they have draws of their own.
+    id
+        The column that identifies a record. Without it records are known by all they say, and a file with other columns
+        draws anew.
+    subset
+        Of a table made from cells: a name for the part of the population it is about. Records say so themselves.
+    run
+        A name for the run of a simulation, whose draws are its own.
     weighted
         What becomes of weighted totals whose count moved: ``scale`` them along, or ``suppress`` (0).
     key_variable, key_file
@@ -207,12 +225,13 @@ class SmallCountRounding(_DrawnRounding):
     margins
         ``recompute``: totals are sums of rounded inner cells. ``independent``: every total is rounded on its own; an
         audit counts the cells that can then be computed. ``none``: no totals.
-    draws, subset, run, weighted, key_variable, key_file
+    draws, id, subset, run, weighted, key_variable, key_file
         As in `RandomRounding`.
 
     Notes
     -----
-    The law of what is published, and what a published 0 or k says, is in
+    A table made from a file of counts is rounded as `discreet.protect.StochasticRound` rounds that file, with the same
+    secret key and the same names. The law of what is published, and what a published 0 or k says, is in
     `discreet.protect.recodings.stochastic_rounding.published_law`; runs of a simulation are put together by
     `monte_carlo_summary`.
 

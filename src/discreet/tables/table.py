@@ -52,6 +52,8 @@ class Table:
         The `Dimension` of every column.
     notes
         What the reader should know: missing codes, records without a value, cells that do not add up.
+    counted
+        The column that said how many units a row stood for, where rows were counted before.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Table:
     weight: str | None = None
     contributing: Contributing | None = field(default=None, compare=False)
     joined: Joined | None = field(default=None, compare=False)
+    counted: str | None = None
 
     @staticmethod
     def from_microdata(

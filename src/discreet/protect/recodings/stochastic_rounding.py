@@ -13,6 +13,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import ColumnError, ParameterError
+from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.recodings.secret_key import DEFAULT_VARIABLE, secret_key
@@ -40,11 +41,14 @@ class StochasticRound(Treatment):
         The least count to show; at least 2.
     cell
         The columns that say what is counted (region, age, …), in any order; the keys of the data unless named.
-        The same cell gets the same draw in every file, if its columns and their values have the same names.
+        The same cell gets the same draw in every file, and in every table made from such a file
+        (`discreet.tables.SmallCountRounding`), if its columns and their values have the same names. A table made from
+        the records draws by the people in the cell, whom counts do not name, and so draws anew: publish one of the two.
     run
         The column of the simulation run, whose draws are its own.
     subset
-        A name for the part of the population the file is about, where it is not all of it.
+        A name for the part of the population the file is about, where it is not all of it. A file of women and a file
+        by sex show the same counts: name the part by a column (``sex``) rather than here, and they are rounded alike.
     weighted
         ``{column of weighted totals: column of counts}``: totals that follow the rounding of their count.
     weighted_rule
@@ -245,8 +249,9 @@ def definitions(
 ) -> pl.Series:
     """Write down what each count is about in a text that does not depend on the table it stands in.
 
-    The pairs (variable, category) come in the order of the names of the variables, then the run, the subset and
-    what is counted; lengths stand before names and values, so that no two definitions read alike.
+    The subset and what is counted come first, then the pairs (variable, category) in the order of the names of the
+    variables, then the run, by its value alone; lengths stand before names and values, so that no two definitions read
+    alike.
 
     Examples
     --------
@@ -258,10 +263,11 @@ def definitions(
     parts = [pl.lit(head)]
     for kind, names in (("v", sorted(cell)), ("r", list(run))):
         for name in names:
-            text = _as_text(table[name])
+            values = table[name]
+            text = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
             known = pl.lit(text)
             parts += [
-                pl.lit(f"{kind}{len(name)}:{name}"),
+                pl.lit(f"{kind}{len(name)}:{name}" if kind == "v" else kind),
                 known.str.len_bytes().cast(pl.String).fill_null("-"),
                 pl.lit(":"),
                 known.fill_null(""),
@@ -289,13 +295,3 @@ def keyed_uniforms(texts: pl.Series, key: bytes) -> Floats:
         pl.DataFrame({"text": distinct, "drawn": drawn}), on="text", how="left", maintain_order="left"
     )
     return at["drawn"].to_numpy()
-
-
-def _as_text(values: pl.Series) -> pl.Series:
-    """Write a value the same way whether its column holds whole numbers as integers or as decimals."""
-    if values.dtype.is_float():
-        whole = values == values.floor()
-        return values.cast(pl.String).zip_with(
-            ~whole.fill_null(False), values.floor().cast(pl.Int64, strict=False).cast(pl.String)
-        )
-    return values.cast(pl.String)
