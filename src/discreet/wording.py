@@ -183,6 +183,7 @@ def figure_in_words(name: str) -> str:
 
 
 _FIGURES = {
+    "by_keys_share": "found by their keys, exact or blurred, beyond chance",
     "cap_released": "right guesses from the release",
     "dcr_share_closer_than_holdout": "closer to the original than to the hold-out",
     "closer_share": "closer to the original than to the hold-out",

@@ -114,17 +114,26 @@ def test_a_large_file_is_asked_about_by_a_sample_and_says_so():
     assert any("scaled up from 1,000 records" in caveat for caveat in found.caveats)
 
 
-def test_only_the_keys_are_looked_at_where_the_other_columns_are_meant_to_stay():
+def test_people_are_looked_up_by_their_keys_exact_or_blurred():
     rng = np.random.default_rng(9)
     ours = people(1000, rng)
-    other_keys = ours.with_columns(pl.col("age", "region").sample(fraction=1, shuffle=True, seed=1))
-    original = Microdata(ours, keys=["age", "region"])
-    found = near_copies(original, Microdata(other_keys), known="keys")
-    assert found.figures["copied_share"] == 0 or found.parameters["columns"] == ["age", "region"]
-    assert found.figures["telling_share"] == 1
+    original = Microdata(ours, keys=["age", "region", "income"], sensitive="sex")
+    other_keys = people(1000, rng).with_columns(ours["sex"])
+    figures = {
+        name: near_copies(original, Microdata(release)).figures
+        for name, release in {
+            "blurred": blurred(ours, 0.001, rng).with_columns(other_keys["sex"]),
+            "other keys": other_keys,
+            "twice": pl.concat([ours, ours]),
+        }.items()
+    }
+    assert figures["blurred"]["by_keys_share"] > 0.5
+    assert figures["other keys"]["by_keys_share"] == 0
+    assert figures["twice"]["by_keys"] == 0  # two records near a person hide each other
+    assert near_copies(Microdata(ours), Microdata(ours)).figures["by_keys"] is None
 
 
-@pytest.mark.parametrize("wrong", [{"reach": 0.5}, {"outlying": 0}, {"known": "some"}, {"most": 0}])
+@pytest.mark.parametrize("wrong", [{"reach": 0.5}, {"outlying": 0}, {"most": 0}])
 def test_settings_that_make_no_sense_are_refused(wrong):
     file = Microdata(people(10, np.random.default_rng(1)))
     with pytest.raises(ParameterError):

@@ -51,6 +51,7 @@ _EFFORT = {
     "attribution": 1,
     "information_loss": 2,
     "dependence": 2,
+    "near_copies": 2,
     "new_rows": 2,
     "disclosure": 2,
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -20,11 +21,9 @@ from discreet.risk.copies.side_by_side import (
     shared_columns,
     tables_of,
 )
-from discreet.risk.nearness.copy_counts import count_copies
+from discreet.risk.nearness.copy_counts import Found, count_copies
 from discreet.risk.nearness.holdout_share import closer_to_original
 from discreet.risk.nearness.telling_values import TellingColumn, telling_columns
-
-Known = Literal["all", "keys"]
 
 _AS_GOOD_AS_EQUAL = 0.01
 
@@ -34,7 +33,6 @@ def near_copies(
     released: Microdata,
     *,
     holdout: Microdata | None = None,
-    known: Known = "all",
     keys: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
@@ -59,12 +57,8 @@ def near_copies(
     holdout
         People of the same population who were not used: says whether the release as a whole keeps closer to the
         original than to them.
-    known
-        By what a record is recognized: ``all`` compared columns (a synthetic file), or only the ``keys`` (a file of
-        the same people, whose other columns are meant to be as they were). By keys a person is found only where a
-        single released record is near: several hide each other.
     keys
-        Key columns; those of the original unless named.
+        What others may know of a person, by which people are looked for as well; those of the original unless named.
     columns
         Columns to compare; all but identifiers, weights and the like unless named.
     categorical
@@ -94,6 +88,8 @@ def near_copies(
         - ``whole``, ``whole_by_chance``: the same for records equal in every column.
         - ``outlying``, ``outlying_copied``, ``outlying_by_chance``, ``outlying_share``, ``outlying_whole_share``: the
           same for the people who are farthest from everybody else.
+        - ``by_keys``, ``by_keys_by_chance``, ``by_keys_share``: people who are alone with their keys and have a single
+          released record on or near these, the share one of everybody; None without keys.
         - ``telling_columns``: columns whose values mostly belong to one person only; ``telling_found``,
           ``telling_by_chance``, ``telling_share``: people whose own value is in the release, in the worst of them;
           ``largest``, ``largest_found``, ``largest_share``: the same of the people with the largest values.
@@ -113,7 +109,7 @@ def near_copies(
 
     When not to trust it
     --------------------
-    A release of the same people (masked, not synthetic) is *meant* to be near them: look at ``known="keys"`` there. A
+    A release of the same people (masked, not synthetic) is *meant* to be near them: look at ``by_keys_share`` there. A
     generator that follows small groups closely comes out somewhat above chance without having copied anybody in
     particular. Heavy noise, or noise on coded columns, hides copies from every distance. Columns left out here can give
     a person away all the same.
@@ -128,7 +124,7 @@ def near_copies(
     >>> [near_copies(Microdata(people), Microdata(file)).value > 0.5 for file in (blurred, strangers)]
     [True, False]
     """
-    _check(known, reach, outlying, most)
+    _check(reach, outlying, most)
     files = [original, released, *([holdout] if holdout is not None else [])]
     names = shared_columns(original, files[1:], columns)
     codes = check_categorical(names, categorical)
@@ -140,17 +136,15 @@ def near_copies(
     told = [name for name in names if name not in codes]
     places = [name for name in original.roles.location if name in told]
     telling = telling_columns(tables[0], tables[1], told, places)
-    if known == "keys":
-        wanted = [key for key in engine.resolve_keys(original, keys) if key in names]
-        tables = [table.select(wanted) for table in tables]
-        codes = tuple(name for name in codes if name in wanted)
     space, points = placed(tables, distance="gower", categorical=codes)
     counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
     edge = counts.outlying(outlying)
-    single = known == "keys"
-    near, whole = counts.found(reach, single=single), counts.found(0.0, single=single)
-    apart = counts.found(_AS_GOOD_AS_EQUAL, edge, single=single)
-    apart_whole = counts.found(0.0, edge, single=single)
+    near, whole = counts.found(reach), counts.found(0.0)
+    apart, apart_whole = counts.found(_AS_GOOD_AS_EQUAL, edge), counts.found(0.0, edge)
+    wanted = [key for key in (original.roles.keys if keys is None else keys) if key in names]
+    looked_up = _by_keys(
+        [table.select(wanted) for table in tables[:2]], codes, reach, most=most, seed=seed, progress=progress
+    )
     worst = telling[0] if telling else None
     by_largest = max(telling, key=lambda column: column.largest_found / max(column.largest, 1), default=None)
     figures: dict[str, Any] = {
@@ -164,6 +158,9 @@ def near_copies(
         "outlying_by_chance": apart.by_chance,
         "outlying_share": apart.share_beyond_chance,
         "outlying_whole_share": apart_whole.share_beyond_chance,
+        "by_keys": looked_up.people if looked_up else None,
+        "by_keys_by_chance": looked_up.by_chance if looked_up else None,
+        "by_keys_share": looked_up.share_beyond_chance if looked_up else None,
         "telling_columns": len(telling),
         "telling_found": worst.found.people if worst else 0,
         "telling_by_chance": worst.found.by_chance if worst else 0.0,
@@ -193,13 +190,12 @@ def near_copies(
         caveats=[
             *agreed.caveats,
             *([_sampled(most)] if sampled else []),
-            *([_KEYS_ONLY] if known == "keys" else []),
             *_telling_words(telling),
             *column_caveats(space, tables, list(tables[0].columns)),
         ],
         parameters={
-            "known": known,
-            "columns": list(tables[0].columns),
+            "columns": list(names),
+            "keys": wanted,
             "categorical": list(codes),
             "reach": reach,
             "outlying": outlying,
@@ -223,9 +219,27 @@ def near_copies(
     )
 
 
-def _check(known: str, reach: float, outlying: float, most: int) -> None:
-    if known not in ("all", "keys"):
-        raise ParameterError("known must be 'all' or 'keys'.")
+def _by_keys(
+    tables: Sequence[pl.DataFrame],
+    codes: Sequence[str],
+    reach: float,
+    *,
+    most: int,
+    seed: Seed,
+    progress: bool,
+) -> Found | None:
+    """Look people up by their keys alone; None where there is no key that tells anybody apart."""
+    if not any(tables[0][key].n_unique() > 1 for key in tables[0].columns):
+        return None
+    space, points = placed(
+        tables, distance="gower", categorical=[code for code in codes if code in tables[0].columns]
+    )
+    counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
+    # As a share of everybody, like the replicated uniques, which are the exact part of it.
+    return replace(counts.found(reach, single=True), of=tables[0].height)
+
+
+def _check(reach: float, outlying: float, most: int) -> None:
     if not 0 <= reach < 0.5:
         raise ParameterError("reach must be a share from 0 to below one half.")
     if not 0 < outlying <= 1:
@@ -296,9 +310,3 @@ def _sampled(most: int) -> str:
         f"Counts of near copies are scaled up from {most:,} records drawn at random from each larger file, held "
         "against everybody; single values were looked for in the whole files (most=… for more)."
     )
-
-
-_KEYS_ONLY = (
-    "Records were recognized by their keys alone, and people found where a single record is near: the other columns of "
-    "a file of the same people are meant to be as they were."
-)
