@@ -51,6 +51,14 @@ def compare(
     missing: Annotated[
         str, typer.Option("--missing", help="How missing key values count: category or drop.")
     ] = "category",
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--precision",
+            help="How precisely numbers are compared: exact, a number of decimals, or column=decimals; "
+            "as both files have them unless named.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Print only the verdict line (policy 'public-use-file' unless named)."),
@@ -85,6 +93,7 @@ def compare(
         measures=options.columns(measure),
         ids=ids,
         missing=missing,  # type: ignore[arg-type]
+        precision=options.precision(precision),
         seed=seed,
         progress=not json,
         show_values=show_values,

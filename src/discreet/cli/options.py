@@ -103,6 +103,20 @@ def named_columns(given: Sequence[str] | None, option: str) -> dict[str, list[st
     return found
 
 
+def precision(given: Sequence[str] | None) -> Any:
+    """Read how precisely numbers are compared: one word or number, or ``column=decimals`` several times."""
+    named: dict[str, int | str] = {}
+    for part in columns(given) or ():
+        name, equals, value = part.rpartition("=")
+        wanted: int | str = int(value) if value.isdecimal() else value
+        if not equals:
+            if len(columns(given) or ()) > 1:
+                raise ParameterError("--precision is one word or number, or column=decimals for each column.")
+            return wanted
+        named[name] = wanted
+    return named or None
+
+
 def settings(given: Sequence[str] | None) -> dict[str, Any]:
     """Read ``name=value`` settings; a value that is not a TOML literal is text.
 

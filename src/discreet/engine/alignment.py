@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from discreet.engine.precision import agreed_grid, snapped
 from discreet.errors import ColumnError
 
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
@@ -36,6 +37,11 @@ def comparable(
             "Read both with the same type, or say with recoding= which values belong together."
         )
     ours, theirs = (table.with_columns(pl.col(name).cast(common)) for table in (ours, theirs))
+    if common in (pl.Float64, pl.Float32):
+        # The classes of the first file keep their values; those of the second meet them at the precision of both.
+        grid = agreed_grid(ours[name].cast(left), theirs[name].cast(right), key)
+        if grid is not None:
+            theirs = theirs.with_columns(snapped(ours[name], theirs[name], grid).cast(common).alias(name))
     if ours.select(name).drop_nulls().join(theirs.select(name), on=name, how="semi").is_empty():
         raise ColumnError(
             f"The key '{key}' has no value in common between the {files[0]} and the {files[1]}: they are coded "

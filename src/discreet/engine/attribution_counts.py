@@ -7,7 +7,7 @@ its rows; a query engine groups by the key values in place and only the counted 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ import polars as pl
 from discreet.engine.classes import Missing, class_table, key_names, keyed_rows
 from discreet.engine.comparable import as_text, comparable, distinct_values, must_be_released, plain_text
 from discreet.engine.frames import collect, has_row_order, scan
+from discreet.engine.precision import Grid, Setting, on_grid
 from discreet.engine.records import _flagged, carry_back, uploaded
 from discreet.engine.units import all_suppressed, by_unit, counted_unit, some_key_known
 from discreet.microdata import Microdata
@@ -74,6 +75,10 @@ class SharedClasses:
         What the reader must know about how the two files were made comparable.
     levels
         Where the values of each key and their positions are kept once they were looked up.
+    precision
+        At which precision numbers are compared.
+    grids
+        By column: what its numbers were rounded to, where they were.
     """
 
     keys: tuple[str, ...]
@@ -83,6 +88,8 @@ class SharedClasses:
     missing: Missing
     notes: tuple[str, ...]
     levels: Levels = field(default_factory=dict)
+    precision: Setting = None
+    grids: dict[str, Grid] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -159,20 +166,26 @@ class JointCounts:
 
 
 def shared_classes(
-    original: Microdata, released: Microdata, keys: Sequence[str], missing: Missing = "category"
+    original: Microdata,
+    released: Microdata,
+    keys: Sequence[str],
+    missing: Missing = "category",
+    precision: Setting = None,
 ) -> SharedClasses:
     """Number the key combinations of two files alike.
 
-    Numbers are compared as numbers and text as text; where one file has numbers and the other text, they are
-    compared as numbers if all the text can be read so, else by their text, and a note says so.
+    Numbers are compared as numbers, at the precision that both files have unless another is named, and text as text;
+    where one file has numbers and the other text, they are compared as numbers if all the text can be read so, else by
+    their text, and a note says so.
     """
     must_be_released(released, keys, "key")
     tables = [_with_silent(data, keys, missing) for data in (original, released)]
     labels: dict[str, pl.Series] = {}
     notes: list[str] = []
+    grids: dict[str, Grid] = {}
     combined: Ints = np.zeros(tables[0].height + tables[1].height, dtype=np.int64)
     for name, key in key_names(keys).items():
-        both, note = comparable(tables[0][name], tables[1][name], key)
+        both, note = comparable(tables[0][name], tables[1][name], key, precision, grids)
         notes += note
         _, codes = distinct_values(both)
         combined = np.unique(combined * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
@@ -189,6 +202,8 @@ def shared_classes(
         released=Side(released, members[1], _class_of_rows(released, keys, members[1])),
         missing=missing,
         notes=tuple(notes),
+        precision=precision,
+        grids=grids,
     )
 
 
@@ -214,7 +229,7 @@ def joint_counts(shared: SharedClasses, targets: Sequence[str], weight: str | No
     must_be_released(shared.released.data, targets, "target")
     ours = _side_counts(shared.original, shared, targets, weight)
     theirs = _side_counts(shared.released, shared, targets, None)
-    value_labels, codes, notes = _coded_values(ours, theirs, targets)
+    value_labels, codes, notes = _coded_values(ours, theirs, targets, shared)
     owners = np.concatenate([ours["q"].to_numpy(), theirs["q"].to_numpy()])
     here = np.arange(len(codes)) < ours.height
     counts = np.concatenate([ours["count"].to_numpy(), theirs["count"].to_numpy()])
@@ -273,7 +288,7 @@ def carry_scores(
     names = list(key_names(shared.keys))
     values = [f"s{i}" for i in range(len(targets))]
     exact = _exact_cells(shared.original, shared, targets)
-    code = _values_of(exact, joint.value_labels, targets)
+    code = _values_of(exact, joint.value_labels, targets, shared.grids)
     width = max(joint.value_labels.height, 1)
     at = np.searchsorted(joint.owners * width + joint.values, exact["q"].to_numpy() * width + code)
     columns = (*shared.keys, *targets)
@@ -357,13 +372,13 @@ def _sums(weight: str | None) -> list[str]:
 
 
 def _coded_values(
-    ours: pl.DataFrame, theirs: pl.DataFrame, targets: Sequence[str]
+    ours: pl.DataFrame, theirs: pl.DataFrame, targets: Sequence[str], shared: SharedClasses
 ) -> tuple[pl.DataFrame, Ints, list[str]]:
     labels: dict[str, pl.Series] = {}
     notes: list[str] = []
     combined: Ints = np.zeros(ours.height + theirs.height, dtype=np.int64)
     for i, target in enumerate(targets):
-        both, note = comparable(ours[f"s{i}"], theirs[f"s{i}"], target)
+        both, note = comparable(ours[f"s{i}"], theirs[f"s{i}"], target, shared.precision, shared.grids)
         notes += note
         labels[f"s{i}"] = both
         values, codes = distinct_values(both)
@@ -374,12 +389,16 @@ def _coded_values(
     return pl.DataFrame(labels)[first], codes, notes
 
 
-def _values_of(exact: pl.DataFrame, labels: pl.DataFrame, targets: Sequence[str]) -> Ints:
+def _values_of(
+    exact: pl.DataFrame, labels: pl.DataFrame, targets: Sequence[str], grids: Mapping[str, Grid]
+) -> Ints:
     """Find the position of each cell's target values among the labels, which may be of a wider type."""
     names = [f"s{i}" for i in range(len(targets))]
     wide = {}
-    for name in names:
+    for name, target in zip(names, targets, strict=True):
         ours = plain_text(exact[name])
+        if target in grids:
+            ours = on_grid(ours if ours.dtype.is_numeric() else ours.cast(pl.Float64), grids[target])
         wide[name] = (
             as_text(ours)
             if labels.schema[name] == pl.String

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.engine.precision import Grid, Setting, agreed_grid, equal_only_so, on_grid, rounding_note
 from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
 
@@ -25,9 +26,32 @@ def must_be_released(released: Microdata, columns: Sequence[str], role: str) -> 
             )
 
 
-def comparable(ours: pl.Series, theirs: pl.Series, column: str) -> tuple[pl.Series, list[str]]:
-    """Put the values of one column of two files one after the other, brought to one type."""
+def comparable(
+    ours: pl.Series,
+    theirs: pl.Series,
+    column: str,
+    precision: Setting = "exact",
+    grids: dict[str, Grid] | None = None,
+) -> tuple[pl.Series, list[str]]:
+    """Put the values of one column of two files one after the other, brought to one type and one precision.
+
+    The grid that numbers were brought to is left in ``grids``.
+    """
     ours, theirs = plain_text(ours), plain_text(theirs)
+    both, notes = _of_one_type(ours, theirs, column)
+    if not both.dtype.is_numeric():
+        return both, notes
+    left, right = (part if part.dtype.is_numeric() else part.cast(pl.Float64) for part in (ours, theirs))
+    grid = agreed_grid(left, right, column, precision)
+    if grid is None:
+        return both, notes
+    if grids is not None:
+        grids[column] = grid
+    count = equal_only_so(left, right, grid)
+    return on_grid(both, grid), [*notes, *([rounding_note(column, grid, count)] if count else [])]
+
+
+def _of_one_type(ours: pl.Series, theirs: pl.Series, column: str) -> tuple[pl.Series, list[str]]:
     left, right = ours.dtype, theirs.dtype
     notes: list[str] = []
     if left == right:

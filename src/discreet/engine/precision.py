@@ -24,8 +24,10 @@ Setting = str | int | Mapping[str, int | str] | None
 
 _DIGITS = 15  # what a double holds of any decimal number
 _POWER = 22  # the largest power of ten that a double holds exactly
+_SURELY_FIXED = 3
 _FEW_DECIMALS = 6
 _LOOKED_AT = 4096
+_ACCIDENT = 1e-3
 _SINGLE = 2.0**22  # whole numbers up to which single precision still tells halves apart
 
 
@@ -76,24 +78,24 @@ def grid_of(values: pl.Series) -> Grid:
     """
     if not values.dtype.is_float():
         return Grid(decimals=0)
-    known = np.unique(np.abs(values.drop_nulls().cast(pl.Float64).to_numpy()))
-    known = known[np.isfinite(known) & (known > 0)]
+    known = _distinct_sizes(values)
     some = known[:: max(1, len(known) // _LOOKED_AT)]
     if (_to_digits(some, _DIGITS) != some).any():
         # Most files of measured numbers: one look at some of them says that no decimal grid holds them.
         single = (known < 3e38).all() and np.array_equal(known.astype(np.float32).astype(np.float64), known)
         return Grid(single=bool(single))
     decimals = _decimals(known)
-    if (decimals >= 0).all() and decimals.max(initial=0) <= _FEW_DECIMALS:
-        return Grid(decimals=int(decimals.max(initial=0)))
+    fixed = int(decimals.max(initial=0)) if (decimals >= 0).all() else None
+    if fixed is not None and fixed <= _SURELY_FIXED:
+        return Grid(decimals=fixed)
     digits = _digits(known)
-    if (digits < 0).any():
-        return Grid()
     most = int(digits.max(initial=1))
-    if 8 <= most <= 9 and _written_singles(known):
+    if (digits < 0).any():
+        return Grid(decimals=fixed)
+    if most in (8, 9) and _written_singles(known):
         return Grid(single=True)
-    if (decimals >= 0).all() and (decimals == decimals.max()).mean() > (digits == most).mean():
-        return Grid(decimals=int(decimals.max()))
+    if fixed is not None and (fixed <= _FEW_DECIMALS or (decimals == fixed).mean() > (digits == most).mean()):
+        return Grid(decimals=fixed)
     return Grid(digits=most)
 
 
@@ -127,7 +129,29 @@ def agreed_grid(ours: pl.Series, theirs: pl.Series, column: str, setting: Settin
     if not (ours.dtype.is_float() or theirs.dtype.is_float()):
         return None
     largest = max(float(part.cast(pl.Float64).fill_nan(None).abs().max() or 0) for part in (ours, theirs))  # type: ignore[arg-type]
-    return common_grid(grid_of(ours), grid_of(theirs), largest)
+    grids = grid_of(ours), grid_of(theirs)
+    grid = common_grid(*grids, largest)
+    if grid is None or _by_accident(ours, theirs, grids, grid):
+        return None
+    return grid
+
+
+def _by_accident(ours: pl.Series, theirs: pl.Series, grids: tuple[Grid, Grid], grid: Grid) -> bool:
+    """Say whether the coarser file may just happen to hold few values, all of them on the grid.
+
+    A file of halves and wholes from which the halves were dropped is no file of whole numbers.
+    """
+    fine, coarse = (ours, theirs) if grids[1] == grid else (theirs, ours)
+    if grid not in grids:
+        return False
+    known, few = (_distinct_sizes(part) for part in (fine, coarse))
+    on = int((grid.rounded(known) == known).sum())
+    return bool(((on + 1) / (len(known) + 2)) ** len(few) > _ACCIDENT)
+
+
+def _distinct_sizes(values: pl.Series) -> Floats:
+    held: Floats = np.unique(np.abs(values.drop_nulls().cast(pl.Float64).to_numpy()))
+    return held[np.isfinite(held) & (held > 0)]
 
 
 def wanted_precision(setting: Setting, column: str) -> int | str:
@@ -159,6 +183,49 @@ def equal_only_so(ours: pl.Series, theirs: pl.Series, grid: Grid) -> int:
     left, right = (part.drop_nulls().cast(pl.Float64).unique() for part in (ours, theirs))
     found = on_grid(right, grid).is_in(on_grid(left, grid).unique().implode())
     return int((found & ~right.is_in(left.implode())).sum())
+
+
+def rounding_note(column: str, grid: Grid, count: int) -> str:
+    """Say at which precision a column was compared, and for how many distinct released values that mattered."""
+    values = "value is" if count == 1 else "values are"
+    return (
+        f"'{column}' was compared at the precision that both files have ({grid.words}): {count:,} distinct released "
+        f"{values} equal to one of the original only so. precision='exact' compares to the last bit."
+    )
+
+
+def stored_alike(ours: pl.Series, theirs: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Bring two columns of numbers to one precision where only the writing of a file can have changed them.
+
+    That is a change of less than a millionth of what the numbers are; coarser ones are changes of the data.
+    """
+    grid = agreed_grid(ours, theirs, "", None)
+    if grid is None or not of_writing(grid, ours, theirs):
+        return ours, theirs
+    return on_grid(ours, grid), on_grid(theirs, grid)
+
+
+def of_writing(grid: Grid, *parts: pl.Series) -> bool:
+    """Say whether a grid is so fine that it changes no number by more than a millionth."""
+    for part in parts:
+        known = _distinct_sizes(part)
+        if (np.abs(grid.rounded(known) - known) > 1e-6 * known).any():
+            return False
+    return True
+
+
+def snapped(ours: pl.Series, theirs: pl.Series, grid: Grid) -> pl.Series:
+    """Give the second column the values that the first has for them on the grid, and its own elsewhere.
+
+    Where several values of the first are one on the grid, the smallest stands for them all.
+    """
+    known = pl.DataFrame({"value": ours.cast(pl.Float64).drop_nulls().unique().sort()})
+    known = known.with_columns(at=on_grid(known["value"], grid)).unique(
+        "at", keep="first", maintain_order=True
+    )
+    table = pl.DataFrame({"own": theirs.cast(pl.Float64), "at": on_grid(theirs, grid)})
+    found = table.join(known, on="at", how="left", maintain_order="left")
+    return found.select(pl.coalesce("value", "own").alias(theirs.name)).to_series()
 
 
 def _coarser(ours: int | None, theirs: int | None) -> int | None:
@@ -222,7 +289,8 @@ def _to_power(values: Floats, powers: npt.NDArray[np.int64] | np.int64) -> Float
     whole = np.rint(high)
     rest = high - whole
     whole = whole + ((rest == 0.5) & (low > 0)) - ((rest == -0.5) & (low < 0))
-    return np.where(usable, whole / up * down, values)
+    # A number with more digits than a double holds has no more of them to lose.
+    return np.where(usable & (np.abs(high) < 2.0**53), whole / up * down, values)
 
 
 def _product(a: Floats, b: Floats) -> tuple[Floats, Floats]:

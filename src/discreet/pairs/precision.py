@@ -12,15 +12,18 @@ from typing import Any
 
 import polars as pl
 
+from discreet import engine
 from discreet.engine.precision import (
     Grid,
     Setting,
     agreed_grid,
     equal_only_so,
+    of_writing,
     on_grid,
     wanted_precision,
 )
 from discreet.errors import ColumnError, unknown_name
+from discreet.microdata import Microdata
 
 __all__ = ["Agreed", "Setting", "precise_alike"]
 
@@ -44,26 +47,32 @@ class Agreed:
 
 
 def precise_alike(
-    tables: Sequence[pl.DataFrame], *, precision: Setting = None, categorical: Sequence[str] = ()
+    tables: Sequence[pl.DataFrame],
+    *,
+    precision: Setting = None,
+    categorical: Sequence[str] = (),
+    writing_only: bool = False,
 ) -> tuple[list[pl.DataFrame], Agreed]:
     """Bring the numbers of an original, a release and further files of the original's kind to one precision.
 
     The grid of a column is that of the first two tables; columns named as ``categorical`` are codes and stay.
+    ``writing_only`` leaves grids alone that change numbers by more than a millionth, for measures with a tolerance of
+    their own.
 
     Examples
     --------
-    >>> tables, agreed = precise_alike([pl.DataFrame({"x": [1.26]}), pl.DataFrame({"x": [1.3]})])
+    >>> ours, theirs = pl.DataFrame({"x": [1.26, 2.58]}), pl.DataFrame({"x": [1.3, 2.6, 9.9, 4.1, 7.7]})
+    >>> tables, agreed = precise_alike([ours, theirs])
     >>> tables[0]["x"].to_list(), agreed.parameters
-    ([1.3], {'x': '1 decimal'})
+    ([1.3, 2.6], {'x': '1 decimal'})
     """
     ours, theirs = tables[0], tables[1]
-    check_precision(precision, ours.columns)
     grids = {}
     for name in ours.columns:
         if name in categorical or name not in theirs.columns:
             continue
         grid = agreed_grid(ours[name], theirs[name], name, precision)
-        if grid is not None:
+        if grid is not None and not (writing_only and not of_writing(grid, ours[name], theirs[name])):
             grids[name] = grid
     if not grids:
         return list(tables), Agreed()
@@ -75,6 +84,39 @@ def precise_alike(
         for table in tables
     ]
     return rounded, Agreed(grids, only_so)
+
+
+def files_alike(
+    original: Microdata, released: Microdata, columns: Sequence[str], precision: Setting = None
+) -> tuple[Microdata, Microdata, Agreed]:
+    """Bring some columns of an original and a release to one precision, each in its own kind of frame."""
+    check_precision(precision, original.columns)
+    numbers = [
+        name for name in columns if original.schema[name].is_numeric() and released.schema[name].is_numeric()
+    ]
+    tables, agreed = precise_alike(
+        [engine.collect(data, numbers) for data in (original, released)], precision=_of(precision, numbers)
+    )
+    if not agreed.grids:
+        return original, released, agreed
+    found = [
+        data.with_frame(engine.rebuilt(data, {name: table[name] for name in agreed.grids}))
+        for data, table in zip((original, released), tables, strict=True)
+    ]
+    return found[0], found[1], agreed
+
+
+def _of(precision: Setting, columns: Sequence[str]) -> Setting:
+    if not isinstance(precision, Mapping):
+        return precision
+    return {name: wanted for name, wanted in precision.items() if name in columns}
+
+
+def stated_precision(precision: Setting, rounded: Mapping[str, str]) -> Any:
+    """Say for the parameters of a measure at which precision numbers were compared."""
+    if isinstance(precision, Mapping):
+        return {**precision, **rounded}
+    return precision if precision is not None and precision != "detected" else dict(rounded)
 
 
 def check_precision(precision: Setting, columns: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
+from discreet.engine.precision import stored_alike
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 
@@ -123,9 +124,13 @@ def link(
 
 
 def same_cells(ours: pl.Series, theirs: pl.Series) -> Bools:
-    """Say for each record whether the two values are the same; missing equals missing."""
+    """Say for each record whether the two values are the same; missing equals missing.
+
+    Numbers that differ only because another program wrote them (fifteen digits, single precision) are the same.
+    """
     if ours.dtype.is_numeric() and theirs.dtype.is_numeric():
-        pair = pl.DataFrame({"a": ours.cast(pl.Float64), "b": theirs.cast(pl.Float64)})
+        held, came = stored_alike(ours, theirs)
+        pair = pl.DataFrame({"a": held.cast(pl.Float64), "b": came.cast(pl.Float64)})
     elif ours.dtype == theirs.dtype and not isinstance(ours.dtype, pl.Enum | pl.Categorical):
         pair = pl.DataFrame({"a": ours, "b": theirs})
     else:

@@ -14,6 +14,7 @@ from discreet.distance import as_float
 from discreet.distance.reach import Reach, reach_to_nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
 from discreet.results import Detail, Measure, percent
 from discreet.risk.copies.side_by_side import check_categorical, plain_rows, shared_columns, tables_of
 
@@ -33,6 +34,7 @@ def new_rows(
     holdout: Microdata | None = None,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
+    precision: Setting = None,
 ) -> Measure:
     """Which share of the released records matches no real one?
 
@@ -58,6 +60,9 @@ def new_rows(
         Columns to compare; all but identifiers, weights and the like unless named.
     categorical
         Numeric columns whose numbers are codes.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
 
     Returns
     -------
@@ -78,7 +83,10 @@ def new_rows(
     files = [original, released, *([holdout] if holdout is not None else [])]
     names = shared_columns(original, files[1:], columns)
     codes = check_categorical(names, categorical)
-    tables = tables_of(files, names)
+    check_precision(precision, original.columns)
+    tables, agreed = precise_alike(
+        tables_of(files, names), precision=precision, categorical=codes, writing_only=True
+    )
     reaches = [_reach(tables[0], table, codes, scale) for table in tables[1:]]
     found = reaches[0]
     figures: dict[str, Any] = {
@@ -99,13 +107,14 @@ def new_rows(
         value=figures["new_share"],
         figures=figures,
         meaning=_in_words(figures, tables[1].height, tolerance, scale),
-        caveats=_caveats(scale, holdout),
+        caveats=[*agreed.caveats, *_caveats(scale, holdout)],
         parameters={
             "tolerance": tolerance,
             "scale": scale,
             "columns": list(names),
             "categorical": list(codes),
             "holdout": holdout is not None,
+            "precision": stated_precision(precision, agreed.parameters),
         },
         detail=Detail(
             curve=lambda: engine.like(released, _curve(reaches, steps)),

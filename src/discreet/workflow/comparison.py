@@ -11,6 +11,7 @@ from discreet.comparison_results import ComparedRelease, Comparison
 from discreet.engine import Missing
 from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.pairs.precision import Setting, check_precision
 from discreet.policy import MAIN, Policy
 from discreet.progress import track
 from discreet.randomness import Seed
@@ -41,6 +42,7 @@ def compare(
     ids: str | None = None,
     aligned: bool | None = None,
     missing: Missing = "category",
+    precision: Setting = None,
     seed: Seed = None,
     progress: bool = False,
     show_values: bool = False,
@@ -83,6 +85,9 @@ def compare(
         Whether record i of the release is record i of the original. Found out from the values unless said.
     missing
         How missing keys count for guessing: ``category`` or ``drop``.
+    precision
+        How precisely numbers of the two files are compared where it is asked whether they are equal: ``detected`` (as
+        both files have them), ``exact`` (to the last bit), a number of decimals, or one of these by column.
     seed
         For samples and permutations; 0 unless given, so that the same files give the same report.
     progress
@@ -134,6 +139,7 @@ def compare(
     questions = chosen(measures, needed, rules.parameters if rules else {})
     if models is not None and not any(question.name == "compare_model" for question, *_ in questions):
         questions += chosen("compare_model", (), {})
+    check_precision(precision, original.columns)
     coded = _names(categorical, original, "categorical")
     if ids is not None:
         _check_ids(ids, original, releases)
@@ -143,6 +149,7 @@ def compare(
         "ids": ids,
         "aligned": aligned,
         "missing": missing,
+        "precision": precision,
         "seed": seed,
     }
     wanted = None if columns is None else _names(columns, original, "columns")

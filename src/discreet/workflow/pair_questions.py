@@ -14,6 +14,7 @@ from discreet import engine, risk, utility
 from discreet.engine import Missing
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
 from discreet.risk.nearness.nearest import closeness_in_words, share_closer_than_holdout
@@ -38,6 +39,7 @@ class PairCase:
     missing: Missing = "category"
     seed: Seed = 0
     models: Any = None
+    precision: Setting = None
 
     @property
     def linked(self) -> bool:
@@ -167,6 +169,7 @@ class PairQuestion:
             "holdout": case.files.holdout,
             "control": case.files.holdout,
             "missing": case.missing if case.missing != "wildcard" else None,
+            "precision": case.precision,
             "seed": case.seed,
             "progress": False,
         }
@@ -310,7 +313,7 @@ def _of_samples(found: Measure, whole: PairCase, asked: Microdata, settings: Map
         return replace(
             found, figures=figures, meaning=closeness_in_words(figures, engine.overview(asked, ()).rows)
         )
-    known = {name: settings[name] for name in ("columns", "categorical") if name in settings}
+    known = {name: settings[name] for name in ("columns", "categorical", "precision") if name in settings}
     closer = share_closer_than_holdout(
         whole.files.original,
         asked,

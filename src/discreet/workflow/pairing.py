@@ -8,6 +8,7 @@ from typing import Any
 from discreet.engine import Missing
 from discreet.errors import DiscreetError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting
 from discreet.randomness import Seed
 from discreet.results import Measure
 from discreet.workflow.aligning import align, in_memory
@@ -25,6 +26,7 @@ def pair_of(
     ids: str | None = None,
     aligned: bool | None = None,
     missing: Missing = "category",
+    precision: Setting = None,
     seed: Seed = None,
 ) -> PairCase:
     """Bring an original and the copies of one release together; the roles are those of the original."""
@@ -46,6 +48,7 @@ def pair_of(
         missing,
         0 if seed is None else seed,
         models,
+        precision,
     )
 
 

@@ -16,6 +16,7 @@ from discreet.engine import Missing
 from discreet.engine.attribution_counts import joint_counts, original_only
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, stated_precision
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
 from discreet.risk.attributing.cap_attack import Attack, Link, as_copies, check_options, checked_tolerances
@@ -46,6 +47,7 @@ def attribution(
     weight: str | None = None,
     surface: int = 10,
     replicates: int = 0,
+    precision: Setting = None,
     seed: Seed = None,
 ) -> Measure:
     """How often is an intruder right who looks up a person's keys in the release and guesses the target?
@@ -95,6 +97,9 @@ def attribution(
         Largest number of intervals in ``detail["surface"]``.
     replicates
         Bootstrap replicates over the original records, for an interval around ``cap_released``.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
     seed
         Seed of the bootstrap.
 
@@ -172,7 +177,8 @@ def attribution(
         fallback=fallback,
         classes=classes,
     )
-    links = [Link.between(original, copy, keys, missing, attack) for copy in copies]
+    check_precision(precision, original.columns)
+    links = [Link.between(original, copy, keys, missing, attack, precision=precision) for copy in copies]
     rows = []
     for target in targets:
         for i, link in enumerate(links):
@@ -224,6 +230,9 @@ def attribution(
             "missing": missing,
             "weight": weight,
             "replicates": replicates,
+            "precision": stated_precision(
+                precision, {name: grid.words for link in links for name, grid in link.shared.grids.items()}
+            ),
         },
         detail=_detail(
             original,

@@ -20,6 +20,7 @@ from discreet.engine.attribution_counts import (
     shared_classes,
 )
 from discreet.engine.comparable import as_text, must_be_released
+from discreet.engine.precision import Setting
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.risk.attributing.cap_scores import (
@@ -77,9 +78,11 @@ class Link:
         keys: Sequence[str],
         missing: Missing,
         attack: Attack,
+        *,
+        precision: Setting = None,
     ) -> Link:
         """Join the classes of two files."""
-        return cls(shared_classes(original, released, keys, missing), attack)
+        return cls(shared_classes(original, released, keys, missing, precision), attack)
 
     def aim(self, target: tuple[str, ...], weight: str | None = None) -> Aimed:
         """Count keys by one target and put the cells into the classes of the user."""

@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, stated_precision
 from discreet.results import Detail, Measure, percent
 from discreet.risk.attributing.cap_attack import as_copies
 from discreet.risk.attributing.intervals import overlapping
@@ -26,6 +27,7 @@ def group_disclosure(
     sensitive: str | Sequence[str] | None = None,
     naive: float = 0.9,
     subsets: bool = True,
+    precision: Setting = None,
 ) -> Measure:
     """Of the groups that a table of the release shows to be all alike, how many are so in the original?
 
@@ -43,6 +45,9 @@ def group_disclosure(
         A target value that this share of the original or more has is a naive guess and does not count.
     subsets
         Count the tables of all subsets of the keys, or only that of all keys.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
 
     Returns
     -------
@@ -81,7 +86,8 @@ def group_disclosure(
             f"{len(keys)} keys have more than 65,000 subsets. Name fewer keys, or set subsets=False."
         )
     as_copies(released, keys, columns)
-    shared = shared_classes(original, released, keys)
+    check_precision(precision, original.columns)
+    shared = shared_classes(original, released, keys, precision=precision)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for column in columns:
@@ -119,7 +125,15 @@ def group_disclosure(
             *notes,
             f"Values that {percent(naive)} of the people or more have are not counted.",
         ],
-        parameters={"keys": list(keys), "sensitive": list(columns), "naive": naive, "subsets": subsets},
+        parameters={
+            "keys": list(keys),
+            "sensitive": list(columns),
+            "naive": naive,
+            "subsets": subsets,
+            "precision": stated_precision(
+                precision, {name: grid.words for name, grid in shared.grids.items()}
+            ),
+        },
         detail=Detail(
             variables=lambda: engine.like(original, variables), tables=lambda: engine.like(original, tables)
         ),

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
+from discreet.pairs.precision import stated_precision
 from discreet.results import percent
 from discreet.risk.classes.company import company_caveats
 from discreet.risk.copies.disclosure_table import Exclusions
@@ -92,6 +93,7 @@ def parameters_of(
         "exclude_over_denom": exclusions.exclude_over,
         "denominator": exclusions.denominator,
         "weight": files.weight,
+        "precision": stated_precision(files.precision, files.rounded),
         **others,
     }
 

@@ -20,6 +20,7 @@ from discreet.engine.attribution_counts import (
 )
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision
 from discreet.risk.attributing.cap_attack import as_copies
 from discreet.risk.attributing.intervals import Classes, coarsened, grouped, overlapping
 
@@ -36,6 +37,7 @@ class PairedFiles:
     classes: Mapping[str, Classes] = field(default_factory=dict)
     weight: str | None = None
     notes: tuple[str, ...] = ()
+    precision: Setting = None
 
     @classmethod
     def of(
@@ -49,9 +51,11 @@ class PairedFiles:
         groups_target: Groups = None,
         special_values: Mapping[str, Sequence[float]] | None = None,
         weight: str | None = None,
+        precision: Setting = None,
     ) -> PairedFiles:
         """Check the files against each other and draw the groups, from all of them together."""
         keys = engine.resolve_keys(original, keys)
+        check_precision(precision, original.columns)
         copies = as_copies(released, keys, targets)
         wanted = {
             **_by_column(groups_keys, keys, "groups_keys"),
@@ -71,12 +75,19 @@ class PairedFiles:
             if drawn is not None:
                 classes[column] = drawn
         weight = None if weight is None else engine.resolve_weight(original, weight)
-        return cls(original, tuple(copies), tuple(keys), classes, weight, tuple(notes))
+        return cls(original, tuple(copies), tuple(keys), classes, weight, tuple(notes), precision)
 
     @cached_property
     def links(self) -> list[SharedClasses]:
         """The classes of the original and of each copy, numbered alike."""
-        return [shared_classes(self.original, copy, self.keys) for copy in self.copies]
+        return [
+            shared_classes(self.original, copy, self.keys, precision=self.precision) for copy in self.copies
+        ]
+
+    @property
+    def rounded(self) -> dict[str, str]:
+        """The precision at which numbers were compared, by column, as far as they were counted yet."""
+        return {name: grid.words for link in self.links for name, grid in link.grids.items()}
 
     @cached_property
     def key_cells(self) -> list[JointCounts]:

@@ -14,6 +14,7 @@ from discreet.engine.attribution_counts import key_counts, shared_classes, witho
 from discreet.engine.comparable import must_be_released
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, stated_precision
 from discreet.results import Detail, Measure, Release, Step, percent
 from discreet.risk.attributing.intervals import coarsened, overlapping
 from discreet.risk.copies.disclosure_table import identity_shares, missing_key
@@ -32,6 +33,7 @@ def replicated_uniques(
     groups_keys: Groups = None,
     special_values: Mapping[str, Sequence[float]] | None = None,
     denominator: Which = "original",
+    precision: Setting = None,
 ) -> Measure:
     """How many people are alone with their key values in the original and again in the release?
 
@@ -50,6 +52,9 @@ def replicated_uniques(
         Group numeric keys before counting; see `disclosure`.
     denominator
         ``original``: ``repU`` is a share of the original records. ``released``: of the released ones.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
 
     Returns
     -------
@@ -80,7 +85,14 @@ def replicated_uniques(
     >>> replicated_uniques(original, Microdata(pl.DataFrame({"age": [30, 31, 40, 40]}))).figures["repU"]
     25.0
     """
-    files = PairedFiles.of(original, released, keys, groups_keys=groups_keys, special_values=special_values)
+    files = PairedFiles.of(
+        original,
+        released,
+        keys,
+        groups_keys=groups_keys,
+        special_values=special_values,
+        precision=precision,
+    )
     left_out = not_counted(missing_keys, files.keys)
     rows = [identity_of(files, i, left_out, denominator) for i in range(len(files.copies))]
     figures = mean_of(rows)
@@ -108,6 +120,7 @@ def replicated_uniques(
             "missing_keys": missing_keys,
             "groups_keys": groups_keys,
             "denominator": denominator,
+            "precision": stated_precision(precision, files.rounded),
         },
         detail=Detail(**tables),
     )
@@ -119,6 +132,7 @@ def remove_replicated_uniques(
     keys: Sequence[str] | None = None,
     *,
     rule: Literal["replicated", "matched"] = "replicated",
+    precision: Setting = None,
 ) -> Release:
     """Drop the released records that seem to be somebody.
 
@@ -131,6 +145,9 @@ def remove_replicated_uniques(
     rule
         ``replicated``: drop records alone in the release whose keys belong to one person of the original.
         ``matched``: drop records alone in the release whose keys occur in the original at all.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
 
     Returns
     -------
@@ -164,7 +181,8 @@ def remove_replicated_uniques(
     keys = engine.resolve_keys(original, keys)
     must_be_released(released, keys, "key")
     engine.overview(released, keys)
-    shared = shared_classes(original, released, keys)
+    check_precision(precision, original.columns)
+    shared = shared_classes(original, released, keys, precision=precision)
     joint = overlapping(key_counts(shared), keys)
     known = joint.original == 1 if rule == "replicated" else joint.original > 0
     gone = np.flatnonzero((joint.released == 1) & known)
@@ -172,7 +190,13 @@ def remove_replicated_uniques(
     frame = without_classes(released, keys, doomed) if len(gone) else released.frame
     step = Step(
         treatment="remove-replicated-uniques",
-        parameters={"keys": list(keys), "rule": rule},
+        parameters={
+            "keys": list(keys),
+            "rule": rule,
+            "precision": stated_precision(
+                precision, {name: grid.words for name, grid in shared.grids.items()}
+            ),
+        },
         removed_records=len(gone),
         notes=joint.notes,
         seconds=time.perf_counter() - started,

@@ -11,6 +11,7 @@ from discreet import engine
 from discreet.engine.classes import key_names
 from discreet.engine.comparable import comparable, must_be_released
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, files_alike, stated_precision
 from discreet.results import Detail, Measure, percent
 from discreet.risk.sample.key_sets import CodedKeys, checked_size, coded_keys
 from discreet.risk.sample.minimal_uniques import minimal_uniques
@@ -22,6 +23,7 @@ def replicated_special_uniques(
     *,
     keys: Sequence[str] | None = None,
     max_size: int = 3,
+    precision: Setting = None,
     progress: bool = False,
 ) -> Measure:
     """How many released records stand out in the very way that somebody of the original does?
@@ -38,6 +40,9 @@ def replicated_special_uniques(
         Columns to look at; the keys of the original unless named.
     max_size
         Largest number of columns of a set.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
     progress
         Show a progress bar on a terminal.
 
@@ -68,6 +73,7 @@ def replicated_special_uniques(
     keys = engine.resolve_keys(original, keys)
     must_be_released(released, keys, "key")
     size = checked_size(max_size, len(keys))
+    original, released, agreed = files_alike(original, released, keys, precision)
     ours, theirs = coded_keys(original, keys, "category"), coded_keys(released, keys, "category")
     coded, notes = _one_coding(ours, theirs, keys)
     found_ours = dict(minimal_uniques(ours, size, progress=progress))
@@ -110,10 +116,15 @@ def replicated_special_uniques(
             "original does."
         ),
         caveats=[
+            *agreed.caveats,
             *notes,
             *(["No released record stands out, so the share is undefined."] if risk is None else []),
         ],
-        parameters={"keys": list(keys), "max_size": size},
+        parameters={
+            "keys": list(keys),
+            "max_size": size,
+            "precision": stated_precision(precision, agreed.parameters),
+        },
         detail=Detail(sets=lambda: engine.like(original, sets)),
     )
 

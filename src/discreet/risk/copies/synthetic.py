@@ -17,6 +17,7 @@ from discreet import engine
 from discreet.engine.attribution_counts import carry_scores
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting
 from discreet.results import Detail, Figure, Measure, percent
 from discreet.risk.copies.disclosure_setup import Checked, Pair, exclusions_of, learnable, refuse_unknown
 from discreet.risk.copies.disclosure_table import COLUMNS, DisclosureCells, Exclusions
@@ -62,6 +63,7 @@ def attribute_disclosure(
     control: Microdata | None = None,
     compat: Literal["synthpop"] | None = None,
     weight: str | None = None,
+    precision: Setting = None,
 ) -> Measure:
     """For how many people would the release disclose one attribute, and rightly?
 
@@ -71,7 +73,7 @@ def attribute_disclosure(
     Parameters
     ----------
     original, released, keys, groups_keys, special_values, missing_keys, missing_target, denom_lim, \
-    exclude_over_denom, denominator, thresh_1way, thresh_2way, control, weight
+    exclude_over_denom, denominator, thresh_1way, thresh_2way, control, weight, precision
         As in `disclosure`.
     target
         The column an intruder wants to learn.
@@ -127,6 +129,7 @@ def attribute_disclosure(
         groups_target=groups_target,
         special_values=special_values,
         weight=weight,
+        precision=precision,
     )
     if compat not in (None, "synthpop"):
         raise ParameterError("compat must be 'synthpop' or None.")
@@ -208,6 +211,7 @@ def disclosure(
     thresh_2way: tuple[float, float] = (4, 80),
     control: Microdata | None = None,
     weight: str | None = None,
+    precision: Setting = None,
 ) -> Measure:
     """What can be learned from synthetic data about the people it was made from, target by target?
 
@@ -244,6 +248,9 @@ def disclosure(
         and ``R`` is the risk beyond it.
     weight
         A survey weight of the original: the attribute shares then speak of the population.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
 
     Returns
     -------
@@ -289,6 +296,7 @@ def disclosure(
         groups_target=groups_target,
         special_values=special_values,
         weight=weight,
+        precision=precision,
     )
     left_out = not_counted(missing_keys, files.keys)
     who = mean_of([identity_of(files, i, left_out, "original") for i in range(len(files.copies))])

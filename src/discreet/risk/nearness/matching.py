@@ -7,7 +7,7 @@ released record to an original; the truth tells how often that works.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from discreet.distance import Distance, MissingRule, MixedSpace, Points, nearest
 from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import precise_alike
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
@@ -160,6 +161,10 @@ def linkage(
         )
     about["categorical"] = list(codes)
     if method == "probabilistic":
+        # The other methods ask how far values are apart; this one asks whether they agree.
+        (ours, theirs), agreed = precise_alike([ours, theirs], categorical=codes)
+        files = replace(files, ours=ours, theirs=theirs)
+        about["precision"] = agreed.parameters
         return _probabilistic_measure(
             files, codes, blocking=tuple(blocking), threshold=threshold, seed=seed, about=about
         )

@@ -11,9 +11,10 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.pairs.precision import Setting, precise_alike
+from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
 from discreet.risk.copies.side_by_side import (
     check_categorical,
     column_caveats,
@@ -128,6 +129,7 @@ def near_copies(
     files = [original, released, *([holdout] if holdout is not None else [])]
     names = shared_columns(original, files[1:], columns)
     codes = check_categorical(names, categorical)
+    check_precision(precision, original.columns)
     tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
     if tables[0].height < 3:
         raise ParameterError(
@@ -188,6 +190,7 @@ def near_copies(
         figures=figures,
         meaning=_in_words(figures, tables[0].height, near.of, worst),
         caveats=[
+            *records_only(original),
             *agreed.caveats,
             *([_sampled(most)] if sampled else []),
             *_telling_words(telling),
@@ -200,7 +203,7 @@ def near_copies(
             "reach": reach,
             "outlying": outlying,
             "holdout": holdout is not None,
-            "precision": precision if isinstance(precision, str | int) else agreed.parameters,
+            "precision": stated_precision(precision, agreed.parameters),
             "most": most,
         },
         detail=Detail(

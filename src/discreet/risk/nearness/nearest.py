@@ -19,6 +19,7 @@ from discreet.distance import Distance, MixedSpace, Points, as_float, nearest
 from discreet.distance.boxes import in_boxes
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.company import records_only
@@ -46,6 +47,7 @@ def neighbours(
     categorical: Sequence[str] = (),
     distance: Distance = "gower",
     hit_tolerance: float = 1 / 30,
+    precision: Setting = None,
     seed: Seed = None,
     progress: bool = False,
 ) -> Measure:
@@ -70,6 +72,9 @@ def neighbours(
         definitions: Euclidean on range-scaled numbers and 0/1 categories, the former weighted by entropy.
     hit_tolerance
         Share of a column's range within which two numbers count as the same, for the hitting rate.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
     seed
         For the samples that bring files to the same size before they are held against each other.
     progress
@@ -128,7 +133,8 @@ def neighbours(
     files = [original, released, *([holdout] if holdout is not None else [])]
     names = shared_columns(original, files[1:], columns)
     codes = check_categorical(names, categorical)
-    tables = tables_of(files, names)
+    check_precision(precision, original.columns)
+    tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
     if tables[0].height < 2:
         raise ParameterError("The original has one record; neighbours need at least two.")
     space, points = placed(tables, distance=distance, categorical=codes)
@@ -182,13 +188,14 @@ def neighbours(
         value=figures["dcr_median" if holdout is None else "dcr_share_closer_than_holdout"],
         figures=figures,
         meaning=closeness_in_words(figures, len(points[1])),
-        caveats=[*records_only(original), *_caveats(space, tables, names, figures)],
+        caveats=[*records_only(original), *agreed.caveats, *_caveats(space, tables, names, figures)],
         parameters={
             "columns": list(names),
             "categorical": list(codes),
             "distance": distance,
             "hit_tolerance": hit_tolerance,
             "holdout": holdout is not None,
+            "precision": stated_precision(precision, agreed.parameters),
             "seed": seed if isinstance(seed, int) else None,
         },
         detail=Detail(
@@ -229,13 +236,15 @@ def share_closer_than_holdout(
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     distance: Distance = "gower",
+    precision: Setting = None,
 ) -> CloserShare:
     """Give the share of released records closer to the original than to the hold-out, by itself."""
     names = shared_columns(original, [released, holdout], columns)
     codes = check_categorical(names, categorical)
-    space, points = placed(
-        tables_of([original, released, holdout], names), distance=distance, categorical=codes
+    tables, _ = precise_alike(
+        tables_of([original, released, holdout], names), precision=precision, categorical=codes
     )
+    space, points = placed(tables, distance=distance, categorical=codes)
     return closer_to_original(space, *points)
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.engine.comparable import comparable, distinct_values
+from discreet.engine.precision import stored_alike
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 
@@ -227,6 +228,9 @@ def _one_type(ours: pl.Series, theirs: pl.Series, name: str) -> tuple[pl.Series,
     texts = (pl.String, pl.Categorical, pl.Enum)
     if isinstance(ours.dtype, texts) and isinstance(theirs.dtype, texts):
         return pl.concat([part.cast(pl.Categorical).rename("v") for part in (ours, theirs)]), []
+    if ours.dtype.is_numeric() and theirs.dtype.is_numeric():
+        # A tree must not tell files apart by the last digit that another program wrote.
+        ours, theirs = stored_alike(ours, theirs)
     return comparable(ours, theirs, name)
 
 
