@@ -202,3 +202,21 @@ def test_every_engine_finds_the_few_between(people, engine):
     with Session(data=frame) as s:
         s.summary("pay", "sex", statistics=["mean"])
         assert "fail" in differences(s.summary("pay", "sex", statistics=["mean"], where={"boss": 0}))
+
+
+def test_a_weight_of_nothing_leaves_somebody_out(people):
+    frame = people.with_columns(
+        one=pl.lit(1.0), rest=1.0 - pl.col("boss"), tiny=1.0 - 0.9999999 * pl.col("boss")
+    )
+    with Session(data=frame) as s:
+        s.model("wls", "pay ~ age", weights="one")
+        assert "fail" in differences(s.model("wls", "pay ~ age", weights="rest"))
+        assert "fail" in differences(s.model("wls", "pay ~ age", weights="tiny"))
+
+
+def test_a_model_made_elsewhere_is_compared_by_its_number_of_people(people, tmp_path):
+    file = tmp_path / "model.txt"
+    file.write_text("No. Observations: 299\nDf Residuals: 290\n")
+    with Session(data=people) as s:
+        s.ols("pay ~ age")
+        assert differences(s.custom(file)) == ["review"]

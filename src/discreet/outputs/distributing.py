@@ -34,6 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 _QUANTILES = ("round", "coarser-quantiles", "suppress")
 _BINS = ("suppress", "round", "collapse")
+_FEW_LARGEST = 3
 
 
 def quantile_table(
@@ -268,6 +269,12 @@ def top_share_table(data: Microdata, question: Question, policy: OutputPolicy, n
     value = np.concatenate([values for _, values in groups]) if groups else np.empty(0)
     numbers = contributions(cell, value).share(n)
     checked = check_totals(cell, value, policy).with_more(_value_findings(groups, policy, "d"))
+    if n < _FEW_LARGEST:
+        reason = (
+            f"The share of the {n} largest is their own value once the total is known. A human looks, or take more of "
+            "them."
+        )
+        checked = checked.with_more([Finding("largest units", "d", "review", reason)])
     kind = "concentration ratio"
     entry = entered(kind, data, question, additive=True)
     return _by_group(kind, groups, numbers.tolist(), checked=checked, question=question, entries=(entry,))

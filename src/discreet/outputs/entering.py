@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.microdata import Microdata
 from discreet.outputs.cells import Question, count_cells, population
-from discreet.outputs.register import Registered
+from discreet.outputs.register import CUSTOM, Registered
 
 
 def entered(
@@ -55,4 +55,18 @@ def entered(
         variables=question.measured(),
         question=replace(question, weight=None),
         data=data,
+    )
+
+
+def entered_people(people: Sequence[float]) -> tuple[Registered, ...]:
+    """Enter what a file made elsewhere tells of the people behind it: their number, for each of its models.
+
+    Examples
+    --------
+    >>> [entry.people for entry in entered_people([1000.0, 400.0])]
+    [1000.0, 400.0]
+    """
+    return tuple(
+        Registered(CUSTOM, {}, {}, (), (), np.array(float(n)), additive=False, statistic=CUSTOM)
+        for n in dict.fromkeys(people)
     )

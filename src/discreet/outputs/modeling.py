@@ -51,6 +51,7 @@ _FIT = (
     "bic",
     "fvalue",
 )
+_NOTHING = 1e-6
 _HOLDS_RECORDS = (
     "KNeighbors",
     "SVC",
@@ -111,9 +112,14 @@ def fit(
     needed = tuple(dict.fromkeys((*used, *_option_columns(data, options))))
     question = Question((), where=where or {}, subject=subject, known=needed)
     entry = entered(family, data, question)
-    if who is None and entry.people != _used(kept, frame):
-        # The formula left out more than missing values (a logarithm of zero): the records themselves say who is in.
-        entry = entered(family, Microdata(pl.from_pandas(frame[kept])), Question((), known=needed[:1]))
+    heavy = _weights(model, int(_used(kept, frame)))
+    weightless = heavy is not None and bool((heavy <= _NOTHING * heavy.max()).any())
+    if weightless or (who is None and entry.people != _used(kept, frame)):
+        # The formula left out more than missing values (a logarithm of zero), or a weight of nothing did: the records
+        # themselves say who is in.
+        inside = frame[kept] if heavy is None else frame[kept][heavy > _NOTHING * heavy.max()]
+        entry = entered(family, Microdata(pl.from_pandas(inside)), Question((), subject=subject))
+    entry = replace(entry, variables=used)
     return Draft(
         family,
         draft.tables,
@@ -150,6 +156,7 @@ def checked_statsmodels(
         names=names,
         is_perfect=is_perfect or _perfect(fitted, single),
         shown=shown,
+        weights=_weights(model, len(matrix)),
     )
     stated = _number(fitted, "df_resid")
     if (
@@ -221,6 +228,18 @@ def _sklearn_draft(
     return Draft(
         kind, {"settings": table}, CheckResult([Finding("not covered", barn, "review", reason)]), result=model
     )
+
+
+def _weights(model: Any, records: int) -> npt.NDArray[np.float64] | None:
+    """Read the weights of a fit, whatever they are called; None where it has none or they are all the same."""
+    for name in ("weights", "freq_weights", "var_weights"):
+        given = getattr(model, name, None)
+        if given is None or np.ndim(given) != 1 or len(given) != records:
+            continue
+        numbers = np.asarray(given, dtype=np.float64)
+        if numbers.size and not np.allclose(numbers, numbers[0]):
+            return numbers
+    return None
 
 
 def _records(

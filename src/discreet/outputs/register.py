@@ -25,6 +25,7 @@ from discreet.outputs.membership import Side, joined, typed
 from discreet.results import jsonable
 
 Floats = npt.NDArray[np.float64]
+CUSTOM = "file made elsewhere"
 Nesting = Literal["equal", "inside", "around", "disjoint", "overlapping"]
 
 
@@ -261,6 +262,9 @@ def _subtracts(new: Registered, earlier: Registered) -> bool:
 
 
 def _common(new: Registered, earlier: Registered) -> bool:
+    # A file made elsewhere does not say what it is about: it may be about the same.
+    if CUSTOM in (new.statistic, earlier.statistic):
+        return True
     ours, theirs = {*new.by, *new.where, *new.variables}, {*earlier.by, *earlier.where, *earlier.variables}
     return bool(ours & theirs)
 

@@ -15,10 +15,12 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.cells import Question, count_cells
 from discreet.outputs.checks.frequencies import as_counts
+from discreet.outputs.checks.indicators import has_few_values
 from discreet.outputs.checks.models import check_correlation
 from discreet.outputs.checks.ratios import check_ratio, odds_ratio_of, risk_ratio_of
 from discreet.outputs.checks.significance import check_test
 from discreet.outputs.entering import entered
+from discreet.outputs.findings import Finding
 from discreet.outputs.layout import flags_of, wide
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
@@ -66,7 +68,7 @@ def correlate(
             matrix[i, j] = matrix[j, i] = (
                 compute(both[:, 0].to_numpy(), both[:, 1].to_numpy())[0] if spread else np.nan
             )
-    checked = check_correlation(matrix, people, policy)
+    checked = check_correlation(matrix, people, policy).with_more(_rare(frame, owner, policy))
     table = pl.DataFrame({"": list(columns), **{name: matrix[:, i] for i, name in enumerate(columns)}})
     entries = [
         entered(f"{method} correlation", data, Question((), subject=subject, known=(one, other)))
@@ -81,6 +83,24 @@ def correlate(
         entries=tuple(_once(entries)),
         variables=tuple(columns),
     )
+
+
+def _rare(frame: pl.DataFrame, owner: pl.Series | None, policy: OutputPolicy) -> list[Finding]:
+    """Show a human the variables in which nearly everybody has the same value: a correlation is about the others."""
+    names = []
+    for name in frame.columns:
+        known = frame[name].drop_nulls()
+        common = known.mode()
+        off = (frame[name] != common[0]).fill_null(False) if len(common) else None
+        if off is not None and has_few_values(known.n_unique(), len(known)):
+            names += [name] if 0 < _distinct(off, owner) < policy.threshold else []
+    if not names:
+        return []
+    reason = (
+        f"In {', '.join(names)} fewer than {policy.threshold} people differ from all the others; a human looks whether "
+        "a correlation says something about those few."
+    )
+    return [Finding("identified by few", "g", "review", reason)]
 
 
 def _once(entries: Sequence[Registered]) -> list[Registered]:
@@ -161,7 +181,8 @@ def significance_table(
     # Somebody in two groups is one person still.
     behind = float(counts.sum()) if subject is None else float(frame[subject].n_unique())
     dof = behind - lost
-    checked = check_test(dof, policy, counts=counts if show_counts else None)
+    groups = counts if test.takes in ("two", "many") else None
+    checked = check_test(dof, policy, counts=counts if show_counts else None, groups=groups)
     tables = {"test": pl.DataFrame({"test": [test.title], "statistic": [statistic], "p-value": [p_value]})}
     if show_counts:
         tables["group counts"] = pl.DataFrame({"count": counts.ravel().astype(int).tolist()})

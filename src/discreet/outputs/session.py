@@ -15,6 +15,7 @@ from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs import distributing, lifetimes, modeling, relating, summarizing, tabulating
 from discreet.outputs.cells import Question
+from discreet.outputs.entering import entered_people
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.recording import Recorder
 from discreet.outputs.result import Draft, Output
@@ -427,7 +428,7 @@ class Session(Recorder):
 
     def custom(self, file: str | Path, *, comment: str = "", name: str | None = None) -> Output:
         """Add a file that something else made: a human looks at it. Kinds that the policy blocks are refused."""
-        from discreet.outputs.finished import check
+        from discreet.outputs.finished import check, figures_of
 
         path = Path(file)
         if not path.is_file():
@@ -439,7 +440,13 @@ class Session(Recorder):
         human = Finding(
             "custom file", found.barns[0] if found.barns else "a", "review", "A file made elsewhere."
         )
-        draft = Draft("custom", {}, CheckResult([*found.findings, human], found.questions), files=(path,))
+        draft = Draft(
+            "custom",
+            {},
+            CheckResult([*found.findings, human], found.questions),
+            entries=entered_people(figures_of({path.name: path.read_bytes()})[0].people),
+            files=(path,),
+        )
         return self._record(draft, None, name, comment)
 
     def _question(self, data: Microdata, by: tuple[str, ...], **given: Any) -> Question:

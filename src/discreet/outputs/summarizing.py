@@ -116,6 +116,8 @@ def summarize(
         figures = {name: _to_base(table, policy.round_base) for name, table in figures.items()}
         lines = lines.rounded(lambda x: float(_to_base(np.asarray(x), policy.round_base))) if lines else None
         notes.append(f"Numbers are rounded to the base {policy.round_base}.")
+    if structural_ends:
+        notes.append("The researcher declares some values to be the ends of the scale; a human confirms it.")
     missing = int(cells.records.sum() - np.nansum(cells.values["known"]))
     if missing:
         notes.append(
@@ -212,15 +214,25 @@ def _in_order(data: Microdata, question: Question, cells: Cells, names: Sequence
     found["values"] = np.empty(cells.shape, dtype=object)
     found["owners"] = np.empty(cells.shape, dtype=object)
     found["distinct"], found["modes"] = np.zeros(cells.shape, np.int64), np.zeros(cells.shape, np.int64)
+    found["shared"] = np.zeros(cells.shape, np.int64)
     for row in groups.iter_rows(named=True):
         at = tuple(known[row[key]] for known, key in zip(texts, keys, strict=True)) if question.by else (0,)
         found["values"][at] = np.asarray(row["values"])
         found["owners"][at] = np.asarray(row["who"]) if owned else None
         found["distinct"][at], found["modes"][at] = row["distinct"], len(row["mode"])
+        if "mode" in names:
+            found["shared"][at] = _sharing(np.asarray(row["values"]), found["owners"][at], row["mode"])
         for name in names:
             number = row[name]
             found[name][at] = "; ".join(f"{m:g}" for m in number) if name == "mode" else number
     return found
+
+
+def _sharing(values: Floats, owners: npt.NDArray[Any] | None, modes: Sequence[float]) -> int:
+    """Count the people who have the mode, or the fewest where there are several."""
+    if owners is None:
+        return int((values == modes[0]).sum())
+    return min(len(np.unique(owners[values == mode])) for mode in modes)
 
 
 def _checked(
@@ -268,7 +280,12 @@ def _checked(
         findings += _quantile_findings(more, asked, policy, unseen)
     if "mode" in names:
         distinct = np.where(unseen, 0, more["distinct"])
-        findings += check_modes(distinct, policy, modes=np.where(unseen, 0, more["modes"])).findings
+        findings += check_modes(
+            distinct,
+            policy,
+            modes=np.where(unseen, 0, more["modes"]),
+            shared=np.where(unseen, 0, more["shared"]),
+        ).findings
     return CheckResult(findings)
 
 
@@ -288,6 +305,7 @@ def _quantile_findings(
         "low count": f"with fewer than {policy.threshold} people",
         "between quantiles": f"with fewer than {policy.threshold} people between published quantiles",
         "own value": "whose quantile is exactly one person's value",
+        "one value": "in which everybody has the same value",
     }
     found = [
         Finding(check, "b", status, f"{len(at):,} group{'s' * (len(at) > 1)} {reasons[check]}.", tuple(at))

@@ -64,6 +64,8 @@ def tabulate(
     noisy_margins: Margins | None = None
     secondary = primary.copy()
     notes = [*merged, *_notes(data, question, cells)]
+    if structural or trivial:
+        notes.append("The researcher declares some cells to be impossible or trivial; a human confirms it.")
     shown = people
     if mitigate in ("suppress", "secondary-suppress"):
         primary = primary_cells(checked, cells.shape)

@@ -17,6 +17,7 @@ import polars as pl
 from discreet.errors import ParameterError
 from discreet.outputs.checks.aggregates import check_totals
 from discreet.outputs.checks.frequencies import check_counts, counted
+from discreet.outputs.checks.indicators import has_few_values
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
@@ -115,6 +116,7 @@ def check_model(
     names: Sequence[str] = (),
     is_perfect: bool = False,
     shown: Sequence[str] = (),
+    weights: npt.ArrayLike | None = None,
 ) -> CheckResult:
     """Check a fitted model from its regressors and outcome.
 
@@ -132,6 +134,9 @@ def check_model(
         Whether the model fits perfectly (R2 of 1, no residual variance, complete separation).
     shown
         What is shown beside the coefficients: values per person fail.
+    weights
+        Weights of the fit, where it has them: who has none is not in the model, and where a few have nearly all, the
+        model is theirs.
 
     Examples
     --------
@@ -141,9 +146,18 @@ def check_model(
     ('pass', 'fail')
     """
     policy = policy or OutputPolicy()
+    effective = np.inf
+    if weights is not None:
+        heavy = np.asarray(weights, dtype=np.float64).ravel()
+        used = heavy > 0
+        regressors = np.asarray(regressors, dtype=np.float64)[used]
+        outcome = None if outcome is None else np.asarray(outcome)[used]
+        subject = None if subject is None else np.asarray(subject)[used]
+        # Kish's effective number of records: equal weights give all of them, one heavy record gives one.
+        effective = float(np.floor(heavy.sum() ** 2 / max(np.square(heavy).sum(), 1e-300) + 1e-9))
     design = design_of(regressors)
     people = design.records if subject is None else len(np.unique(np.asarray(subject)))
-    findings = [check_dof(people - design.rank, policy)]
+    findings = [check_dof(min(people, effective) - design.rank, policy)]
     findings.append(
         Finding(
             "perfect fit",
@@ -162,8 +176,45 @@ def check_model(
             f"{design.rank} parameters for {design.patterns:,} combinations of the regressors: not a table."
         )
         findings.append(Finding("saturation", "g", "pass", reason))
+        findings += _alone(regressors, design.rank) + _rare_outcome(outcome, subject, policy)
     findings += _few(design, names, policy)
     return CheckResult(findings)
+
+
+def _alone(regressors: npt.ArrayLike, rank: int) -> list[Finding]:
+    """Find the records that have a parameter to themselves: the model gives their outcome back exactly."""
+    matrix = np.asarray(regressors, dtype=np.float64)
+    size = np.linalg.norm(matrix, axis=0)
+    scaled = matrix / np.where(size > 0, size, 1.0)
+    left, spread, _ = np.linalg.svd(np.asarray(np.linalg.qr(scaled, mode="r")).T, full_matrices=False)
+    kept = left[:, :rank] / spread[:rank]
+    number = int((np.square(scaled @ kept).sum(axis=1) > 1 - _SAME).sum())
+    if not number:
+        return []
+    reason = f"{counted(number, 'record')} with a parameter of their own: the model gives their outcome back as it is."
+    return [Finding("own parameter", "g", "fail", reason)]
+
+
+def _rare_outcome(
+    outcome: npt.ArrayLike | None, subject: npt.ArrayLike | None, policy: OutputPolicy
+) -> list[Finding]:
+    """Show a human an outcome that only a few people have: the model is about those few."""
+    if outcome is None:
+        return []
+    values = np.asarray(outcome, dtype=np.float64).ravel()
+    if subject is not None and len(np.asarray(subject)) == len(values):
+        pairs = np.unique(
+            np.column_stack([values, np.unique(np.asarray(subject), return_inverse=True)[1]]), axis=0
+        )
+        values = pairs[:, 0]
+    classes, counts = np.unique(values, return_counts=True)
+    if not has_few_values(len(classes), len(values)) or len(values) - counts.max() >= policy.threshold:
+        return []
+    reason = (
+        f"Fewer than {policy.threshold} people have another outcome than all the others; a human looks whether the "
+        "model says something about those few."
+    )
+    return [Finding("rare outcome", "g", "review", reason)]
 
 
 def check_correlation(

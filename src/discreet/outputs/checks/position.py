@@ -68,6 +68,9 @@ def check_quantiles(
         if published is None
         else np.sort(np.asarray(published, dtype=np.float64))
     )
+    if policy.zeros_are_disclosive and numbers[0] == numbers[-1]:
+        reason = "Everybody in the group has the same value, which the quantiles show."
+        findings.append(Finding("one value", "b", "fail", reason))
     inside, where = interval_counts(numbers, marks, who)
     low = inside < policy.threshold
     findings.append(

@@ -97,8 +97,11 @@ def figures_of(files: Mapping[str, bytes]) -> Figures:
             grids = read_grids(Path(name), content)
         except DiscreetError:
             continue
+        ending = Path(name).suffix.lower()
+        # The cells of a summary that was written as a table come as pairs of a name and a number.
         text = "\n".join(" ".join(row) for grid in grids for row in grid.rows)
-        people += facts_of(text, is_json=False).people
+        text = decoded(content) if ending in TEXTS else text
+        people += facts_of(text, is_json=ending == ".json").people
         tables += [counts for grid in grids if (counts := counts_in(grid))]
     return Facts(people=tuple(people)), tables
 
