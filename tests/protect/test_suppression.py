@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -15,8 +16,10 @@ from discreet import Microdata, engine
 from discreet.engine.wildcard import neighborhood_sizes
 from discreet.errors import ColumnError, DiscreetError, ParameterError
 from discreet.protect.hiding import suppressing
+from discreet.protect.hiding.agreement import CountedRows
 from discreet.protect.hiding.suppression import LocalSuppression
 from discreet.protect.treatment import Treatment
+from discreet.risk import k_anonymity, linkage, uniqueness
 
 KEYS = ["a", "b", "c"]
 
@@ -38,15 +41,29 @@ def people(n: int = 300, seed: int = 1, *, gaps: float = 0.0) -> pl.DataFrame:
 
 
 def smallest_company(frame: pl.DataFrame, keys: list[str], missing: str) -> int:
-    """Count by definition, pair by pair for wildcards."""
+    """Count by definition, pair by pair; records that show nothing need no company.
+
+    Gaps as values: the records with the same values. Gaps as wildcards: those that agree wherever both show a value
+    and that show no fewer values, so that a complete record has only its complete equals.
+    """
+    rows = list(zip(*[frame[key].cast(pl.String).to_list() for key in keys], strict=True))
     if missing == "category":
-        return int(frame.group_by(keys).len()["len"].min())
-    columns = [frame[key].cast(pl.String).to_list() for key in keys]
-    rows = list(zip(*columns, strict=True))
+        found = Counter(rows)
+        return min((found[row] for row in rows if set(row) != {None}), default=len(rows))
+    gaps = [row.count(None) for row in rows]
     return min(
-        sum(all(x is None or y is None or x == y for x, y in zip(left, right, strict=True)) for right in rows)
-        for left in rows
+        sum(
+            theirs <= own and all(x is None or y is None or x == y for x, y in zip(left, right, strict=True))
+            for right, theirs in zip(rows, gaps, strict=True)
+        )
+        for left, own in zip(rows, gaps, strict=True)
     )
+
+
+def smallest_complete_class(frame: pl.DataFrame, keys: list[str]) -> int:
+    """Count how many complete records equal the complete record that has fewest equals."""
+    sizes = frame.drop_nulls(keys).group_by(keys).len()["len"]
+    return int(sizes.min()) if len(sizes) else frame.height
 
 
 @settings(max_examples=40, deadline=None)
@@ -62,7 +79,9 @@ def test_every_record_has_company_of_k_whatever_the_file(rows, k, missing):
     data = Microdata(frame, keys=["d", *[key for key in KEYS if frame[key].null_count() < frame.height]])
     release = LocalSuppression(k=k, missing=missing).apply(data, seed=0)
     treated = release.data.frame
-    assert smallest_company(treated, list(data.roles.keys), missing) >= k
+    keys = list(data.roles.keys)
+    assert smallest_company(treated, keys, missing) >= k
+    assert smallest_complete_class(treated, keys) >= k
     kept = treated.select((pl.col(key).is_null() | (pl.col(key) == frame[key])).all() for key in KEYS)
     assert all(kept.row(0))
 
@@ -159,24 +178,25 @@ def test_gaps_as_wildcards_never_cost_more_than_gaps_as_values():
     assert 0 < cells[0] <= cells[1]
 
 
-def test_only_records_without_company_lose_cells():
+def test_only_records_without_company_lose_cells_to_gaps_that_match_anything():
     frame = people(400)
-    treated = LocalSuppression(k=3).apply(Microdata(frame, keys=KEYS)).data.frame
+    treated = LocalSuppression(k=3, missing="wildcard").apply(Microdata(frame, keys=KEYS)).data.frame
     size = frame.select(pl.len().over(KEYS)).to_series()
     touched = treated.select(pl.any_horizontal(pl.col(KEYS).is_null())).to_series()
     assert int(size.filter(touched).max()) < 3
 
 
-def test_no_cell_can_be_given_back_without_leaving_somebody_alone():
+@pytest.mark.parametrize("missing", ["wildcard", "category"])
+def test_no_cell_can_be_given_back_without_leaving_somebody_alone(missing):
     frame = people(60, seed=5)
-    treated = LocalSuppression(k=3).apply(Microdata(frame, keys=KEYS)).data.frame
+    treated = LocalSuppression(k=3, missing=missing).apply(Microdata(frame, keys=KEYS)).data.frame
     cells = [(row, key) for key in KEYS for row in treated[key].is_null().arg_true().to_list()]
     assert cells
     for row, key in cells:
         values = treated[key].to_list()
         values[row] = frame[key][row]
         restored = treated.with_columns(pl.Series(key, values, dtype=frame[key].dtype))
-        assert smallest_company(restored, KEYS, "wildcard") < 3
+        assert smallest_company(restored, KEYS, missing) < 3
 
 
 @pytest.mark.parametrize("missing", ["wildcard", "category"])
@@ -211,10 +231,71 @@ def test_a_plan_file_can_hold_it():
     assert again.subsets == {2: 4}
 
 
-def test_the_log_says_who_leans_on_the_gaps_of_others():
-    release = LocalSuppression(k=3).apply(Microdata(people(), keys=KEYS))
-    assert "match gaps in other records" in release.log[0].notes[1]
-    assert release.guarantee.startswith("k-anonymity, counted on the treated file")
+def test_the_log_says_what_gaps_as_wildcards_leave_open():
+    frame = people()
+    release = LocalSuppression(k=3, missing="wildcard").apply(Microdata(frame, keys=KEYS))
+    before, after = frame.select(KEYS).rows(), release.data.frame.select(KEYS).rows()
+    touched = [i for i, row in enumerate(after) if None in row]
+    fitting = [
+        sum(all(y is None or x == y for x, y in zip(before[i], row, strict=True)) for row in after)
+        for i in touched
+    ]
+    said = (
+        f"For {sum(found < 3 for found in fitting):,} of the {len(touched):,} records with suppressed cells"
+    )
+    assert any(note.startswith(said) for note in release.log[0].notes)
+    assert "No k is promised against somebody who knows a suppressed value" in release.guarantee
+    assert "complete equals" in release.guarantee
+
+
+def test_gaps_as_values_leave_k_records_that_fit_everybody():
+    frame = people()
+    release = LocalSuppression(k=3).apply(Microdata(frame, keys=KEYS))
+    before, after = frame.select(KEYS).rows(), release.data.frame.select(KEYS).rows()
+    for old in before:
+        assert sum(all(y is None or x == y for x, y in zip(old, row, strict=True)) for row in after) >= 3
+    assert release.guarantee.startswith(
+        "k-anonymity, counted on the treated file: every record has the same key"
+    )
+
+
+def test_the_k_that_is_promised_is_the_k_that_is_measured():
+    release = LocalSuppression(k=4).apply(Microdata(people(), keys=KEYS))
+    assert k_anonymity(release.data).value >= 4
+    assert uniqueness(release.data).figures["unique_records"] == 0
+
+
+@pytest.mark.parametrize("missing", ["wildcard", "category"])
+def test_a_hundred_people_of_whom_all_are_unique_are_not_hidden_by_four_gaps(missing):
+    number = np.arange(100)
+    frame = pl.DataFrame({"age": number % 20, "job": number // 20, "town": number * 7 % 10})
+    data = Microdata(frame, keys=frame.columns)
+    release = LocalSuppression(k=5, missing=missing).apply(data)
+    assert smallest_company(release.data.frame, frame.columns, missing) >= 5
+    assert smallest_complete_class(release.data.frame, frame.columns) >= 5
+    assert linkage(data, release.data, seed=1).value < 0.3
+    assert any("Suppressed in every record" in note for note in release.log[0].notes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(*[st.one_of(st.none(), st.integers(0, 2)) for _ in KEYS]), min_size=3, max_size=30
+    )
+)
+def test_company_is_counted_as_it_is_defined(rows):
+    codes = np.array([[0 if value is None else value + 1 for value in row] + [1] for row in rows], np.int32)
+    counted = CountedRows(codes, np.ones(len(codes)), wildcard=True)
+    shown = (codes > 0).sum(axis=1)
+    for among, counts in (
+        ("showing as much", lambda i: shown >= shown[i]),
+        ("showing all of it", lambda i: ((codes > 0) | (codes[i] == 0)).all(axis=1)),
+        ("all", lambda i: np.ones(len(codes), bool)),
+    ):
+        size, weight = counted.company(codes, among=among)
+        for i, own in enumerate(codes):
+            agrees = ((codes == own) | (codes == 0) | (own == 0)).all(axis=1)
+            assert size[i] == weight[i] == (agrees & counts(i)).sum()
 
 
 def test_an_unproven_file_is_never_released(monkeypatch):

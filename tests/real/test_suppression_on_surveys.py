@@ -1,6 +1,7 @@
-"""Local suppression on real files: no more cells than the field's tool needs, and the aim reached.
+"""Local suppression on real files: nearly no more cells than there are records that lack company, the aim reached.
 
-The counts to meet or beat are those of sdcMicro 5.8.1 (classical-methods, and the speed table of the project).
+Every record that lacks company needs a gap of its own, so their number is the least that can be reached. sdcMicro
+5.8.1 is at 1.03 times that number on ghanaS and needs 157 and 293 cells on testdata (k = 2 and 3).
 """
 
 from __future__ import annotations
@@ -23,39 +24,58 @@ def in_groups(frame: pl.DataFrame, groups: int) -> pl.DataFrame:
     return frame.with_columns(age=pl.Series(np.searchsorted(inner, frame["age"].to_numpy(), side="left")))
 
 
-def treated(frame: pl.DataFrame, keys: list[str], **parameters) -> int:
-    """Suppress, check the aim with the engine, and count the cells."""
-    release = LocalSuppression(**parameters).apply(Microdata(frame, keys=keys))
-    missing = parameters.get("missing", "wildcard")
-    assert int(engine.class_table(release.data, keys, missing)["class_size"].min()) >= parameters["k"]
-    return sum(release.log[0].suppressed_cells.values())
+def survey(folder: Path, name: str) -> tuple[pl.DataFrame, list[str]]:
+    """Read a file and name its keys; ages are in groups of equal width."""
+    if name == "ghanaS":
+        frame = in_groups(pl.read_csv(folder / "ghanaS.csv.gz", infer_schema_length=None), 16)
+        return frame, ["region", "age", "sex", "relate", "ethnic", "religion"]
+    if name == "adult":
+        frame = in_groups(pl.read_csv(folder / "adult" / "adult_arx_30162.csv.gz", separator=";"), 12)
+        return frame, ["sex", "age", "race", "marital-status", "education"]
+    frame = pl.read_csv(folder / "testdata.csv", null_values="NA", infer_schema_length=None)
+    return frame, DWELLING
 
 
-@pytest.mark.parametrize(("k", "cells"), [(2, 157), (3, 293)])
-def test_testdata_needs_no_more_cells_than_the_check_counts(test_data: Path, k: int, cells: int):
-    frame = pl.read_csv(test_data / "testdata.csv", null_values="NA", infer_schema_length=None)
-    assert treated(frame, DWELLING, k=k) <= cells
+@pytest.mark.parametrize(
+    ("name", "k", "lacking", "category_before"),
+    [
+        ("ghanaS", 3, 7_833, 9_977),
+        ("adult", 3, 1_651, 2_009),
+        ("testdata", 2, 157, 206),
+        ("testdata", 3, 281, 406),
+    ],
+)
+def test_few_cells_go_beyond_one_for_each_record_that_lacks_company(
+    test_data: Path, name: str, k: int, lacking: int, category_before: int
+):
+    frame, keys = survey(test_data, name)
+    sizes = frame.group_by(keys).len()["len"]
+    assert int(sizes.filter(sizes < k).sum()) == lacking
+    for missing, most in (("wildcard", 1.02 * lacking), ("category", category_before - 1)):
+        release = LocalSuppression(k=k, missing=missing).apply(Microdata(frame, keys=keys))
+        assert lacking <= sum(release.log[0].suppressed_cells.values()) <= most
+        assert int(engine.class_table(release.data, keys, missing)["class_size"].min()) >= k
+        complete = release.data.frame.drop_nulls(keys).group_by(keys).len()["len"]
+        assert int(complete.min()) >= k
 
 
-def test_ghana_needs_no_more_cells_than_the_peer(test_data: Path):
-    frame = in_groups(pl.read_csv(test_data / "ghanaS.csv.gz", infer_schema_length=None), 16)
-    keys = ["region", "age", "sex", "relate", "ethnic", "religion"]
-    assert treated(frame, keys, k=3) <= 9_188
-
-
-def test_adult_needs_no_more_cells_than_the_peer(test_data: Path):
-    frame = in_groups(pl.read_csv(test_data / "adult" / "adult_arx_30162.csv.gz", separator=";"), 12)
-    keys = ["sex", "age", "race", "marital-status", "education"]
-    assert treated(frame, keys, k=3) <= 1_906
-    # Even with gaps as values, the stronger aim, it stays near the peer's count for the weaker one.
-    assert treated(frame, keys, k=3, missing="category") <= 2_100
+def test_gaps_as_values_cost_clearly_fewer_cells_than_they_did(test_data: Path):
+    for name, k, most in (
+        ("ghanaS", 3, 9_400),
+        ("adult", 3, 1_850),
+        ("testdata", 2, 198),
+        ("testdata", 3, 388),
+    ):
+        frame, keys = survey(test_data, name)
+        release = LocalSuppression(k=k).apply(Microdata(frame, keys=keys))
+        assert sum(release.log[0].suppressed_cells.values()) <= most
 
 
 def test_household_variables_of_testdata_go_for_the_whole_household(test_data: Path):
     frame = pl.read_csv(test_data / "testdata.csv", null_values="NA", infer_schema_length=None)
     data = Microdata(frame, keys=DWELLING, household="ori_hid")
     shared = ["urbrur", "roof", "walls", "water", "electcon"]
-    release = LocalSuppression(k=3, household_keys=shared).apply(data)
+    release = LocalSuppression(k=3, household_keys=shared, missing="wildcard").apply(data)
     for key in shared:
         lost = release.data.frame[key].is_null() & frame[key].is_not_null()
         kept = release.data.frame[key].is_not_null()

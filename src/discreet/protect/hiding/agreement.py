@@ -1,14 +1,20 @@
 """How much company has each combination of key values, gaps matching anything or being a value of their own?
 
 Keys are codes: one row a combination, 0 for a gap. What is asked is always the same: for some rows (the askers),
-how many records of the file, and how much survey weight, agree with them. Where gaps are wildcards, rows are
-sorted by which keys they know, and two sorts are compared on the keys both know; nothing is compared pairwise.
+how many records of the file, and how much survey weight, keep them company.
+
+Where a gap is a value, that is the records with the same codes. Where gaps are wildcards, it is the records that
+agree with the asker wherever both show a value *and show no fewer values than the asker does*. So a complete record
+has only its complete equals, and a record that was blanked further than the asker hides nobody. Rows are sorted by
+which keys they show, and two sorts are compared on the keys both show; nothing is compared pairwise.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import copy
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +25,7 @@ Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Among = Literal["showing as much", "showing all of it", "all"]
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,36 @@ class CountedRows:
         self.weights = summed(self.row_of, weights, len(firsts))
         self._columns = columns
         self._wildcard = wildcard
-        self._by_known = by_value(known_keys(self.codes)) if wildcard else {}
+        self.known = known_keys(self.codes)
+        self._by_known = by_value(self.known) if wildcard else {}
 
-    def company(self, asking: Codes | None = None, known: Ints | None = None) -> tuple[Ints, Floats]:
-        """Count the records, and add up the weight, that agree with each asker; with each row by default.
+    def only(self, rows: Bools) -> CountedRows:
+        """Keep some of the rows, as if the records of the others were not there; ``row_of`` stays that of all."""
+        part = copy(self)
+        part.codes = np.ascontiguousarray(self.codes[rows])
+        part.records, part.weights, part.known = self.records[rows], self.weights[rows], self.known[rows]
+        part._by_known = by_value(part.known) if self._wildcard else {}
+        return part
 
-        ``known`` may hide keys that the askers have.
+    def lacking(self, demand: Demand) -> Bools:
+        """Say which rows have too little company; a row without any key value tells nothing and needs none.
+
+        The last column is the stratum and no key.
+        """
+        return (self.codes[:, :-1] > 0).any(axis=1) & ~demand.met(*self.company())
+
+    def company(
+        self, asking: Codes | None = None, known: Ints | None = None, *, among: Among = "showing as much"
+    ) -> tuple[Ints, Floats]:
+        """Count the records, and add up the weight, that keep each asker company; each row by default.
+
+        Parameters
+        ----------
+        asking, known
+            The askers; ``known`` may hide keys that they have.
+        among
+            Where gaps are wildcards, whom to count of those that agree with the asker: those that show no fewer
+            values, those that show all the values that the asker shows, or all.
         """
         if asking is None:
             asking = self.codes
@@ -78,7 +109,8 @@ class CountedRows:
         for has, askers in by_value(known_keys(asking) if known is None else known).items():
             shared = defaultdict(list)
             for other, rows in self._by_known.items():
-                shared[has & other].append(rows)
+                if _counts(has, other, among):
+                    shared[has & other].append(rows)
             for both, groups in shared.items():
                 rows = np.concatenate(groups)
                 columns = bits(both)
@@ -86,6 +118,13 @@ class CountedRows:
                     self.codes, rows, self.records, self.weights, asking, askers, columns, size, weight
                 )
         return size, weight
+
+
+def _counts(has: int, other: int, among: Among) -> bool:
+    """Say whether rows that show the keys ``other`` are counted for askers that show the keys ``has``."""
+    if among == "showing as much":
+        return other.bit_count() >= has.bit_count()
+    return among == "all" or other & has == has
 
 
 def known_keys(codes: Codes) -> Ints:

@@ -34,6 +34,8 @@ class Problem:
         Whether a gap matches anything; otherwise it is a value.
     tied, household
         Keys that are suppressed for a whole household, and the household of each record.
+    risk_threshold
+        The individual risk from which the demanded weights were computed.
     """
 
     codes: Codes
@@ -43,6 +45,7 @@ class Problem:
     wildcard: bool
     tied: Sequence[int] = ()
     household: Ints | None = None
+    risk_threshold: float | None = None
 
     def check(self) -> None:
         """Refuse what cannot be reached even with every key blank."""
@@ -92,17 +95,9 @@ def all_met(problem: Problem, codes: Codes) -> bool:
         rows = CountedRows(
             np.ascontiguousarray(codes[:, demand.columns]), problem.weights, wildcard=problem.wildcard
         )
-        if not demand.met(*rows.company()).all():
+        if rows.lacking(demand).any():
             return False
     return True
-
-
-def company_on(problem: Problem, demand: Demand) -> tuple[Ints, Floats]:
-    """Count the company of each record on the columns of a demand."""
-    columns = np.ascontiguousarray(problem.codes[:, demand.columns])
-    rows = CountedRows(columns, problem.weights, wildcard=problem.wildcard)
-    size, weight = rows.company()
-    return size[rows.row_of], weight[rows.row_of]
 
 
 def _same_in_household(problem: Problem, codes: Codes) -> Codes:

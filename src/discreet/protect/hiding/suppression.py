@@ -19,11 +19,10 @@ import polars as pl
 
 from discreet import engine
 from discreet.engine.comparable import distinct_values
-from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
+from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.results import percent
 
 Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
@@ -45,11 +44,16 @@ class LocalSuppression(Treatment):
     whole file at once, so that few are lost. What was reached is counted again on the treated columns before they
     are handed over.
 
-    With ``missing="wildcard"`` a gap matches anything, as in the literature on local suppression. A gap then also
-    gives company to the records it now agrees with. Taken to the letter, k - 1 blank records would make any file
-    "k-anonymous"; to stay clear of that, only a record that lacks company loses cells, and only as many as it needs
-    itself. The log says how many records reach k through the gaps of others. With ``missing="category"`` a gap is a
-    value: classes are a partition, each of at least k. That is the stronger promise and costs more cells.
+    A record that is complete in its keys when it leaves has k complete equals, always: the gaps of others hide nobody.
+    The two ways to count differ for records with gaps. With ``missing="category"`` a gap is a value: classes are a
+    partition, each of at least k records with the same gaps. That is what `assess` and `risk.k_anonymity` count unless
+    told otherwise, and who knows all about a person still finds k records that fit. With ``missing="wildcard"`` a gap
+    matches anything, as in the literature on local suppression: a record with gaps agrees, wherever both show a value,
+    with k records that show no fewer values than it does. That costs hardly more than one cell for each record that
+    lacks company, and promises less: who knows a suppressed value may find the one record with a gap in its place.
+    The log says for how many records that is so.
+
+    A record of which every key is suppressed tells nothing and needs no company.
 
     Parameters
     ----------
@@ -70,15 +74,17 @@ class LocalSuppression(Treatment):
     household_keys
         Keys that describe the household (region, dwelling): suppressed for one member, suppressed for all.
     missing
-        ``"wildcard"`` or ``"category"``: how gaps count, those of the original file and the new ones.
+        ``"category"`` or ``"wildcard"``: how gaps count, those of the original file and the new ones.
     keys, weight, household
         Columns; those of the data unless named.
 
     Notes
     -----
-    The choice is a greedy weighted multicover: of the records that lack company those that are hardest to help go
-    first, then each time the suppression that helps most records for its cost; cells that turn out not to be needed
-    are given back. The greedy choice is good, not proved to be the least.
+    Every record that lacks company loses at least one cell, so their number is the least that can be reached. With
+    gaps as values, records that lack company form groups that give up the same keys, the cheapest first, and then
+    move between groups while that saves cells; a group that stays too small is filled up with records of large
+    classes. With gaps as wildcards each takes the cheapest gap that brings company enough, and those who have several
+    to choose from choose so that the others find company too. Both choices are good, not proved to be the least.
 
     What it costs
     -------------
@@ -88,8 +94,8 @@ class LocalSuppression(Treatment):
     When not to use it
     ------------------
     Do not use it where many records are rare: coarsen the keys first and suppress what is left. It does not
-    protect the sensitive value of a class in which all share it; check l-diversity afterwards. With
-    ``missing="wildcard"``, do not promise k to users who count gaps as a value.
+    protect the sensitive value of a class in which all share it; check l-diversity afterwards. Do not use
+    ``missing="wildcard"`` against somebody who may know all keys of a person.
 
     Examples
     --------
@@ -107,7 +113,7 @@ class LocalSuppression(Treatment):
     risk_threshold: float | None = None
     ghosts: Mapping[str, Sequence[str]] | None = None
     household_keys: str | Sequence[str] | None = None
-    missing: Literal["wildcard", "category"] = "wildcard"
+    missing: Literal["category", "wildcard"] = "category"
     keys: str | Sequence[str] | None = None
     weight: str | None = None
     household: str | None = None
@@ -123,7 +129,7 @@ class LocalSuppression(Treatment):
             raise ParameterError("risk_threshold must lie between 0 and 1, e.g. 0.1 for one in ten.")
         if self.missing not in ("wildcard", "category"):
             raise ParameterError(
-                "missing must be 'wildcard' (matches anything) or 'category' (its own value)."
+                "missing must be 'category' (its own value) or 'wildcard' (matches anything)."
             )
         if isinstance(self.importance, Mapping):
             for key, cost in self.importance.items():
@@ -141,6 +147,7 @@ class LocalSuppression(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Choose the cells and blank them; nothing here is random."""
         from discreet.protect.hiding.suppressing import Problem, solve
+        from discreet.protect.hiding.suppression_proof import prove
 
         keys = engine.resolve_keys(data, self.keys)
         if len(keys) > _MOST_KEYS:
@@ -165,6 +172,7 @@ class LocalSuppression(Treatment):
             weights=weights,
             costs=self._costs(keys),
             demands=self._demands(keys, table.height),
+            risk_threshold=self.risk_threshold,
             wildcard=self.missing == "wildcard",
             tied=tuple(keys.index(key) for key in household_keys),
             household=_households(table[household]) if household else None,
@@ -176,10 +184,13 @@ class LocalSuppression(Treatment):
             key: _blanked(data, table[key], gone[:, i]) for i, key in enumerate(keys) if gone[:, i].any()
         }
         treated = table.with_columns(series.alias(key) for key, series in columns.items())
-        helped = _prove(self, replace(problem, codes=coded(treated, keys, strata)), gone)
+        proof = prove(replace(problem, codes=coded(treated, keys, strata)), keys, gone, problem.codes)
         followers = _following(data, table, {keys.index(key): ghosts[key] for key in ghosts}, gone)
-        notes = self._notes(gone, helped, len(followers), floats)
-        return Change(columns={**columns, **followers}, notes=notes, guarantee=self._guarantee(keys, strata))
+        return Change(
+            columns={**columns, **followers},
+            notes=(*proof.notes, *self._notes(len(followers), floats)),
+            guarantee=proof.guarantee(self._aims(keys), within=bool(strata)),
+        )
 
     def _costs(self, keys: Sequence[str]) -> Floats:
         if self.importance is None:
@@ -242,38 +253,22 @@ class LocalSuppression(Treatment):
                     )
         return found
 
-    def _notes(
-        self, gone: npt.NDArray[np.bool_], helped: int, followers: int, floats: Sequence[str]
-    ) -> tuple[str, ...]:
-        cells, touched = int(gone.sum()), int(gone.any(axis=1).sum())
-        notes = [
-            f"{cells:,} key cells ({percent(cells / (gone.shape[0] * max(gone.shape[1] - 1, 1)))}) were suppressed, in "
-            f"{touched:,} of {len(gone):,} records."
-        ]
-        if self.missing == "wildcard":
-            notes.append(
-                f"{helped:,} records kept all their cells and reach the aim only because they match gaps in other "
-                "records; missing='category' does not count on that."
-            )
+    def _notes(self, followers: int, floats: Sequence[str]) -> list[str]:
+        notes = []
         if followers:
             notes.append(f"{followers} linked columns were blanked along with their key.")
         if floats:
             notes.append(engine.float_key_caveat(floats))
-        return tuple(notes)
+        return notes
 
-    def _guarantee(self, keys: Sequence[str], strata: Sequence[str]) -> str:
-        gap = "a gap matching anything" if self.missing == "wildcard" else "a gap being a value"
-        aims = [
-            f"at least {k} records agree on every set of {m} keys" for m, k in (self.subsets or {}).items()
-        ]
+    def _aims(self, keys: Sequence[str]) -> list[str]:
+        """Word what company was asked for."""
+        aims = [f"at least {k} records on every set of {m} keys" for m, k in (self.subsets or {}).items()]
         if self.k is not None:
-            aims.append(f"at least {self.k} records agree on all {len(keys)} keys")
+            aims.append(f"at least {self.k} records on all {len(keys)} keys")
         if self.risk_threshold is not None:
-            aims.append(f"the individual risk is at most {self.risk_threshold:g}")
-        within = " within its stratum" if strata else ""
-        return (
-            f"k-anonymity, counted on the treated file: for every record {' and '.join(aims)}{within}, {gap}."
-        )
+            aims.append(f"as many as keep the individual risk at {self.risk_threshold:g} or below")
+        return aims
 
 
 def coded(table: pl.DataFrame, keys: Sequence[str], strata: Sequence[str]) -> Codes:
@@ -286,33 +281,6 @@ def coded(table: pl.DataFrame, keys: Sequence[str], strata: Sequence[str]) -> Co
     if strata:
         codes[:, -1] = table.select(pl.struct(*strata).rank("dense")).to_series().to_numpy()
     return codes
-
-
-def _prove(treatment: LocalSuppression, treated: Any, gone: npt.NDArray[np.bool_]) -> int:
-    """Count everything again on the treated columns; say how many untouched records lean on gaps of others."""
-    from discreet.protect.hiding.agreement import CountedRows
-    from discreet.protect.hiding.suppressing import company_on
-
-    failing, leaning = 0, np.zeros(len(gone), dtype=np.bool_)
-    for demand in treated.demands:
-        size, weight = company_on(treated, demand)
-        failing += int((size < demand.k).sum())
-        if len(demand.least) and treatment.risk_threshold is not None:
-            from discreet.risk.sample.negative_binomial import mean_reciprocal
-
-            failing += int((mean_reciprocal(size, weight) > treatment.risk_threshold).sum())
-        if treated.wildcard:
-            alone = CountedRows(
-                np.ascontiguousarray(treated.codes[:, demand.columns]), treated.weights, wildcard=False
-            )
-            alike = ~demand.met(alone.records, alone.weights)
-            leaning |= alike[alone.row_of] & ~gone.any(axis=1)
-    if failing:
-        raise DiscreetError(
-            f"Internal error in {_NAME}: {failing} records would be released without the company that was asked for, "
-            "so nothing was released. Please report this with the parameters that were used."
-        )
-    return int(leaning.sum())
 
 
 def _following(

@@ -5,8 +5,6 @@ Keys are codes, one row a combination; 0 is a missing (or suppressed) value. A s
 
 from __future__ import annotations
 
-import heapq
-
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -109,108 +107,98 @@ def _enough(size: int, weight: float, k: int, least: Floats) -> bool:
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def choose(  # noqa: PLR0917 - compiled code takes arrays by position
-    size: Ints,
-    weight: Floats,
-    own_weight: Floats,
-    alike: Ints,
-    most: Floats,
+def serve_the_stranded(  # noqa: PLR0917 - compiled code takes arrays by position
+    best: Ints,
+    stranded: Ints,
+    helped: Bools,
+    safe: Ints,
+    records: Ints,
     k: int,
-    least: Floats,
-    group_start: Ints,
-    group_members: Ints,
-    group_cost: Floats,
-    unit_start: Ints,
-    unit_groups: Ints,
+    pair: Ints,
+    place: Ints,
+    start: Ints,
+    members: Ints,
 ) -> Ints:
-    """Choose which records give up which keys: a greedy multicover.
+    """Let rows that may choose what they give up choose so that rows without a choice find company.
 
-    A *unit* is a record that lacks company. A *group* gathers the units that would agree with one another if some
-    keys were suppressed; a unit that suppresses them has company enough, and every other unit of the group that is
-    not its like gains one record. The group whose suppression helps most units for its cost comes first.
+    A row that gives up set a agrees with a stranded row that gives up set b when the two are alike on all other
+    keys. The members of such a party who have set a to choose, and whom nobody needs where they are, come over.
 
     Parameters
     ----------
-    size, weight
-        Company of each unit (changed in place), in records and in weight.
-    own_weight, alike
-        Weight of each unit, and the number of its combination.
-    most
-        What each unit may pay at most in this call; at 0 it only profits from others.
-    k, least
-        What is enough: k records, and, with s records, a weight of ``least[s]``.
-    group_start, group_members, group_cost, unit_start, unit_groups
-        Who is in which group, by group and by unit, and what its suppression costs.
+    best
+        The set that each row gives up, or -1.
+    stranded
+        The rows that no set helps.
+    helped, safe
+        By set and row: whether it is enough by itself, and the company among rows that keep their values.
+    records, k
+        The records of each row, and how many are enough.
+    pair
+        By two sets: which union of sets.
+    place, start, members
+        By union of sets: the party of each row (or -1), and who is in each party.
 
     Returns
     -------
     numpy.ndarray
-        For each unit the group to which it gives way, or -1.
+        The set that each row gives up, or -1.
     """
-    units, groups = len(size), len(group_cost)
-    chosen = np.full(units, -1, dtype=np.int64)
-    lacking = np.zeros(units, dtype=np.bool_)
-    alike_lacking = np.zeros(alike.max() + 1 if units else 0, dtype=np.int64)
-    for unit in range(units):
-        if not _enough(size[unit], weight[unit], k, least):
-            lacking[unit] = True
-            alike_lacking[alike[unit]] += 1
-    in_need = np.zeros(groups, dtype=np.int64)
-    able = np.zeros(groups, dtype=np.int64)
-    queue = [(0.0, 0) for _ in range(0)]
-    for group in range(groups):
-        for unit in group_members[group_start[group] : group_start[group + 1]]:
-            in_need[group] += lacking[unit]
-            able[group] += lacking[unit] and group_cost[group] <= most[unit]
-        if able[group]:
-            queue.append((-in_need[group] / group_cost[group], group))
-    heapq.heapify(queue)
-    while queue:
-        promise, group = heapq.heappop(queue)
-        if not able[group]:
-            continue
-        now = -in_need[group] / group_cost[group]
-        if now > promise:
-            heapq.heappush(queue, (now, group))
-            continue
-        best, best_gain, best_elsewhere = -1, np.int64(-(2**62)), np.int64(2**62)
-        for unit in group_members[group_start[group] : group_start[group + 1]]:
-            if not lacking[unit] or group_cost[group] > most[unit]:
+    chosen = best.copy()
+    needed = np.zeros(len(best), dtype=np.bool_)
+    sets = len(pair)
+    for willing in range(2):
+        for x in stranded:
+            if chosen[x] >= 0:
                 continue
-            gain = max(k - size[unit], 1) - alike_lacking[alike[unit]]
-            if gain < best_gain:
+            best_set, best_moves = -1, 2**62
+            for b in range(sets):
+                found, offered = safe[b, x] + records[x], 0
+                for a in range(sets):
+                    union = pair[a, b]
+                    party = place[union, x]
+                    for y in members[start[union, party] : start[union, party + 1]]:
+                        if chosen[y] == a:
+                            found += records[y]
+                        elif willing and helped[a, y] and chosen[y] >= 0 and not needed[y]:
+                            there = pair[chosen[y], b]
+                            if place[there, y] != place[there, x]:
+                                offered += records[y]
+                if found + offered >= k and max(k - found, 0) < best_moves:
+                    best_set, best_moves = b, max(k - found, 0)
+            if best_set < 0:
                 continue
-            # Of equals, the one that is least likely to be helped by others goes first.
-            elsewhere = np.int64(0)
-            for other in unit_groups[unit_start[unit] : unit_start[unit + 1]]:
-                elsewhere += in_need[other]
-            if gain > best_gain or elsewhere < best_elsewhere:
-                best, best_gain, best_elsewhere = unit, gain, elsewhere
-        chosen[best] = group
-        for position in range(group_start[group], group_start[group + 1]):
-            unit = group_members[position]
-            if not lacking[unit]:
-                continue
-            if unit != best:
-                if alike[unit] == alike[best]:
-                    continue
-                size[unit] += 1
-                weight[unit] += own_weight[best]
-                if not _enough(size[unit], weight[unit], k, least):
-                    continue
-            lacking[unit] = False
-            alike_lacking[alike[unit]] -= 1
-            for other in unit_groups[unit_start[unit] : unit_start[unit + 1]]:
-                in_need[other] -= 1
-                able[other] -= group_cost[other] <= most[unit]
-        heapq.heappush(queue, (-in_need[group] / group_cost[group], group))
+            chosen[x] = best_set
+            needed[x] = True
+            missing = best_moves
+            for a in range(sets):
+                union = pair[a, best_set]
+                party = place[union, x]
+                for y in members[start[union, party] : start[union, party + 1]]:
+                    if chosen[y] == a:
+                        needed[y] = True
+                    elif missing > 0 and helped[a, y] and chosen[y] >= 0 and not needed[y]:
+                        there = pair[chosen[y], best_set]
+                        if place[there, y] != place[there, x]:
+                            chosen[y] = a
+                            needed[y] = True
+                            missing -= records[y]
     return chosen
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _agree_elsewhere(codes: Codes, i: int, j: int, on: Bools, key: int) -> bool:
+def _shown(codes: Codes, row: int, on: Bools) -> int:
+    shown = 0
     for column in range(codes.shape[1]):
-        if column != key and on[column]:
+        if on[column] and codes[row, column]:
+            shown += 1
+    return shown
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _agree(codes: Codes, i: int, j: int, on: Bools) -> bool:
+    for column in range(codes.shape[1]):
+        if on[column]:
             left, right = codes[i, column], codes[j, column]
             if left and right and left != right:
                 return False
@@ -257,32 +245,38 @@ def give_back(  # noqa: PLR0917 - compiled code takes arrays by position
     """
     given = np.zeros(len(candidate), dtype=np.bool_)
     demands = len(k)
-    left_size = np.zeros(demands, dtype=np.int64)
-    left_weight = np.zeros(demands, dtype=np.float64)
+    new_size = np.zeros(demands, dtype=np.int64)
+    new_weight = np.zeros(demands, dtype=np.float64)
     for cell in range(len(candidate)):
         row, column = row_of[candidate[cell]], key[cell]
+        codes[rows] = codes[row]
+        codes[rows, column] = value[cell]
         fine = True
         for demand in range(demands):
-            left_size[demand], left_weight[demand] = size[demand, row], weight[demand, row]
+            new_size[demand], new_weight[demand] = size[demand, row], weight[demand, row]
             if not on[demand, column]:
                 continue
+            shown = _shown(codes, rows, on[demand])
+            new_size[demand], new_weight[demand] = 1, own_weight[cell]
             for other in range(rows):
-                code = codes[other, column]
-                if records[other] == 0 or code == 0 or code == value[cell]:
+                others = records[other] - (1 if other == row else 0)
+                if others == 0:
                     continue
-                if not _agree_elsewhere(codes, row, other, on[demand], column):
-                    continue
-                left_size[demand] -= records[other]
-                left_weight[demand] -= total_weight[other]
-                fine = _enough(
-                    size[demand, other] - 1,
-                    weight[demand, other] - own_weight[cell],
-                    k[demand],
-                    least[demand],
-                )
-                if not fine:
-                    break
-            fine = fine and _enough(left_size[demand], left_weight[demand], k[demand], least[demand])
+                agrees = _agree(codes, other, rows, on[demand])
+                shows = _shown(codes, other, on[demand])
+                if agrees and shows >= shown:
+                    new_size[demand] += others
+                    new_weight[demand] += total_weight[other] - (own_weight[cell] if other == row else 0.0)
+                if not agrees and shows < shown and _agree(codes, other, row, on[demand]):
+                    fine = _enough(
+                        size[demand, other] - 1,
+                        weight[demand, other] - own_weight[cell],
+                        k[demand],
+                        least[demand],
+                    )
+                    if not fine:
+                        break
+            fine = fine and _enough(new_size[demand], new_weight[demand], k[demand], least[demand])
             if not fine:
                 break
         if not fine:
@@ -291,16 +285,14 @@ def give_back(  # noqa: PLR0917 - compiled code takes arrays by position
         for demand in range(demands):
             if not on[demand, column]:
                 continue
+            shown = _shown(codes, rows, on[demand])
             for other in range(rows):
-                code = codes[other, column]
-                if code == 0 or code == value[cell]:
-                    continue
-                if _agree_elsewhere(codes, row, other, on[demand], column):
-                    size[demand, other] -= 1
-                    weight[demand, other] -= own_weight[cell]
-        codes[rows] = codes[row]
-        codes[rows, column] = value[cell]
-        size[:, rows], weight[:, rows] = left_size, left_weight
+                shows = _shown(codes, other, on[demand])
+                before = shows <= shown - 1 and _agree(codes, other, row, on[demand])
+                after = shows <= shown and _agree(codes, other, rows, on[demand])
+                size[demand, other] += np.int64(after) - np.int64(before)
+                weight[demand, other] += own_weight[cell] * (np.int64(after) - np.int64(before))
+        size[:, rows], weight[:, rows] = new_size, new_weight
         records[row] -= 1
         total_weight[row] -= own_weight[cell]
         records[rows], total_weight[rows] = 1, own_weight[cell]

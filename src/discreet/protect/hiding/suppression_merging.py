@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discreet.protect.hiding.agreement import CountedRows, Demand, bits, summed
 from discreet.protect.hiding.suppression_kernels import numbered
+from discreet.protect.hiding.suppression_regrouping import regroup
 from discreet.protect.hiding.suppression_search import sets_by_cost
 
 Codes = npt.NDArray[np.int32]
@@ -31,9 +32,11 @@ def merge_until_met(codes: Codes, weights: Floats, costs: Floats, demand: Demand
     result = codes.copy()
     part = np.ascontiguousarray(codes[:, demand.columns])
     keys = demand.columns[demand.columns < len(costs)]
+    if not len(demand.least) and CountedRows(part, weights, wildcard=False).lacking(demand).any():
+        part = regroup(part, weights, costs[keys], demand)
     while True:
         rows = CountedRows(part, weights, wildcard=False)
-        lacking = ~demand.met(rows.records, rows.weights)
+        lacking = rows.lacking(demand)
         if not lacking.any():
             break
         meetings = _meetings(rows, lacking, costs[keys], demand)
@@ -183,6 +186,7 @@ def restore_whole_classes(
 ) -> Codes:
     """Put values back where the class left behind and the class arrived at both meet the demand."""
     codes = after.copy()
+    rows = CountedRows(codes, weights, wildcard=False)
     changed = True
     while changed:
         changed = False
@@ -190,7 +194,6 @@ def restore_whole_classes(
             gone = np.flatnonzero((codes[:, key] == 0) & (before[:, key] > 0))
             if not len(gone):
                 continue
-            rows = CountedRows(codes, weights, wildcard=False)
             back = codes[gone]
             back[:, key] = before[gone, key]
             numbers, _ = numbered(back, np.arange(len(back)), np.arange(back.shape[1]))
@@ -213,5 +216,6 @@ def restore_whole_classes(
             if chosen.any():
                 accepted = gone[chosen[numbers]]
                 codes[accepted, key] = before[accepted, key]
+                rows = CountedRows(codes, weights, wildcard=False)
                 changed = True
     return codes

@@ -1,10 +1,10 @@
 """Which cells must go so that every record has company enough, gaps matching anything?
 
-A gap in one record also gives company to the records it now agrees with, so the cells are chosen together, as a
-weighted multicover: first the records that cannot be helped cheaply (their wide gaps serve many), then the others,
-each time the suppression that helps most records for its cost. Two rules keep the answer honest. Only a record that
-lacks company loses cells, and never more than the cheapest set that helps itself: otherwise k - 1 blank records
-would make any file "k-anonymous".
+A record keeps company with those that agree with it wherever both show a value and that show no fewer values than
+it does (see `agreement`). Whoever lacks company needs a gap of its own, so the number of such records is the least
+that any choice can cost. Nearly all of them are helped by the cheapest gap: without that value enough records agree
+with them. Most have several such gaps to choose from, and this freedom serves the few who have none: a gap that is
+chosen well makes its record agree with one of them. Who still lacks company gives up more keys.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.protect.hiding.agreement import CountedRows, Demand, by_value, known_keys
-from discreet.protect.hiding.agreement import bits as columns_of
-from discreet.protect.hiding.suppression_kernels import choose, give_back, numbered
+from discreet.protect.hiding.agreement import CountedRows, Demand, bits
+from discreet.protect.hiding.suppression_kernels import give_back, numbered, serve_the_stranded
 
 Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-_HARD = 0.7  # records whose cheapest help costs more than this share of the dearest are treated together
+_MOST_COMPARISONS = 2_000_000_000  # rows looked at for sets of keys, before keys go one at a time
+_MOST_SETS_TO_SERVE = 12  # sets of one cost, of which every two are compared to serve the stranded
 _CLOSE = 1e-9
 
 
@@ -48,121 +48,168 @@ def suppress_until_met(codes: Codes, weights: Floats, costs: Floats, demand: Dem
     keys = demand.columns[demand.columns < len(costs)]
     while True:
         rows = CountedRows(part, weights, wildcard=True)
-        size, weight = rows.company()
-        lacking = ~demand.met(size, weight)
-        units = np.flatnonzero(lacking[rows.row_of])
-        if not len(units):
+        lacking = rows.lacking(demand)
+        if not lacking.any():
             break
-        lonely = _Lonely(
-            asking=part[units],
-            known=known_keys(part[units]),
-            row=rows.row_of[units],
-            size=size[rows.row_of[units]],
-            weight=weight[rows.row_of[units]],
-            own_weight=weights[units],
-        )
-        masks = _chosen_masks(lonely, rows, costs[keys], demand)
+        masks = np.zeros(len(rows.codes), dtype=np.int64)
+        masks[lacking] = _chosen_masks(rows, lacking, costs[keys], demand)
+        of_record = masks[rows.row_of]
         for position in range(len(keys)):
-            part[units[masks >> position & 1 == 1], position] = 0
+            part[of_record >> position & 1 == 1, position] = 0
     result[:, demand.columns] = part
     return result
 
 
+def _chosen_masks(rows: CountedRows, lacking: Bools, costs: Floats, demand: Demand) -> Ints:
+    """Choose the keys (as bits) that each row without company gives up: the cheapest that help it."""
+    lonely = _Lonely(rows.only(lacking), rows.only(~lacking), demand)
+    chosen = np.zeros(len(lonely.rows.codes), dtype=np.int64)
+    tried, served = 0, False
+    for _, masks in sets_by_cost(costs):
+        waiting = np.flatnonzero(chosen == 0)
+        if not len(waiting):
+            break
+        if tried * len(rows.codes) > _MOST_COMPARISONS:
+            chosen[waiting] = _one_key_each(lonely, waiting, costs)
+            break
+        tried += len(masks)
+        choice = lonely.choices(waiting, masks)
+        best = choice.best()
+        if not served and (best >= 0).any():
+            served = True
+            if _can_serve(masks) and not len(demand.least):
+                best = _served(lonely, waiting, choice, best, demand.k)
+        chosen[waiting[best >= 0]] = choice.masks[best[best >= 0]]
+    # Nothing is left to show: such a record agrees with everybody in its stratum.
+    chosen[chosen == 0] = lonely.rows.known[chosen == 0] & ((1 << len(costs)) - 1)
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What the rows that wait could give up: for each set of keys, who is helped, and how much company that brings.
+
+    Attributes
+    ----------
+    masks
+        The sets of keys, as bits.
+    helped
+        By set and row: whether giving up the set brings company enough.
+    safe, lonely
+        By set and row: the company among rows that keep all their values, and among those that lack company.
+    """
+
+    masks: Ints
+    helped: Bools
+    safe: Ints
+    lonely: Ints
+
+    def best(self) -> Ints:
+        """Pick a set for each row, or -1: best in the company of rows that show all it shows, then of many."""
+        liked = np.where(self.helped, np.where(self.safe > 0, 1 << 40, 0) + self.lonely, -1)
+        first = liked.argmax(axis=0)
+        return np.where(self.helped.any(axis=0), first, -1)
+
+
 @dataclass(frozen=True)
 class _Lonely:
-    """The records that lack company: their codes, the keys they know, their row, and the company they have."""
+    """The rows that lack company, those that do not, and what would be enough."""
 
-    asking: Codes
-    known: Ints
-    row: Ints
-    size: Ints
-    weight: Floats
-    own_weight: Floats
+    rows: CountedRows
+    safe: CountedRows
+    demand: Demand
 
+    def choices(self, waiting: Ints, masks: Sequence[int]) -> _Choice:
+        """Find out which sets of keys help which of the rows that wait.
 
-def _chosen_masks(lonely: _Lonely, rows: CountedRows, costs: Floats, demand: Demand) -> Ints:
-    """Choose, for each record that lacks company, the keys it gives up in this round (as bits)."""
-    helpful, price = _cheapest_help(lonely, rows, costs, demand)
-    dearest = price.max()
-    tried = [(mask, cost, served) for mask, cost, served in helpful if cost > _HARD * dearest]
-    members, group_of, group_mask, group_cost = _groups(lonely, tried)
-    group_start, group_members = _gathered(group_of, members, len(group_mask))
-    unit_start, unit_groups = _gathered(members, group_of, len(lonely.row))
-    chosen = choose(
-        lonely.size.copy(),
-        lonely.weight.copy(),
-        lonely.own_weight,
-        np.unique(lonely.row, return_inverse=True)[1],
-        np.where(price > _HARD * dearest, price * (1 + _CLOSE), 0.0),
-        demand.k,
-        demand.least,
-        group_start,
-        group_members,
-        group_cost,
-        unit_start,
-        unit_groups,
-    )
-    return np.where(chosen >= 0, group_mask[chosen], 0)
+        A row for which no set is found will give up more keys and show too little to keep others company; so it is
+        not counted, which may leave others without a set, and so on.
+        """
+        known = self.rows.known[waiting]
+        able = np.array([known & mask == mask for mask in masks])
+        safe, safe_weight = self._company(self.safe, waiting, masks, able)
+        lonely, lonely_weight = self._company(self.rows, waiting, masks, able)
+        stranded = np.zeros(len(self.rows.codes), dtype=np.bool_)
+        while True:
+            helped = able & self.demand.met(safe + lonely, safe_weight + lonely_weight)
+            more = np.zeros_like(stranded)
+            more[waiting[~helped.any(axis=0)]] = True
+            more &= ~stranded
+            if not more.any():
+                return _Choice(np.array(masks), helped, safe, lonely)
+            lost, lost_weight = self._company(self.rows.only(more), waiting, masks, able)
+            itself = more[waiting]
+            lost[:, itself] = lost_weight[:, itself] = 0
+            lonely, lonely_weight = lonely - lost, lonely_weight - lost_weight
+            stranded |= more
 
-
-def _cheapest_help(
-    lonely: _Lonely, rows: CountedRows, costs: Floats, demand: Demand
-) -> tuple[list[tuple[int, float, Ints]], Floats]:
-    """Find the cheapest sets of keys whose suppression gives each record company enough, and what they cost.
-
-    Records of one row need the same, so one of them asks.
-    """
-    _, first, row = np.unique(lonely.row, return_index=True, return_inverse=True)
-    price = np.full(len(first), np.inf)
-    helpful = []
-    for cost, masks in sets_by_cost(costs):
-        open_rows = first[np.isinf(price)]
-        if not len(open_rows):
-            break
-        for mask in masks:
-            able = open_rows[lonely.known[open_rows] & mask == mask]
-            if not len(able):
-                continue
-            size, weight = rows.company(lonely.asking[able], lonely.known[able] & ~mask)
-            served = able[demand.met(size, weight)]
-            if len(served):
-                helpful.append((mask, cost, served))
-                price[row[served]] = cost
-    return helpful, price[row]
+    def _company(
+        self, among: CountedRows, waiting: Ints, masks: Sequence[int], able: Bools
+    ) -> tuple[Ints, Floats]:
+        size = np.zeros((len(masks), len(waiting)), dtype=np.int64)
+        weight = np.zeros(size.shape)
+        for i, mask in enumerate(masks):
+            asking = waiting[able[i]]
+            known = self.rows.known[asking] & ~mask
+            size[i, able[i]], weight[i, able[i]] = among.company(self.rows.codes[asking], known)
+        return size, weight
 
 
-def _groups(lonely: _Lonely, tried: Sequence[tuple[int, float, Ints]]) -> tuple[Ints, Ints, Ints, Floats]:
-    """Gather the records that agree once a set of keys is gone, wherever that gives some of them company enough."""
+def _one_key_each(lonely: _Lonely, waiting: Ints, costs: Floats) -> Ints:
+    """Let every row that waits give up the key that brings it most company for its cost."""
+    masks = [1 << key for key in range(len(costs))]
+    choice = lonely.choices(waiting, masks)
+    known = (lonely.rows.known[waiting] >> np.arange(len(costs))[:, None] & 1) == 1
+    gain = np.where(known, (choice.safe + np.maximum(choice.lonely, 1)) / costs[:, None], 0.0)
+    return np.where(known.any(axis=0), np.array(masks)[gain.argmax(axis=0)], 0)
+
+
+def _can_serve(masks: Sequence[int]) -> bool:
+    """Say whether rows that give up these sets show equally many values, and whether the sets are few enough."""
+    return len(masks) <= _MOST_SETS_TO_SERVE and len({mask.bit_count() for mask in masks}) == 1
+
+
+def _served(lonely: _Lonely, waiting: Ints, choice: _Choice, best: Ints, k: int) -> Ints:
+    """Let rows that have a choice choose so that rows without one find company, where that is enough."""
+    codes, records = lonely.rows.codes[waiting], lonely.rows.records[waiting]
+    complete = np.flatnonzero((codes > 0).all(axis=1))
+    stranded = complete[best[complete] < 0]
+    if not len(stranded):
+        return best
+    position = {int(union): i for i, union in enumerate(np.unique(choice.masks[:, None] | choice.masks))}
+    pair = np.array([[position[int(a | b)] for b in choice.masks] for a in choice.masks])
+    width = codes.shape[1]
+    place = np.full((len(position), len(codes)), -1, dtype=np.int64)
+    start = np.zeros((len(position), len(stranded) + 1), dtype=np.int64)
     members: list[Ints] = []
-    group_of: list[Ints] = []
-    group_mask: list[Ints] = []
-    group_cost: list[Floats] = []
-    formed = 0
-    for mask, cost, served in tried:
-        for has, among in by_value(lonely.known[served]).items():
-            alike = np.flatnonzero(lonely.known == has)
-            numbers, _ = numbered(lonely.asking, alike, columns_of(has & ~mask))
-            serving = np.zeros(numbers.max() + 1, dtype=np.bool_)
-            serving[numbers[np.searchsorted(alike, served[among])]] = True
-            inside = serving[numbers]
-            members.append(alike[inside])
-            group_of.append((np.cumsum(serving) - 1 + formed)[numbers[inside]])
-            new = int(serving.sum())
-            group_mask.append(np.full(new, mask))
-            group_cost.append(np.full(new, cost))
-            formed += new
-    return (
-        np.concatenate(members),
-        np.concatenate(group_of),
-        np.concatenate(group_mask),
-        np.concatenate(group_cost),
+    held = 0
+    for union, i in position.items():
+        numbers, _ = numbered(codes, complete, bits(((1 << width) - 1) & ~union))
+        # Only the parties of the stranded are of interest; they are numbered anew.
+        parties = np.unique(numbers[np.searchsorted(complete, stranded)])
+        anew = np.full(int(numbers.max()) + 1, -1, dtype=np.int64)
+        anew[parties] = np.arange(len(parties))
+        place[i, complete] = anew[numbers]
+        there = np.flatnonzero(place[i] >= 0)
+        there = there[np.argsort(place[i][there], kind="stable")]
+        begins = np.searchsorted(place[i][there], np.arange(len(parties) + 1))
+        start[i, : len(begins)] = held + begins
+        members.append(there)
+        held += len(there)
+    return np.asarray(
+        serve_the_stranded(
+            best,
+            stranded,
+            choice.helped,
+            choice.safe,
+            records,
+            k,
+            pair,
+            place,
+            start,
+            np.concatenate(members),
+        )
     )
-
-
-def _gathered(by: Ints, values: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Sort the values by their group, with the position where each group starts."""
-    order = np.argsort(by, kind="stable")
-    return np.searchsorted(by[order], np.arange(groups + 1)), values[order]
 
 
 def sets_by_cost(costs: Floats) -> Iterator[tuple[float, list[int]]]:
@@ -213,18 +260,13 @@ def give_back_unneeded(
     fine = np.ones(len(record), dtype=np.bool_)
     parts = [CountedRows(np.ascontiguousarray(codes[:, d.columns]), weights, wildcard=True) for d in demands]
     company = [part.company() for part in parts]
-    for demand, part, (size, _) in zip(demands, parts, company, strict=True):
+    for demand, part in zip(demands, parts, strict=True):
         touched = np.flatnonzero(fine & np.isin(key, demand.columns))
         asking = codes[record[touched]]
         asking[np.arange(len(touched)), key[touched]] = before[record[touched], key[touched]]
-        asking = np.ascontiguousarray(asking[:, demand.columns])
-        own = demand.met(*part.company(asking))
-        # Whoever has just enough company must not lose this record.
-        barely = CountedRows(
-            part.codes[size == demand.k], np.zeros(int((size == demand.k).sum())), wildcard=True
-        )
-        now = np.ascontiguousarray(codes[record[touched]][:, demand.columns])
-        fine[touched] = own & (barely.company(asking)[0] == barely.company(now)[0])
+        size, weight = part.company(np.ascontiguousarray(asking[:, demand.columns]))
+        # As it is, the record shows one value less than the asker and is not counted yet.
+        fine[touched] = demand.met(size + 1, weight + weights[record[touched]])
     record, key = record[fine], key[fine]
     if not len(record):
         return codes
