@@ -184,9 +184,13 @@ def test_mistakes_in_what_is_asked_for_are_raised_at_once(people):
 
 
 def test_gaps_can_match_anything_when_asked(people):
-    plan = {"gaps": Plan([Band(widths={"age": 10}), LocalSuppression(k=3)])}
+    plan = {"gaps": Plan([Band(widths={"age": 10}), LocalSuppression(k=3, missing="wildcard")])}
     assert search(people, plan, POLICY, missing="wildcard", seed=1).recommended is not None
     assert any("wildcard" in caveat for caveat in search(people, plan, POLICY, seed=1).caveats)
+    by_default = {"gaps": Plan([Band(widths={"age": 10}), LocalSuppression(k=3)])}
+    found = search(people, by_default, POLICY, seed=1)
+    assert found.recommended is not None
+    assert not any("wildcard" in caveat for caveat in found.caveats)
 
 
 def test_a_pandas_file_is_searched_like_a_polars_one(people):

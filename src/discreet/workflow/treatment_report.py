@@ -23,8 +23,8 @@ from discreet.workflow.judging import judge, with_roles_of
 from discreet.workflow.trials import Numbered
 
 _GAPS = (
-    "Suppressed cells count as a value of their own in these figures. missing='wildcard' (--missing wildcard) lets "
-    "them match anything, as local suppression does."
+    "Local suppression was told to let gaps match anything (missing='wildcard'); in these figures suppressed cells "
+    "count as a value of their own. missing='wildcard' (--missing wildcard) counts as the treatment did."
 )
 
 
@@ -301,7 +301,7 @@ def _caveats(original: Microdata, release: Release, missing: Missing) -> list[st
             "are left."
         )
     matching = any(
-        step.treatment == "local-suppression" and step.parameters.get("missing") != "category"
+        step.treatment == "local-suppression" and step.parameters.get("missing") == "wildcard"
         for step in release.log
     )
     if missing == "category" and matching:

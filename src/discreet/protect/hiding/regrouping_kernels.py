@@ -28,9 +28,9 @@ def _filling(  # noqa: PLR0917 - compiled code takes arrays by position
     if members == 0 or members + there[group] >= k:
         return 0.0
     if spare[group] >= k - members:
-        return price[group] * (k - members)
+        return float(price[group] * (k - members))
     if smallest[group] > 0:
-        return price[group] * smallest[group]
+        return float(price[group] * smallest[group])
     return np.inf
 
 
@@ -196,8 +196,8 @@ def _joining(  # noqa: PLR0917 - compiled code takes arrays by position
     """What it costs, all in all, when a unit more takes this entry."""
     group = entry_group[entry]
     if members[group] + there[group] >= k:
-        return entry_cost[entry]
-    return (
+        return float(entry_cost[entry])
+    return float(
         entry_cost[entry]
         + _filling(members[group] + 1, group, k, price, spare, smallest, there)
         - _filling(members[group], group, k, price, spare, smallest, there)
@@ -219,11 +219,12 @@ def _leaving(  # noqa: PLR0917 - compiled code takes arrays by position
     """What is saved, all in all, when a unit gives this entry up; minus infinity where the others need it."""
     group = entry_group[entry]
     if members[group] - 1 + there[group] >= k:
-        return entry_cost[entry]
+        return float(entry_cost[entry])
     left = _filling(members[group] - 1, group, k, price, spare, smallest, there)
     if left == np.inf:
         return -np.inf
-    return entry_cost[entry] + _filling(members[group], group, k, price, spare, smallest, there) - left
+    now = _filling(members[group], group, k, price, spare, smallest, there)
+    return float(entry_cost[entry] + now - left)
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -254,7 +255,7 @@ def _move_one(  # noqa: PLR0917 - compiled code takes arrays by position
     members[entry_group[old]] -= 1
     members[entry_group[best]] += 1
     taken[unit] = best
-    return gain - best_cost
+    return float(gain - best_cost)
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
@@ -299,7 +300,7 @@ def _give_up(  # noqa: PLR0917 - compiled code takes arrays by position
         members[entry_group[best]] += 1
         taken[unit] = best
     if saved > _LESS:
-        return saved
+        return float(saved)
     _undo(moved, members, taken, entry_group, log_unit, log_from)
     return 0.0
 
@@ -345,7 +346,7 @@ def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
             taken[unit] = entry
     saved -= _filling(members[group], group, k, price, spare, smallest, there)
     if saved > _LESS:
-        return saved
+        return float(saved)
     _undo(moved, members, taken, entry_group, log_unit, log_from)
     return 0.0
 

@@ -85,13 +85,13 @@ class Proof:
         if not self.wildcard:
             return (
                 f"k-anonymity, counted on the treated file: every record{silent} has the same key values as "
-                f"{' and '.join(aims)}{where}, a gap being a value."
+                f"{' and '.join(aims)}{where}, itself counted, a gap being a value."
             )
         return (
             "k-anonymity of complete records, counted on the treated file: every record has company of "
-            f"{' and '.join(aims)}{where}. Company of a complete record are its complete equals; of a record with "
-            "gaps, the records that agree with it wherever both show a value and that show no fewer values. No k is "
-            "promised against somebody who knows a suppressed value."
+            f"{' and '.join(aims)}{where}, itself counted. Company of a complete record are its complete equals; of a "
+            "record with gaps, the records that agree with it wherever both show a value and that show no fewer "
+            "values. No k is promised against somebody who knows a suppressed value."
         )
 
 
