@@ -3,7 +3,8 @@
 A record whose class is too small must end up in a class that is large enough, with the same gaps and the same
 values. Records meet by giving up the keys in which they differ. Every set of keys offers such meetings; each has a
 price a record that needs it, and the cheapest meetings take place first. Where too few meet, a safe class lends the
-records it can spare, or joins as a whole.
+records it can spare, or joins as a whole. Most records have found their group before (`suppression_regrouping`); what
+is left to meetings are those who did not, and demands on weights.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+_FEW = 2_000  # with no more records that lack company, meetings alone are tried as well, and the cheaper is taken
+
 
 def merge_until_met(codes: Codes, weights: Floats, costs: Floats, demand: Demand) -> Codes:
     """Return the codes with few cells set to 0 so that every class meets the demand; 0 is a value.
@@ -31,18 +34,31 @@ def merge_until_met(codes: Codes, weights: Floats, costs: Floats, demand: Demand
     """
     result = codes.copy()
     part = np.ascontiguousarray(codes[:, demand.columns])
-    keys = demand.columns[demand.columns < len(costs)]
-    if not len(demand.least) and CountedRows(part, weights, wildcard=False).lacking(demand).any():
-        part = regroup(part, weights, costs[keys], demand)
+    prices = costs[demand.columns[demand.columns < len(costs)]]
+    rows = CountedRows(part, weights, wildcard=False)
+    lacking = rows.lacking(demand)
+    if not lacking.any():
+        return result
+    if len(demand.least):
+        found = [_merged(part, weights, prices, demand)]
+    else:
+        found = [_merged(regroup(part, weights, prices, demand), weights, prices, demand)]
+        if int(rows.records[lacking].sum()) <= _FEW:
+            found.append(_merged(part, weights, prices, demand))
+    spent = [float(((part > 0) & (each == 0)).sum(axis=0)[: len(prices)] @ prices) for each in found]
+    result[:, demand.columns] = found[int(np.argmin(spent))]
+    return result
+
+
+def _merged(part: Codes, weights: Floats, costs: Floats, demand: Demand) -> Codes:
+    """Hold meetings until every class meets the demand."""
+    part = part.copy()
     while True:
         rows = CountedRows(part, weights, wildcard=False)
         lacking = rows.lacking(demand)
         if not lacking.any():
-            break
-        meetings = _meetings(rows, lacking, costs[keys], demand)
-        _hold(meetings, part, rows, lacking, demand)
-    result[:, demand.columns] = part
-    return result
+            return part
+        _hold(_meetings(rows, lacking, costs, demand), part, rows, lacking, demand)
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,8 @@ class _Entries:
 
     def up_to(self, limit: float, *, staying: int) -> Bools:
         """Find the entries that cost at most so many times the fair price of their unit, and those of staying."""
-        affordable: Bools = self.cost <= limit * self.fair * (1 + _CLOSE)
-        return affordable | (self.group == staying)
+        chosen: Bools = (self.cost <= limit * self.fair * (1 + _CLOSE)) | (self.group == staying)
+        return chosen
 
     def arrays(self, chosen: Ints, groups: int) -> _Arrays:
         """Lay out some of the entries by unit and by group, as the kernels take them."""
