@@ -72,6 +72,13 @@ class Roles:
                 clean[role] = names
         return cls(**clean)
 
+    @property
+    def technical(self) -> frozenset[str]:
+        """The columns that tell units apart or weight them, and say nothing themselves: to lose them is no loss."""
+        units = (self.weight, self.household, self.person, self.contributor, self.employer, self.psu)
+        content = {*self.keys, *self.sensitive, *self.strata, self.time}
+        return frozenset({*self.identifiers, *(name for name in units if name)} - content)
+
     def columns(self) -> tuple[str, ...]:
         """All columns that have a role, once each."""
         named = [column for role in ROLES for column in _names(getattr(self, role), role)]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import Hierarchy, Microdata
+from discreet import Hierarchy, Microdata, Plan
 from discreet.errors import ColumnError, DiscreetError, ParameterError
 from discreet.protect import (
     Band,
@@ -173,7 +173,6 @@ def test_parameters_that_make_no_sense_are_refused_at_once(make):
         Round({"agee": 5}),
         ShiftDates(["age"]),
         ShiftDates(),
-        DropIdentifiers(),
         TopBottomCode(top={"text": 1}),
     ],
 )
@@ -181,3 +180,20 @@ def test_columns_that_do_not_fit_are_refused(treatment):
     data = Microdata(pl.DataFrame({"age": [1], "text": ["a"]}))
     with pytest.raises(DiscreetError):
         treatment.apply(data)
+
+
+@pytest.mark.parametrize("treatment", [DropIdentifiers(), Pseudonymize()])
+def test_without_identifiers_the_step_does_nothing_and_says_so(treatment):
+    data = Microdata(pl.DataFrame({"age": [1, 2], "text": ["a", "b"]}), keys="age")
+    release = treatment.apply(data)
+    assert release.data.frame.equals(data.frame)
+    (step,) = release.log
+    assert step.changed_cells == {}
+    assert "no column has the role of an identifier" in step.notes[0]
+    assert "no column has the role of an identifier" in str(Plan([treatment]).apply(data))
+
+
+def test_a_column_that_was_suppressed_whole_is_said_so():
+    data = Microdata(pl.DataFrame({"age": [1, 2, 3]}), keys="age")
+    release = Recode({"age": {1: None, 2: None, 3: None}}).apply(data)
+    assert "Nothing is left of 'age': every value was suppressed." in release.log[0].notes

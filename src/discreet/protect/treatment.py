@@ -112,13 +112,20 @@ class Treatment(ABC):
         if change.roles:
             treated = treated.with_roles(**change.roles)
         changed, suppressed = _changed_cells(data, change)
+        emptied = [
+            name for name in suppressed if change.columns[name].null_count() == len(change.columns[name])
+        ]
+        notes = (
+            *change.notes,
+            *(f"Nothing is left of '{name}': every value was suppressed." for name in emptied),
+        )
         step = Step(
             treatment=self.name,
             parameters={**self.to_dict(), **change.parameters},
             changed_cells=changed,
             suppressed_cells=suppressed,
             removed_records=0 if change.keep is None else int((~change.keep).sum()),
-            notes=change.notes,
+            notes=notes,
             seconds=time.perf_counter() - began,
             internal={"seed": int(root), **change.internal},
         )

@@ -19,6 +19,7 @@ from discreet.utility.associations import Floats, correlation_ratios, correlatio
 from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 
 Correlation = Literal["pearson", "spearman"]
+_BY_CHANCE = 3.0
 _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
 
 
@@ -73,8 +74,9 @@ def dependence(
     --------------------
     A correlation sees straight lines only, and one outlier can make or break it: hold it against Spearman's. Cramér's
     V and the correlation ratio of categories with many levels are large by chance in small files, before and after
-    alike. All of them look at two columns at a time; three can lose what no pair shows. No p-value is given, for the
-    files are dependent.
+    alike. A gap counts as a level of its own, unless the release has more of them than the original (suppression):
+    then the relation is that of the known values, in both files. All of them look at two columns at a time; three can
+    lose what no pair shows. No p-value is given, for the files are dependent.
 
     Examples
     --------
@@ -97,8 +99,9 @@ def dependence(
         weights, said = weights_of(original, copy, weight)
         shared = shared_tables(original, copy, compared.names, Cutting(), categorical=coded, weights=weights)
         kept, left_out = _kept(shared, max_levels)
-        notes |= dict.fromkeys([*said, *left_out])
-        found.append(_pairs(shared, kept, correlation))
+        gaps = _gaps_added(shared, kept)
+        notes |= dict.fromkeys([*said, *left_out, *([_gaps_in_words(gaps)] if gaps else [])])
+        found.append(_pairs(shared, kept, correlation, gaps))
     whole = _averaged(found)
     kept = [name for name in compared.names if name in {*whole["column"], *whole["other"]}]
     figures = _figures(whole)
@@ -160,8 +163,30 @@ def _kept(shared: SharedTables, max_levels: int) -> tuple[list[str], list[str]]:
     return kept, notes
 
 
-def _pairs(shared: SharedTables, kept: Sequence[str], correlation: Correlation) -> pl.DataFrame:
-    """Measure all pairs in both files."""
+def _gaps_added(shared: SharedTables, kept: Sequence[str]) -> frozenset[str]:
+    """Name the categories that have more gaps after than before, beyond chance: there a gap is no value of its own."""
+    words = [name for name in kept if shared.groups[name].kind == "category" and shared.groups[name].missing]
+    if not words:
+        return frozenset()
+    ours, theirs = (engine.overview(file.data, words) for file in (shared.original, shared.released))
+    added = set()
+    for name in words:
+        before, after = ours.missing[name] / ours.rows, theirs.missing[name] / theirs.rows
+        chance = np.sqrt(before * (1 - before) * (1 / ours.rows + 1 / theirs.rows))
+        if after > before + _BY_CHANCE * chance:
+            added.add(name)
+    return frozenset(added)
+
+
+def _gaps_in_words(names: frozenset[str]) -> str:
+    listed = ", ".join(map(repr, sorted(names)))
+    return f"The release has gaps of its own in {listed}: relations of these columns are those of their known values."
+
+
+def _pairs(
+    shared: SharedTables, kept: Sequence[str], correlation: Correlation, gaps: frozenset[str]
+) -> pl.DataFrame:
+    """Measure all pairs in both files; where the release added ``gaps``, among the known values."""
     numbers = [name for name in kept if shared.groups[name].kind == "number"]
     words = [name for name in kept if shared.groups[name].kind == "category"]
     rows: dict[tuple[str, str], dict[str, Any]] = {
@@ -189,8 +214,11 @@ def _pairs(shared: SharedTables, kept: Sequence[str], correlation: Correlation) 
         values = table.to_numpy().T
         mass = None if weights is None else weights.to_numpy()
         for word in words:
-            codes = shared.groups[word].codes(held[word])
-            ratios = correlation_ratios(codes, shared.groups[word].size, values, mass)
+            codes, size = shared.groups[word].codes(held[word]), shared.groups[word].size
+            there = codes < size - 1 if word in gaps else np.ones(len(codes), dtype=np.bool_)
+            ratios = correlation_ratios(
+                codes[there], size, values[:, there], None if mass is None else mass[there]
+            )
             for name, ratio in zip(numbers, ratios, strict=True):
                 row = rows[(name, word) if (name, word) in rows else (word, name)]
                 row |= {"measure": "correlation_ratio", side: ratio}
@@ -199,7 +227,15 @@ def _pairs(shared: SharedTables, kept: Sequence[str], correlation: Correlation) 
         for side, counts in (("before", o), ("after", s)):
             filled = np.zeros(shape)
             filled.ravel()[cells] = counts
-            v, u = cramers_v(cells, counts, shape), theils_u(filled)
+            if gaps & set(pair):
+                filled = filled[
+                    tuple(slice(0, size - (name in gaps)) for name, size in zip(pair, shape, strict=True))
+                ]
+                at = np.flatnonzero(filled).astype(np.int64)
+                v = cramers_v(at, filled.ravel()[at], filled.shape)
+                u = theils_u(filled) if filled.sum() else (None, None)
+            else:
+                v, u = cramers_v(cells, counts, shape), theils_u(filled)
             rows[pair[0], pair[1]] |= {"measure": "cramers_v", side: v, f"u_{side}": u[0], f"v_{side}": u[1]}
     table = pl.DataFrame(list(rows.values()), schema=_COLUMNS).fill_nan(None)
     return table.with_columns(difference=pl.col("after") - pl.col("before"))

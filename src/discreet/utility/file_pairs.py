@@ -64,7 +64,7 @@ def compared_columns(
 ) -> ComparedColumns:
     """Choose the columns to compare: those named, or all that both files have but identifiers and weights."""
     if columns is None:
-        hidden = {*original.roles.identifiers, original.roles.weight, *without}
+        hidden = {*original.roles.technical, *without}
         wanted = [name for name in original.columns if name not in hidden]
         names = tuple(name for name in wanted if name in released.schema)
         left_out = tuple(name for name in wanted if name not in released.schema)

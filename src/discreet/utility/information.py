@@ -20,6 +20,8 @@ from discreet.utility.linked_files import LinkedFiles, link
 from discreet.utility.moments import changes
 from discreet.utility.table_distance import Closed
 
+_MOST_NAMED = 5
+
 
 def information_loss(
     original: Microdata,
@@ -192,14 +194,23 @@ def _column_loss(files: LinkedFiles, name: str, pair: tuple[Kind, pl.Series, pl.
 
 def _meaning(files: LinkedFiles, losses: Mapping[str, float], value: float, compared: Comparisons) -> str:
     worst = max(losses, key=lambda name: losses[name])
-    told = f"The release has lost {percent(value)} of what {len(losses):,} columns said"
-    if losses[worst] > 0:
+    empty = [name for name in losses if name in files.dropped or _emptied(files, name)]
+    more = f" and {len(empty) - _MOST_NAMED} more" if len(empty) > _MOST_NAMED else ""
+    gone = f"Nothing is left of {', '.join(map(repr, empty[:_MOST_NAMED]))}{more}. " if empty else ""
+    told = f"{gone}The release has lost {percent(value)} of what {len(losses):,} columns said"
+    if losses[worst] > 0 and worst not in empty:
         told += f", most of it in '{worst}' ({percent(losses[worst])})"
     if not files.aligned:
         return f"{told}, at the least: the records of the two files are not linked."
     changed, share = compared.counts["records_changed"], compared.counts["share_records_changed"]
     gone = f", and {files.removed:,} were removed" if files.removed else ""
     return f"{told}; {changed:,} of {files.records:,} records ({percent(share)}) were changed{gone}."
+
+
+def _emptied(files: LinkedFiles, name: str) -> bool:
+    """Say whether a column had values and has none."""
+    after = files.released[name]
+    return after.null_count() == len(after) and files.original[name].null_count() < files.records
 
 
 def _caveats(files: LinkedFiles, compared: Comparisons) -> list[str]:

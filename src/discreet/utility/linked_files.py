@@ -143,7 +143,7 @@ def _compared(
     original: Microdata, columns: str | Sequence[str] | None, *, without: set[str]
 ) -> tuple[str, ...]:
     if columns is None:
-        left_out = {*without, *original.roles.identifiers, original.roles.weight}
+        left_out = {*without, *original.roles.technical}
         names = tuple(name for name in original.columns if name not in left_out)
     else:
         names = (columns,) if isinstance(columns, str) else tuple(dict.fromkeys(columns))

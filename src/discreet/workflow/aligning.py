@@ -17,6 +17,7 @@ from discreet.errors import ColumnError, InputError, ParameterError, unknown_nam
 from discreet.microdata import Microdata
 from discreet.utility.linked_files import same_cells
 from discreet.workflow.band_labels import in_bands
+from discreet.workflow.inspection import inspect
 
 _SURE = 6.0  # standard errors by which rows must agree more often than shuffled ones would
 
@@ -75,7 +76,8 @@ def align(
     recoded |= _banded(
         original, copies[0], [name for name in held if name in mixed and name not in recoded], converted
     )
-    technical = {original.roles.weight, *original.roles.identifiers, ids}
+    technical = {*original.roles.technical, ids}
+    no_loss = () if columns is not None else columns_that_count(original, released)[1]
     shared = [name for name in original.columns if name in released.schema]
     return AlignedFiles(
         original,
@@ -92,10 +94,33 @@ def align(
             converted=converted,
             reordered=shared != [name for name in released.columns if name in original.schema],
             linked=linked,
-            notes=(*notes, *said),
+            notes=(*notes, *said, *map(_no_loss, no_loss)),
         ),
         tuple(name for name in held if name in mixed and name not in recoded),
         original.with_frame(engine.rebuilt(original, recoded), same_records=True) if recoded else None,
+    )
+
+
+def columns_that_count(original: Microdata, released: Microdata) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Name the columns whose loss is a loss, and those that only name people and are rightly gone from the release.
+
+    Columns without a role that the release has left out are looked at as `inspect` does.
+    """
+    names = [name for name in original.columns if name not in original.roles.technical]
+    unnamed = set(original.roles.columns())
+    gone = [name for name in names if name not in released.schema and name not in unnamed]
+    identifying: tuple[str, ...] = ()
+    if gone:
+        found = inspect(Microdata(engine.collect(original, gone))).columns
+        sure = found.filter(pl.col("role").eq("identifiers") & pl.col("confidence").ne("please check"))
+        identifying = tuple(sure["column"])
+    return tuple(name for name in names if name not in identifying), identifying
+
+
+def _no_loss(name: str) -> str:
+    return (
+        f"'{name}' names people by itself, as far as can be seen: that the release lacks it is no loss (give it the "
+        "role of an identifier)."
     )
 
 
@@ -120,9 +145,8 @@ def _wanted(
             if name not in original.schema:
                 raise ColumnError(f"{unknown_name(name, original.columns)} It was named in columns.")
         return names
-    roles = original.roles
-    technical = {roles.weight, roles.household, roles.person, roles.psu, *roles.identifiers, ids}
-    names = tuple(name for name in original.columns if name not in technical)
+    names = columns_that_count(original, released)[0]
+    names = tuple(name for name in names if name != ids)
     if not any(name in released.schema for name in names):
         raise InputError(
             "The two files have no column in common that could be compared. Rename those of the release as the "

@@ -1,9 +1,12 @@
-"""What went wrong first: the findings of a comparison in plain sentences, the gravest on top."""
+"""What went wrong first: the findings of a comparison in plain sentences.
+
+What is given away about people comes before what is lost for users, and the gravest on top of each.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +26,7 @@ _NOTABLE = {
     "relation": 0.1,
     "lost": 0.01,
     "missing": 0.02,
+    "gaps": 0.005,
     "closer": 0.55,
     "moved": 0.02,
     "above": 0.05,
@@ -43,22 +47,20 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
     lost = [
         *_columns(measures.get("margins")),
         *_tables(measures.get("tabular"), alignment.linked),
-        *_relations(measures.get("dependence")),
+        *_relations(measures.get("dependence"), _with_new_gaps(measures.get("margins"))),
         *_joint(measures.get("pmse"), measures.get("tabular")),
         *_models(measures.get("compare_model")),
     ]
     copied = list(_copied(measures, alignment))
-    findings = [*lost, *copied]
-    ranked = [found.sentence for found in sorted(findings, key=lambda found: -found.gravity)]
-    if not lost:
-        # What was found out about people comes first: that a copy agrees with its original is no comfort.
-        ranked.insert(len(copied), _nothing(measures, clear=not copied))
+    costs = _ranked(lost) if lost else [_nothing(measures, clear=not copied)]
     if alignment.only_original:
         count = len(alignment.only_original)
         columns = f"column '{alignment.only_original[0]}'" if count == 1 else f"{count} columns"
-        ranked.insert(
+        costs.insert(
             0, f"The release lacks {columns} of the original: nothing can be said from it about them."
         )
+    # What was found out about people comes first: that a copy agrees with its original is no comfort.
+    ranked = [*_ranked(copied), *costs]
     return Worst(
         sentences=tuple(ranked[:_MOST_SENTENCES]),
         variables=tuple(_variables(measures)),
@@ -67,8 +69,18 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
     )
 
 
+def _ranked(findings: Iterable[_Finding]) -> list[str]:
+    return [found.sentence for found in sorted(findings, key=lambda found: -found.gravity)]
+
+
 def _columns(margins: Measure | None) -> Iterator[_Finding]:
-    rows = _rows(margins, "variables")
+    every = _rows(margins, "variables")
+    empty = [row["column"] for row in every if _is_emptied(row)]
+    if empty:
+        named = ", ".join(map(repr, empty[:_MOST_ROWS]))
+        more = f" and {len(empty) - _MOST_ROWS} more" if len(empty) > _MOST_ROWS else ""
+        yield _Finding(math.inf, f"Nothing is left of {named}{more}: every value was suppressed.")
+    rows = [row for row in every if row["column"] not in empty]
     moved = [row for row in rows if (row["distance"] or 0) >= _NOTABLE["distance"]]
     for row in moved[:3]:
         how = (
@@ -124,8 +136,27 @@ def _tables(tabular: Measure | None, linked: bool) -> Iterator[_Finding]:
             )
 
 
-def _relations(dependence: Measure | None) -> Iterator[_Finding]:
-    beyond_chance = [row for row in _rows(dependence, "pairs") if not _is_chance(row)]
+def _is_emptied(row: Mapping[str, Any]) -> bool:
+    return row.get("missing_after") == 1 and (row.get("missing_before") or 0) < 1
+
+
+def _with_new_gaps(margins: Measure | None) -> frozenset[str]:
+    """Name the columns in which values were suppressed."""
+    return frozenset(
+        row["column"]
+        for row in _rows(margins, "variables")
+        if (row.get("missing_after") or 0) - (row.get("missing_before") or 0) >= _NOTABLE["gaps"]
+    )
+
+
+def _relations(dependence: Measure | None, gaps: frozenset[str]) -> Iterator[_Finding]:
+    """Find relations that changed; one that seems stronger among the values suppression left is none."""
+    beyond_chance = [
+        row
+        for row in _rows(dependence, "pairs")
+        if not _is_chance(row)
+        and not ({row["column"], row["other"]} & gaps and abs(row["after"] or 0) > abs(row["before"] or 0))
+    ]
     for row in beyond_chance[:3]:
         change = abs(row["difference"] or 0)
         if change >= _NOTABLE["relation"]:

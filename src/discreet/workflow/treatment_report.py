@@ -18,6 +18,7 @@ from discreet.randomness import Seed
 from discreet.results import Assessment, Measure, Release, Verdict, jsonable
 from discreet.utility import information_loss
 from discreet.wording import columns_not_judged
+from discreet.workflow.aligning import columns_that_count
 from discreet.workflow.assessment import assess
 from discreet.workflow.judging import judge, with_roles_of
 from discreet.workflow.trials import Numbered
@@ -163,7 +164,10 @@ def document_release(
     (5, 15, 0.2)
     """
     rules = None if policy is None else Policy.load(policy)
-    cost = information_loss(original, release.data, ids=ids)
+    counted = columns_that_count(original, release.data)[0]
+    cost = information_loss(
+        original, release.data, columns=[name for name in counted if name != ids], ids=ids
+    )
     return _reported(
         original,
         release,
@@ -209,7 +213,10 @@ def document_plan(
     made = steps.apply(numbered.data, seed=seed, progress=progress)
     followed = numbered.column in made.data.schema
     cost = information_loss(
-        numbered.data if followed else data, made.data, ids=numbered.column if followed else None
+        numbered.data if followed else data,
+        made.data,
+        columns=columns_that_count(data, made.data)[0],
+        ids=numbered.column if followed else None,
     )
     release = replace(made, data=numbered.plain(made.data))
     return _reported(

@@ -196,6 +196,7 @@ def _tried_on_file(file: str, roles: Mapping[str, Any], metadata: Metadata, colu
 def tried(numbered: Numbered, job: Job) -> Trial:
     """Apply one plan, assess what comes out and compare it with the original."""
     from discreet.utility import information_loss
+    from discreet.workflow.aligning import columns_that_count
     from discreet.workflow.assessment import assess
     from discreet.workflow.judging import judge, with_roles_of
 
@@ -208,7 +209,8 @@ def tried(numbered: Numbered, job: Job) -> Trial:
         verdict = judge(after, about.rules, before, missing=about.missing, measured=found.scenarios)
         ids = numbered.column if numbered.column in made.schema else None
         original = numbered.data if ids else before
-        cost = information_loss(original, made, columns=about.columns, ids=ids)
+        columns = about.columns or columns_that_count(before, made)[0]
+        cost = information_loss(original, made, columns=columns, ids=ids)
     except DiscreetError as error:
         return Trial(job.name, plan, False, None, None, failed=str(error))
     except Exception as error:

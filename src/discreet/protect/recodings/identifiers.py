@@ -15,6 +15,11 @@ from discreet.protect.columns import existing
 from discreet.protect.recodings.secret_key import DEFAULT_VARIABLE, secret_key
 from discreet.protect.treatment import Change, Stream, Treatment
 
+_NOTHING = (
+    "Nothing was left out: no column has the role of an identifier, and none was named. If the file has names or "
+    "numbers of people, say so with identifiers=[…] (--identifiers)."
+)
+
 
 @dataclass(frozen=True)
 class DropIdentifiers(Treatment):
@@ -25,7 +30,8 @@ class DropIdentifiers(Treatment):
     Parameters
     ----------
     columns
-        The columns to leave out; those with the role ``identifiers`` unless named.
+        The columns to leave out; those with the role ``identifiers`` unless named. Where there is none, the step does
+        nothing and says so.
 
     What it costs
     -------------
@@ -47,8 +53,16 @@ class DropIdentifiers(Treatment):
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Drop the columns."""
-        names = existing(data, _identifiers(self.columns, data), treatment=self.name)
-        return Change(drop=names, notes=(f"Left out {len(names)} identifying column(s).",))
+        wanted = _identifiers(self.columns, data)
+        if not wanted:
+            return Change(notes=(_NOTHING,))
+        names = existing(data, wanted, treatment=self.name)
+        said = (
+            "Left out 1 identifying column"
+            if len(names) == 1
+            else f"Left out {len(names)} identifying columns"
+        )
+        return Change(drop=names, notes=(f"{said}: {', '.join(map(repr, names))}.",))
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,10 @@ class Pseudonymize(Treatment):
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Replace the values by their pseudonyms."""
-        names = existing(data, _identifiers(self.columns, data), treatment=self.name)
+        wanted = _identifiers(self.columns, data)
+        if not wanted:
+            return Change(notes=(_NOTHING.replace("left out", "replaced"),))
+        names = existing(data, wanted, treatment=self.name)
         key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
         table = engine.collect(data, names)
         return Change(

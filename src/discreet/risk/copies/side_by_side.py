@@ -17,9 +17,7 @@ def shared_columns(
 ) -> tuple[str, ...]:
     """Return the columns to compare: those named, or all of the original but identifiers and technical ones."""
     if columns is None:
-        roles = original.roles
-        technical = {roles.weight, roles.household, roles.person, roles.psu, *roles.identifiers}
-        names = tuple(name for name in original.columns if name not in technical)
+        names = tuple(name for name in original.columns if name not in original.roles.technical)
     else:
         names = (columns,) if isinstance(columns, str) else tuple(dict.fromkeys(columns))
     if not names:
