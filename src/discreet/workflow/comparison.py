@@ -18,9 +18,9 @@ from discreet.randomness import Seed
 from discreet.results import Measure, Release, Scenario, Verdict
 from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
-from discreet.workflow.judging import cases_of, check_policy, held_against, with_roles_of
+from discreet.workflow.judging import cases_of, check_policy, held_against
 from discreet.workflow.pair_questions import PairCase, PairQuestion, chosen
-from discreet.workflow.pairing import answer_of, pair_of
+from discreet.workflow.pairing import answer_of, pair_of, with_roles_of
 from discreet.workflow.shortcomings import worst_of
 
 OneRelease = Microdata | Release | Sequence[Microdata]

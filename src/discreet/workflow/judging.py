@@ -20,19 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from discreet import engine
 from discreet.engine import Missing
-from discreet.engine.frames import has_row_order
-from discreet.engine.units import unit_numbers
 from discreet.errors import DiscreetError, ParameterError, unknown_name
-from discreet.microdata import ROLES, Microdata, require_microdata
+from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.randomness import Seed
 from discreet.results import Check, Measure, Release, Scenario, Unjudged, Verdict
 from discreet.workflow import pair_questions, questions
-from discreet.workflow.aligning import agrees_by_row
 from discreet.workflow.pair_questions import PairCase
-from discreet.workflow.pairing import answer_of, pair_of
+from discreet.workflow.pairing import answer_of, pair_of, with_roles_of
 from discreet.workflow.questions import Case
 from discreet.workflow.scenarios import intruder_cases
 
@@ -44,6 +40,11 @@ _WAYS_OUT = {
     "a model that users would fit": "name one in compare with models=…, --model, or in the policy under formula",
     "a target to predict": "name it in the policy under [parameters], target",
 }
+_WHOSE = "to know which records belong to one person"
+_WAYS_OUT[_WHOSE] = (
+    "several may, and the file no longer says which: judge it where the plan is applied, discreet protect --policy, or "
+    "keep that column under pseudonyms"
+)
 _AFTER_FAILURE = "no further look"
 _SLOW = 3
 _EFFORT = {
@@ -194,11 +195,10 @@ class _Bench:
         for name, case in self.alone.items():
             question = questions.BY_NAME.get(rule.measure)
             lacking = question.input_lacking(case) if question and isinstance(case, Case) else None
-            unknown = _nobody_knows_whose(case) if question and question.counts_company else None
+            if not lacking and question and question.counts_company:
+                lacking = _nobody_knows_whose(case)
             if lacking:
                 yield _unjudged(rule, lacking, table)
-            elif unknown:
-                yield rule.check(Scenario(name, (), {}, {rule.measure: unknown}))
             else:
                 yield rule.check(self._scenario(name, rule.measure, partial(self._ask, case, rule.measure)))
 
@@ -211,6 +211,8 @@ class _Bench:
             self.policy.parameters.get(rule.measure, {}),
         )
         lacking = question.input_lacking(pair, settings) if isinstance(pair, PairCase) else None
+        if not lacking and question.side == "risk" and isinstance(pair, PairCase):
+            lacking = _WHOSE if any(copy.lost_roles for copy in pair.files.copies) else None
         if lacking:
             return _unjudged(rule, lacking, table)
         asked = self._scenario(
@@ -248,13 +250,8 @@ class _Bench:
 
 
 def _nobody_knows_whose(case: Case | str) -> str | None:
-    """Say why the company of a file cannot be judged, where it once knew whose its records are and no longer does."""
-    if isinstance(case, str) or not case.data.lost_roles:
-        return None
-    return (
-        f"several records may belong to one {case.data.lost_roles[0]}, and the file no longer says which; keep that "
-        "column under pseudonyms, or judge the file before it is left out"
-    )
+    """Say what is lacking to judge the company in a file that once knew whose its records are and no longer does."""
+    return None if isinstance(case, str) or not case.data.lost_roles else _WHOSE
 
 
 def cases_of(copies: Sequence[Microdata], **settings: Any) -> dict[str, Case | str]:
@@ -267,44 +264,6 @@ def cases_of(copies: Sequence[Microdata], **settings: Any) -> dict[str, Case | s
         else:
             found[name] = "the file has no column that was named as a key"
     return found
-
-
-def with_roles_of(original: Microdata, released: Microdata) -> Microdata:
-    """Give a release the roles of its original; columns that only the release has keep theirs.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> people = Microdata(pl.DataFrame({"age": [30, 41], "zip": ["1", "2"], "ill": ["y", "n"]}), keys=["age", "zip"])
-    >>> with_roles_of(people, Microdata(pl.DataFrame({"age": [30, 40], "ill": ["y", "n"]}))).roles.keys
-    ('age',)
-    """
-    there = released.schema
-    roles: dict[str, Any] = {}
-    for role in ROLES:
-        ours, theirs = getattr(original.roles, role), getattr(released.roles, role)
-        if isinstance(ours, tuple):
-            new = tuple(name for name in theirs if name not in original.schema)
-            roles[role] = (*(name for name in ours if name in there), *new)
-        else:
-            roles[role] = ours if ours in there else theirs if theirs not in original.schema else None
-    return _with_persons_of(original, released.with_roles(**roles))
-
-
-def _with_persons_of(original: Microdata, released: Microdata) -> Microdata:
-    """Let a release that left out whose its records are know it, where its rows are plainly those of the original."""
-    role, unit = engine.counted_role(original), engine.counted_unit(original)
-    rows = engine.overview(original, ()).rows
-    if role is None or engine.counted_role(released) or engine.head_count(original) == rows:
-        return released
-    common = [name for name in released.columns if name in original.schema]
-    ordered = all(has_row_order(data) for data in (original, released))
-    if not common or not ordered or engine.overview(released, ()).rows != rows:
-        return released.remembering(role, None)
-    ours, theirs = (engine.collect(data, common) for data in (original, released))
-    if not agrees_by_row(ours, theirs, common):
-        return released.remembering(role, None)
-    return released.remembering(role, unit_numbers(engine.collect(original, [str(unit)]).to_series()))
 
 
 def check_policy(policy: Policy) -> None:

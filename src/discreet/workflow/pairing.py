@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from discreet import engine
 from discreet.engine import Missing
+from discreet.engine.frames import has_row_order
+from discreet.engine.units import unit_numbers
 from discreet.errors import DiscreetError
-from discreet.microdata import Microdata
+from discreet.microdata import ROLES, Microdata
 from discreet.pairs.precision import Setting
 from discreet.randomness import Seed
 from discreet.results import Measure
-from discreet.workflow.aligning import align, in_memory
+from discreet.workflow.aligning import agrees_by_row, align, in_memory
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 
 
@@ -30,9 +33,10 @@ def pair_of(
     seed: Seed = None,
 ) -> PairCase:
     """Bring an original and the copies of one release together; the roles are those of the original."""
+    original = in_memory(original)
     files = align(
-        in_memory(original),
-        [in_memory(copy) for copy in copies],
+        original,
+        [with_roles_of(original, in_memory(copy)) for copy in copies],
         None if holdout is None else in_memory(holdout),
         columns=columns,
         ids=ids,
@@ -69,3 +73,41 @@ def answer_of(
         if isinstance(error, must):
             raise
         return str(error)
+
+
+def with_roles_of(original: Microdata, released: Microdata) -> Microdata:
+    """Give a release the roles of its original; columns that only the release has keep theirs.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = Microdata(pl.DataFrame({"age": [30, 41], "zip": ["1", "2"], "ill": ["y", "n"]}), keys=["age", "zip"])
+    >>> with_roles_of(people, Microdata(pl.DataFrame({"age": [30, 40], "ill": ["y", "n"]}))).roles.keys
+    ('age',)
+    """
+    there = released.schema
+    roles: dict[str, Any] = {}
+    for role in ROLES:
+        ours, theirs = getattr(original.roles, role), getattr(released.roles, role)
+        if isinstance(ours, tuple):
+            new = tuple(name for name in theirs if name not in original.schema)
+            roles[role] = (*(name for name in ours if name in there), *new)
+        else:
+            roles[role] = ours if ours in there else theirs if theirs not in original.schema else None
+    return _with_persons_of(original, released.with_roles(**roles))
+
+
+def _with_persons_of(original: Microdata, released: Microdata) -> Microdata:
+    """Let a release that left out whose its records are know it, where its rows are plainly those of the original."""
+    role, unit = engine.counted_role(original), engine.counted_unit(original)
+    rows = engine.overview(original, ()).rows
+    if role is None or engine.counted_role(released) or engine.head_count(original) == rows:
+        return released
+    common = [name for name in released.columns if name in original.schema]
+    ordered = all(has_row_order(data) for data in (original, released))
+    if not common or not ordered or engine.overview(released, ()).rows != rows:
+        return released.remembering(role, None)
+    ours, theirs = (engine.collect(data, common) for data in (original, released))
+    if not agrees_by_row(ours, theirs, common):
+        return released.remembering(role, None)
+    return released.remembering(role, unit_numbers(engine.collect(original, [str(unit)]).to_series()))

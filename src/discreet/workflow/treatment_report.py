@@ -20,7 +20,8 @@ from discreet.utility import information_loss
 from discreet.wording import columns_not_judged
 from discreet.workflow.aligning import columns_that_count
 from discreet.workflow.assessment import assess
-from discreet.workflow.judging import judge, with_roles_of
+from discreet.workflow.judging import judge
+from discreet.workflow.pairing import with_roles_of
 from discreet.workflow.trials import Numbered
 
 _GAPS = (
