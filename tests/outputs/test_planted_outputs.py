@@ -199,6 +199,12 @@ BAD = {
         "records",
     ),
     "records in JSON": ("t.json", json.dumps(microdata(60).to_dicts()), "records"),
+    "an extract of totals": ("t.csv", csv(microdata().rename({"income": "total_income"})), "records"),
+    "an extract of coordinates": (
+        "t.csv",
+        csv(pl.DataFrame(rng.normal(size=(40, 3)), schema=["x", "y", "value"])),
+        "records",
+    ),
     "a large extract": ("t.csv", csv(microdata(3000)), "records"),
     # other kinds of files
     "HTML": (

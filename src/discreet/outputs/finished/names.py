@@ -31,7 +31,7 @@ _COUNTS = {
     "firms", "units", "anzahl", "haufigkeit", "haufigkeiten", "falle", "fallzahl", "personen", "effectif", "effectifs",
     "nombre", "frequence", "frequences", "frecuencia", "frecuencias", "casos", "numero", "recuento", "conteo",
     "frequenza", "frequenze", "conteggio", "casi", "aantal", "aantallen", "personas", "liczba", "liczebnosc", "antal",
-    "lukumaara", "contagem", "pessoas", "quantidade", "df_n",
+    "lukumaara", "antall", "ant", "contagem", "pessoas", "quantidade", "df_n",
 }  # fmt: skip
 _SHARES = {
     "percent", "percentage", "percentages", "pct", "pc", "share", "shares", "proportion", "proportions", "prop", "perc",

@@ -11,11 +11,16 @@ from math import prod
 import numpy as np
 
 from discreet.outputs.findings import Finding
+from discreet.outputs.finished.names import words_of
 from discreet.outputs.finished.sheets import Sheet
 
 _FEW_ROWS = 15
 _FILLED, _FILLED_BY_RESULTS = 0.4, 0.02
 _MOST_LABELS = 4
+_RESULTS = {
+    "mean", "average", "avg", "median", "coef", "coefficient", "estimate", "pvalue", "percent", "percentage", "pct",
+    "mittelwert", "moyenne", "media", "mediana", "prozent", "stderr", "se", "freq", "gini", "survival",
+}  # fmt: skip
 _MANY_LEVELS = 60
 
 
@@ -77,6 +82,8 @@ def _not_crossed(sheet: Sheet) -> str:
     if _is_curve(sheet, body):
         return ""
     results = _has_results(sheet)
+    if results and labels and len(_distinct(rows, labels)) == len(rows):
+        return ""
     for chosen in (labels, [*labels, *codes]):
         if chosen and _names_rows(rows, chosen, _FILLED_BY_RESULTS if results else _FILLED):
             return ""
@@ -94,9 +101,15 @@ def _not_crossed(sheet: Sheet) -> str:
 
 
 def _has_results(sheet: Sheet) -> bool:
-    """Whether some column says of itself that it holds a result: a count, a mean, a share."""
-    named = ("count", "statistic", "share", "spread", "quantile", "ratio", "at risk", "events")
-    return any(role in named and not sheet.is_text[j] for j, role in enumerate(sheet.column_roles))
+    """Whether some column says of itself that it holds a result: a count, a mean, a percentage.
+
+    A total or a rate may just as well be something that every person has.
+    """
+    named = ("count", "spread", "quantile", "at risk", "events")
+    return any(
+        (role in named or bool(set(words_of(sheet.names[j])) & _RESULTS)) and not sheet.is_text[j]
+        for j, role in enumerate(sheet.column_roles)
+    )
 
 
 def _names_rows(rows: list[tuple[str, ...]], columns: list[int], filled: float) -> bool:

@@ -130,7 +130,8 @@ class Sheet:
             )
             named = bool(set(words_of(name)) & _LABEL_WORDS) and self.column_roles[j] in ("", "statistic")
             ordered = len(known) > 1 and bool((np.diff(known) >= 0).all() or (np.diff(known) <= 0).all())
-            named &= ordered or len(np.unique(known)) <= _MOST_LEVELS
+            levels = len(np.unique(known))
+            named &= ordered or (levels <= _MOST_LEVELS and levels < len(known))
             found[j] = len(known) == len(self.texts) and (named or (years and self.column_roles[j] == ""))
         numbers = np.isfinite(self.numbers).any(axis=0) & ~self.is_index
         # Something must be left to be labelled.
