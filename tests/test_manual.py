@@ -110,6 +110,7 @@ def test_every_page_of_the_manual_is_linked_from_its_front_page():
         "howto/mask-locations",
         "howto/reach-k-anonymity",
         "howto/read-a-comparison",
+        "howto/roles",
         "howto/survey-samples",
         "howto/choose-a-method-and-an-order",
         "howto/synthetic-data",

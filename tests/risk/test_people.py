@@ -116,6 +116,12 @@ def test_a_file_that_lost_its_persons_says_so():
     assert not nine().lost_roles
 
 
+def test_an_identifier_that_repeats_is_a_hint_that_people_do():
+    found = risk.k_anonymity(nine(person=None, identifiers="who"))
+    assert any("person='who'" in caveat and "6 records" in caveat for caveat in found.caveats)
+    assert not any("person='who'" in caveat for caveat in risk.k_anonymity(nine(identifiers="who")).caveats)
+
+
 def test_an_assessment_judges_people():
     found = assess(nine(), "safe-setting")
     assert not found.verdict.meets

@@ -132,6 +132,31 @@ def unit_column(data: Microdata) -> Any:
     return None if units.n_unique() == len(units) else unit_numbers(units).to_numpy()
 
 
+def repeated_identifiers(data: Microdata) -> dict[str, int]:
+    """Name the identifiers that occur in several records, with the number of records beyond the first of each.
+
+    Where nothing says whose the records are, such a column suggests that some belong to one person.
+    """
+    names = [name for name in data.roles.identifiers if name in data.schema]
+    if not names or counted_role(data) is not None:
+        return {}
+    columns = {f"i{place}": name for place, name in enumerate(names)}
+
+    def count() -> dict[str, int]:
+        parts = [nw.col(column).count().alias(f"{column}_known") for column in columns]
+        parts += [nw.col(column).n_unique().alias(f"{column}_distinct") for column in columns]
+        found = collect(scan(data, columns).select(*parts)).row(0, named=True)
+        rows = overview(data, ()).rows
+        distinct = {c: found[f"{c}_distinct"] - (found[f"{c}_known"] < rows) for c in columns}
+        return {
+            name: int(found[f"{c}_known"] - distinct[c])
+            for c, name in columns.items()
+            if found[f"{c}_known"] > distinct[c]
+        }
+
+    return remembered(data, "repeated identifiers", tuple(names), count)
+
+
 def single_households(data: Microdata, keys: Sequence[str]) -> tuple[int, int]:
     """Count the classes of several records that all belong to one household, and their records."""
     household = data.roles.household

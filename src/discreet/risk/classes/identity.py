@@ -121,6 +121,7 @@ def k_anonymity(
         ),
         caveats=[
             *caveats,
+            *_perhaps_fewer_people(data),
             "k limits how well a person can be picked out, not what is learned about a group whose members all "
             "have the same sensitive value.",
         ],
@@ -282,6 +283,15 @@ def _neighborhood(data: Microdata, keys: Sequence[str], missing: Missing) -> dic
     if missing != "wildcard":
         return {}
     return {"smallest_neighborhood": int(engine.class_table(data, keys, missing)["class_size"].min())}  # type: ignore[arg-type]
+
+
+def _perhaps_fewer_people(data: Microdata) -> list[str]:
+    """Warn where an identifier repeats and no role says whose the records are."""
+    return [
+        f"'{name}' is an identifier and repeats in {count:,} records: if they belong to the same people, there is less "
+        f"company than it seems. Name it as the person too (person='{name}')."
+        for name, count in engine.repeated_identifiers(data).items()
+    ]
 
 
 def _households(data: Microdata, keys: Sequence[str]) -> dict[str, int]:
