@@ -130,7 +130,7 @@ class RecordSwap(Treatment):
         records = units.first[source][units.of_record]
         return Change(
             columns={name: table[name].gather(records) for name in moving},
-            notes=self._notes(swap, household, partner),
+            notes=(*self._notes(swap, household, partner), *self._about_people(data, household)),
             parameters={
                 "units": len(units),
                 "units_at_risk": int(swap.standing_out.sum()),
@@ -169,6 +169,15 @@ class RecordSwap(Treatment):
         if self.at_risk and table[self.at_risk].dtype != pl.Boolean:
             raise ColumnError(f"Column '{self.at_risk}' (at_risk) must hold true and false.")
         return table, household, keys
+
+    def _about_people(self, data: Microdata, household: str | None) -> tuple[str, ...]:
+        if household is not None or engine.unit_column(data) is None:
+            return ()
+        return (
+            f"Records were swapped one by one and counted as people, though '{engine.unit_in_words(data)}' has several "
+            "for some: a record that stayed gives away the one that moved. Name that column as household to move them "
+            "together.",
+        )
 
     def _notes(self, swap: _Swap, household: str | None, partner: Codes) -> tuple[str, ...]:
         what = "households" if household else "records"

@@ -70,7 +70,7 @@ class DonutMask(Treatment):
         ``{zone: polygon}`` as WKT, GeoJSON or shapely, in the coordinates of the file. A location may not leave the
         polygon it lies in, or the one that ``zone`` names (needs shapely).
     by
-        Column whose equal values move together by one shift; the role ``household`` unless named.
+        Column whose equal values move together by one shift; the role ``household``, else ``person``, unless named.
     max_tries
         How often a location that left its zone is drawn again.
     unreachable
@@ -160,7 +160,7 @@ class DonutMask(Treatment):
         notes = self._about_missing(places)
         rows = np.flatnonzero(places.known)
         xy = places.xy[rows]
-        by = group_column(data, self.by, ("household",), treatment=self.name)
+        by = group_column(data, self.by, ("household", "person"), treatment=self.name)
         groups = np.arange(len(rows))
         if by is not None:
             _, groups = np.unique(_numbered(engine.collect(data, [by])[by])[rows], return_inverse=True)

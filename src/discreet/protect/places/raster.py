@@ -64,7 +64,8 @@ class SpatialRaster(Treatment):
     geographic
         The columns are degrees; cells are then as high and, halfway up the map, as wide as ``cell_size`` says.
     contributor
-        Column that says whose record it is (a firm with several places); the role ``contributor`` unless named.
+        Column that says whose record it is (a firm with several places); the role ``contributor``, else ``person``,
+        unless named.
     digits
         Significant digits of a smoothed map. Exact figures of a smoothed map can be unsmoothed.
     on_missing
@@ -198,7 +199,7 @@ class SpatialRaster(Treatment):
         return np.array([up / math.cos(math.radians(middle)), up])
 
     def _owners(self, data: Microdata, used: Ints) -> Ints | None:
-        by = group_column(data, self.contributor, ("contributor",), treatment=self.name)
+        by = group_column(data, self.contributor, ("contributor", "person"), treatment=self.name)
         if by is None:
             return None
         owners = engine.collect(data, [by])[by].rank("dense").cast(pl.Int64)
