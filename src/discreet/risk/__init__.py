@@ -1,9 +1,10 @@
 """What can an intruder learn from this file?"""
 
 from discreet.risk.attributing.cap import attribution
+from discreet.risk.classes.alpha_k_anonymity import alpha_k
 from discreet.risk.classes.closeness import t_closeness
 from discreet.risk.classes.contributions import key_contributions
-from discreet.risk.classes.diversity import alpha_k, l_diversity
+from discreet.risk.classes.diversity import l_diversity
 from discreet.risk.classes.identity import k_anonymity, reidentification
 from discreet.risk.classes.likeness import beta_likeness, delta_disclosure
 from discreet.risk.classes.presence import delta_presence, k_map

@@ -1,0 +1,130 @@
+"""How sure can an intruder be of a sensitive value? (alpha, k)-anonymity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.engine import ClassCounts, Missing
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.results import Measure, percent
+from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
+from discreet.risk.classes.diversity import class_profile, sensitive_caveats
+from discreet.risk.classes.tables import attribute_detail, worst_column
+
+
+def alpha_k(
+    data: Microdata,
+    *,
+    keys: Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
+    alpha: float = 0.5,
+    values: Sequence[Any] | None = None,
+    missing: Missing = "category",
+) -> Measure:
+    """How sure can an intruder be of a sensitive value, and how large is the smallest group?
+
+    (alpha, k)-anonymity (Wong et al. 2006): every class has at least k people and no sensitive value holds
+    more than the share alpha of a class.
+
+    Parameters
+    ----------
+    data, keys, sensitive, missing
+        As in `l_diversity`.
+    alpha
+        Share above which classes and records are counted.
+    values
+        The values that are to be protected; all unless named.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the highest share found. ``figures``: ``alpha``, ``k``, ``classes_above``,
+        ``records_above``, ``share_above``. ``detail``: ``variables``, ``classes``, ``records``.
+
+    How to read it
+    --------------
+    ``alpha`` is the largest share that one sensitive value has in any group: 1 means that some group has one
+    value only, 0.5 that the best guess is right half of the time. Read it together with k, the size of the
+    smallest group: both must hold. Name the values that matter with ``values=`` (for example the diagnoses
+    that carry a stigma) to leave out those that nobody minds.
+
+    When not to trust it
+    --------------------
+    A value that most people in the whole file have makes alpha high without anything being given away;
+    compare it with the share in the whole file, or use `t_closeness`. Small groups give a high alpha by
+    chance alone. It looks at the worst group only: ``records_above`` says how many people are concerned.
+    Where several sensitive columns are named, each is looked at by itself, not their combination.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "no", "no", "no"]})
+    >>> alpha_k(Microdata(people, keys=["sex"], sensitive=["ill"]), values=["yes"]).value
+    0.5
+    """
+    if not 0 < alpha <= 1:
+        raise ParameterError("alpha must be a share above 0 and at most 1.")
+    keys = engine.resolve_keys(data, keys)
+    columns = engine.resolve_sensitive(data, sensitive, keys)
+
+    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
+        if values is None:
+            found = class_profile(data, keys, column, missing, (), named=named)
+            return found.with_columns(alpha=pl.col("top_share"))
+        counts = engine.class_counts(data, keys, column, missing)
+        table = _shares_of(counts, values, column)
+        return pl.concat([counts.classes, table], how="horizontal") if named else table
+
+    variables, worst, records = worst_column(
+        data, keys, columns, missing, by_class, figure="alpha", threshold=alpha
+    )
+    k = int(engine.size_spectrum(data, keys, missing)["class_size"][0])
+    return Measure(
+        name="alpha_k",
+        value=worst["alpha"],
+        figures={
+            "alpha": worst["alpha"],
+            "k": k,
+            "classes_above": worst["classes_above"],
+            "records_above": worst["records_above"],
+            "share_above": worst["records_above"] / records,
+            **company_figures(data, keys, missing),
+        },
+        meaning=(
+            f"In the worst class an intruder's best guess of '{worst['sensitive']}' is right for "
+            f"{percent(worst['alpha'])} of its people; {worst['records_above']:,} of {records:,} "
+            f"{heads_of(data).many} are in classes where one value holds more than {percent(alpha)}, and the smallest "
+            f"class has {k:,}.{nobody_knows(data, keys)}"
+        ),
+        caveats=sensitive_caveats(data, keys, columns, missing),
+        parameters={
+            "keys": list(keys),
+            "sensitive": list(columns),
+            "alpha": alpha,
+            "values": None if values is None else len(values),
+            "missing": missing,
+            **company_parameters(data),
+        },
+        detail=attribute_detail(
+            data,
+            keys,
+            variables,
+            lambda column: by_class(column).select(pl.col(r"^k\d+$"), "class_size", "alpha"),
+            worst=worst["sensitive"],
+            descending=True,
+        ),
+    )
+
+
+def _shares_of(counts: ClassCounts, values: Sequence[Any], column: str) -> pl.DataFrame:
+    wanted = counts.values.is_in(pl.Series(values).cast(counts.values.dtype, strict=False).implode())
+    if not wanted.any():
+        raise ParameterError(f"None of the values to protect occurs in the sensitive column '{column}'.")
+    mask = wanted.fill_null(False).to_numpy()[counts.codes]
+    share = np.where(mask, counts.counts, 0) / counts.sizes[counts.owners]
+    return pl.DataFrame({"class_size": counts.sizes, "alpha": np.maximum.reduceat(share, counts.starts[:-1])})
