@@ -127,6 +127,8 @@ class StochasticRound(Treatment):
             notes=(
                 f"Counts below {self.k} were rounded to 0 or {self.k} at random, right on average. Add totals up from "
                 "the rounded counts; exact totals would give small counts away.",
+                "A cell is known by its columns, its codes and the subset: a file that names it otherwise, or a table "
+                "made from the records, draws anew, and two draws for the same people can be averaged: publish one.",
             ),
             internal={"small_counts": touched},
         )
