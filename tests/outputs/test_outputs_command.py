@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.outputs import outputs
-from discreet.outputs import Session, append_decision
+from discreet.errors import DiscreetError
+from discreet.outputs import Session, append_decision, read_decisions
 from discreet.outputs.reviewing import register_of
 
 
@@ -80,6 +81,15 @@ def test_check_says_how_a_package_stands(package):
 def test_review_can_only_verify_the_register(package):
     append_decision(register_of(package), output="output_1", decision="accept", checker="C", note="public")
     assert "1 decision," in run("review", package, "--verify").stdout
+
+
+def test_decide_needs_a_reason_to_accept_what_fails(package):
+    refused = run("decide", package, "output_1", "accept", "--checker", "C")
+    assert isinstance(refused.exception, DiscreetError)
+    assert "although its status is 'fail'" in str(refused.exception)
+    done = run("decide", package, "output_1", "accept", "--checker", "C", "--reason", "public since 2020")
+    assert done.exit_code == 0
+    assert read_decisions(register_of(package))[0]["note"] == "public since 2020"
 
 
 def test_classify_and_registry():

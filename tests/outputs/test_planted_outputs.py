@@ -91,7 +91,11 @@ BAD = {
         "Survey, n = 120,,\nitem,yes %,no %\nill,3.3,96.7\nrich,40,60\n",
         "numerator",
     ),
-    "percent only with a total": ("t.csv", "answer,percent,n\nyes,97.5,\nno,2.5,\nTotal,100,200\n", None),
+    "percent only with a total": (
+        "t.csv",
+        "answer,percent,n\nyes,97.5,\nno,2.5,\nTotal,100,200\n",
+        "numerator",
+    ),
     "mean of an indicator": ("t.csv", "region,n,mean\nnorth,400,0.30\nsouth,150,0.02\n", "numerator"),
     # endpoints
     **{
@@ -225,6 +229,17 @@ BAD = {
     ),
     "Markdown": ("t.md", "| region | n |\n|---|---:|\n| north | 40 |\n| south | 3 |\n", "low count"),
     "text with gaps": ("t.txt", "region      n\nnorth      40\nsouth       3\n", "low count"),
+    "an interactive graph": (
+        "t.html",
+        "<div></div><script>Plotly.newPlot('x', [{x: [1], y: [2]}])</script>",
+        "file kind",
+    ),
+    "a vector graphic in a page": ("t.html", "<p>A</p><svg><circle cx='1' cy='2' r='3'/></svg>", "file kind"),
+    "points of a graph in JSON": (
+        "t.json",
+        json.dumps({"data": [{"x": rng.normal(size=30).tolist(), "y": rng.normal(size=30).tolist()}]}),
+        "records",
+    ),
     "JSON columns": ("t.json", json.dumps({"region": ["a", "b"], "count": [40, 3]}), "low count"),
     "JSON rows": (
         "t.json",
@@ -338,6 +353,21 @@ def test_the_records_behind_a_pivot_table_are_found(tmp_path):
     with zipfile.ZipFile(tmp_path / "t.xlsx", "a") as archive:
         archive.writestr("xl/pivotCache/pivotCacheRecords1.xml", "<x/>")
     assert "hidden content" in [f.check for f in check(tmp_path / "t.xlsx").findings if f.status == "fail"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv.gz", "dta", "sav", "feather"])
+def test_records_are_found_in_files_of_other_programs(tmp_path, ending):
+    import gzip
+
+    file, frame = tmp_path / f"extract.{ending}", microdata()
+    if ending == "csv.gz":
+        file.write_bytes(gzip.compress(frame.write_csv().encode()))
+    elif ending in ("parquet", "feather"):
+        getattr(frame, {"parquet": "write_parquet", "feather": "write_ipc"}[ending])(file)
+    else:
+        pyreadstat = pytest.importorskip("pyreadstat")
+        getattr(pyreadstat, f"write_{ending}")(frame.to_pandas(), str(file))
+    assert [(f.check, f.status) for f in check(file).findings] == [("records", "fail")]
 
 
 def test_files_on_almost_the_same_people_are_for_a_human(tmp_path):

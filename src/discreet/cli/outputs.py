@@ -93,6 +93,34 @@ def review_package(
     review(package, port, checker=checker, announce=typer.echo)
 
 
+@outputs.command("decide")
+def decide_on_output(
+    package: Annotated[
+        Path, typer.Argument(help="A package that a session wrote, or a result folder of ACRO.")
+    ],
+    output: Annotated[str, typer.Argument(help="The name of the output.")],
+    decision: Annotated[str, typer.Argument(help="accept, reject or ask")],
+    checker: Annotated[str, typer.Option("--checker", help="Your name, for the register.")],
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why, or the question. Only what passes is accepted without one.")
+    ] = "",
+) -> None:
+    """Accept, reject or ask about an output, and write it to the register of decisions."""
+    from discreet.outputs import Package, append_decision
+    from discreet.outputs.reviewing import register_of
+
+    found = Package.load(package)
+    entry = append_decision(
+        register_of(package),
+        output=str(found[output]["name"]),
+        decision=decision,
+        checker=checker,
+        note=reason,
+        about={"status": found[output]["status"], "package": found.checksum},
+    )
+    typer.echo(f"{entry['output']}: {entry['decision']}. Last hash of the register: {entry['hash']}")
+
+
 @outputs.command("classify")
 def classify_name(
     name: Annotated[list[str], typer.Argument(help="The statistic or graph, such as: kaplan meier")],

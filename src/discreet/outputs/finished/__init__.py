@@ -7,22 +7,30 @@ left to a human. Nothing is unpickled, and no file is executed.
 
 from __future__ import annotations
 
+import gzip
+import re
+import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from discreet.errors import DiscreetError, InputError
 from discreet.outputs.findings import CheckResult, Finding
-from discreet.outputs.finished.grids import Grid, decoded, hidden_records, read_grids
+from discreet.outputs.finished.grids import DATA_FILES, Grid, decoded, hidden_records, read_grids
 from discreet.outputs.finished.summaries import Facts, close_numbers, facts_of
 from discreet.outputs.finished.tables import counts_in, judge
 from discreet.outputs.settings import OutputPolicy
 from discreet.outputs.statbarns import barns
 
-TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".xls", ".ods")
+TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".xls", ".ods", *DATA_FILES)
 TEXTS = (".txt", ".md", ".log", ".json", ".html", ".htm", ".tex", ".rst", ".out", ".lst")
 _WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 Figures = tuple[Facts, list[dict[tuple[str, ...], float]]]
+_SCRIPTED = re.compile(
+    r"Plotly\.newPlot|vegaEmbed|vega-lite/v\d|Bokeh\.|bokehjs|echarts\.init|Highcharts\.|htmlwidget|L\.map\(",
+    re.IGNORECASE,
+)
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -155,6 +163,8 @@ def _checked(
     if blocked:
         return _only(Finding("file kind", "a", "fail", f"Not to be released: {blocked}."))
     ending = file.suffix.lower()
+    if ending == ".gz" and file.with_suffix("").suffix.lower() in (".csv", ".tsv", *TEXTS):
+        return _unpacked(file, rules, show_values)
     if ending not in (*TABLES, *TEXTS):
         reason = f"Files of kind '{ending or 'without ending'}' cannot be read by the checker; a human looks."
         return _only(Finding("file kind", "a", "review", reason))
@@ -165,6 +175,23 @@ def _checked(
     if ending in TABLES:
         return _table(file, rules, show_values)
     return _text(file, rules, show_values)
+
+
+def _unpacked(file: Path, rules: OutputPolicy, show_values: bool) -> tuple[CheckResult, Facts, list[Grid]]:
+    """Judge what a compressed file holds; what it unpacks to is never larger than an output may be."""
+    try:
+        with gzip.open(file) as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error):
+        return _only(Finding("file", "a", "review", f"'{file.name}' cannot be unpacked. A human looks."))
+    if len(content) > _MOST_BYTES:
+        return _only(
+            Finding("file", "a", "fail", f"'{file.name}' is far too large for an output: look for records.")
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        inner = Path(folder) / file.with_suffix("").name
+        inner.write_bytes(content)
+        return _checked(inner, rules, show_values)
 
 
 def _only(finding: Finding) -> tuple[CheckResult, Facts, list[Grid]]:
@@ -217,6 +244,18 @@ def judged(
     return list({(f.check, f.status, f.reason, f.places): f for f in findings}.values())
 
 
+def _drawn(text: str, policy: OutputPolicy) -> list[Finding]:
+    """Find graphs in a page that hold the points they draw: vector graphics, and those of a script."""
+    found = []
+    if _SCRIPTED.search(text):
+        reason = "An interactive graph holds the data points it draws; save it as .png."
+        found.append(Finding("file kind", "a", "fail", f"Not to be released: {reason}"))
+    if "<svg" in text.lower() and policy.blocks("graph.svg"):
+        reason = "A vector graphic in the page holds the data points it draws; save it as .png."
+        found.append(Finding("file kind", "a", "fail", f"Not to be released: {reason}"))
+    return found
+
+
 def unsaid() -> Finding:
     """Say what no file tells about its counts."""
     reason = "Whether counts are of distinct people, unweighted, and what other outputs say, the file does not tell."
@@ -230,7 +269,7 @@ def _text(file: Path, policy: OutputPolicy, show_values: bool) -> tuple[CheckRes
         raise InputError(f"'{file.name}' cannot be read: {error.strerror}.") from error
     ending = file.suffix.lower()
     facts = facts_of(text, is_json=ending == ".json")
-    findings = facts.findings(policy)
+    findings = [*facts.findings(policy), *_drawn(text, policy)]
     is_model = bool(facts.dof or facts.people or facts.fit)
     grids = read_grids(file, text.encode("utf-8"))
     drawn = ending in (".html", ".htm", ".tex", ".json", ".md", ".rst")

@@ -23,6 +23,8 @@ _WIDE_GAP = re.compile(r"\s{2,}|\t|\s*\|\s*")
 _MOST_CELLS = 4_000_000
 _CELL = re.compile(r'<c\s[^>]*?r="([A-Z]+)\d+"')
 _SEPARATORS = (",", ";", "\t", "|")
+DATA_FILES = (".parquet", ".feather", ".arrow", ".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt")
+_MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ def read_grids(file: Path, content: bytes | None = None) -> list[Grid]:
     ending = file.suffix.lower()
     if ending in (".xlsx", ".xls", ".xlsm", ".ods"):
         return _of_workbook(file)
+    if ending in DATA_FILES:
+        return _of_data_file(file)
     raw = file.read_bytes() if content is None else content
     text = decoded(raw)
     if ending in (".csv", ".tsv"):
@@ -105,6 +109,16 @@ def _separator(lines: Sequence[str]) -> str:
         return (widths.count(common) if common > 1 else 0, common)
 
     return max(_SEPARATORS, key=fits)
+
+
+def _of_data_file(file: Path) -> list[Grid]:
+    """Read a file of a statistics package as a table; the first rows of a long one are enough to know it."""
+    from discreet.engine import collect
+    from discreet.io import read
+
+    frame = collect(read(file, roles={})).head(_MOST_ROWS)
+    body = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
+    return [Grid((tuple(frame.columns), *map(tuple, body)))] if body else []
 
 
 def _of_workbook(file: Path) -> list[Grid]:
@@ -173,6 +187,7 @@ def hidden_records(file: Path) -> list[str]:
         "xl/externalLinks/": "values copied from another workbook",
         "vbaProject": "a program",
         "xl/model/": "a data model",
+        "xl/charts/": "a chart, which keeps a copy of the numbers it draws",
     }
     return [what for sign, what in kinds.items() if any(sign in name for name in names)]
 

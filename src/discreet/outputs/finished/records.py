@@ -77,7 +77,11 @@ def _not_crossed(sheet: Sheet) -> str:
     labels = [j for j in body if sheet.is_label[j]]
     # Numbers with few values may be codes of a dimension, as long as nothing says that they are results.
     codes = [
-        j for j in body if j not in labels and j not in statistics and _levels(rows, j) <= _MANY_LEVELS // 2
+        j
+        for j in body
+        if j not in labels
+        and j not in statistics
+        and _levels(rows, j) <= min(_MANY_LEVELS // 2, len(rows) - 1)
     ]
     if _is_curve(sheet, body):
         return ""

@@ -78,6 +78,12 @@ def _bases(view: View, row: int, column: int) -> list[float]:
     if not found and view.counts:
         totals = [j for j in view.counts if is_total(sheet.names[j])] or view.counts[:1]
         found = [sheet.numbers[row, j] for j in totals if view.known[row, j]]
+    if not found:
+        # The number of people stands in the line of totals only.
+        ends = np.flatnonzero(sheet.is_total_row)
+        found = [
+            sheet.numbers[i, j] for i in ends for j in view.named_counts if view.known[i, j] and i != row
+        ]
     title = base_of(sheet.grid.notes)
     if not found and title:
         found = [title]
