@@ -90,7 +90,11 @@ class Rule:
         else:
             passed = self._holds(actual)
             reason = f"{what} is {self._worded(actual)}{where} (policy: {self.limit})"
-        return Check(self.measure, self.figure, scenario.name, self.limit, actual, passed, reason, table)
+        measure = scenario.measures.get(self.measure)
+        left_out = 0 if measure is None else int(measure.figures.get("all_suppressed") or 0)
+        return Check(
+            self.measure, self.figure, scenario.name, self.limit, actual, passed, reason, table, left_out
+        )
 
     def _worded(self, number: float) -> str:
         return worded(self.figure, number, measure=self.measure)

@@ -15,7 +15,8 @@ class Check:
     """One rule of a policy held against one figure of a file.
 
     ``passed`` is None when the figure could not be had; ``reason`` then says why. ``table`` is where the rule stands in
-    the policy: ``rules`` are about the file by itself, ``comparison`` about the file and its original.
+    the policy: ``rules`` are about the file by itself, ``comparison`` about the file and its original. ``left_out``
+    counts the records about which the figure says nothing, because none of their keys is known.
     """
 
     measure: str
@@ -26,6 +27,7 @@ class Check:
     passed: bool | None
     reason: str
     table: str = "rules"
+    left_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check, ready for JSON."""
@@ -97,7 +99,15 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """The verdict in one line."""
+        """The verdict in one line; records about which it says nothing are part of it."""
+        silent = max((check.left_out for check in self.checks), default=0)
+        if not silent:
+            return self._told
+        records = "1 record" if silent == 1 else f"{silent:,} records"
+        return f"{self._told} It says nothing about {records} of which no key is known."
+
+    @property
+    def _told(self) -> str:
         passed = "1 check" if len(self.checks) == 1 else f"{len(self.checks)} checks"
         if self.failed:
             reasons = [check.reason for check in self.failed]

@@ -62,6 +62,14 @@ def test_a_database_forgets_persons_aloud_unless_each_has_one_record():
         assert protect.DropIdentifiers().apply(data).data.lost_roles == lost
 
 
+def test_a_verdict_says_about_how_many_records_it_says_nothing():
+    frame = pl.DataFrame({"sex": ["f"] * 20 + [None] * 80, "ill": ["flu", "cold"] * 50})
+    found = assess(Microdata(frame, keys="sex", sensitive="ill"), "safe-setting").verdict
+    assert found.line.endswith("It says nothing about 80 records of which no key is known.")
+    told = assess(Microdata(frame[:20], keys="sex", sensitive="ill"), "safe-setting").verdict.line
+    assert "no key is known" not in told
+
+
 def test_with_one_record_each_nothing_changes():
     data = Microdata(NINE.with_columns(who=pl.int_range(9)), **ROLES)
     released = protect.DropIdentifiers().apply(data).data
