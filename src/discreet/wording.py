@@ -188,7 +188,7 @@ _FIGURES = {
     "dcr_share_closer_than_holdout": "closer to the original than to the hold-out",
     "closer_share": "closer to the original than to the hold-out",
     "identical_share": "share equal to an original",
-    "largest_share": "of the largest, with their exact value in the release",
+    "largest_share": "of the largest, with their value in the release, exactly or almost, beyond chance",
     "new_share_exact": "share that equals no real record",
     "outlying_share": "of the people farthest from all others, come back almost whole beyond chance",
     "outlying_whole_share": "of the people farthest from all others, come back whole beyond chance",

@@ -300,15 +300,16 @@ def _people(found: Measure | None, alignment: Alignment) -> Iterator[_Finding]:
         )
     if figures["telling_found"] > figures["telling_by_chance"]:
         column = _rows(found, "telling")[0]["column"]
-        largest = (
-            f", among them {figures['largest_found']:,} of the {figures['largest']:,} largest"
-            if figures["largest_found"]
-            else ""
-        )
         yield _Finding(
             1 + 20 * (figures["telling_share"] or 0.0) if figures["telling_share"] else 0.6,
             f"{_counted(figures['telling_found'], 'finds', 'find')} in the release the exact value of '{column}' that "
-            f"nobody else has{largest}: who knows it knows them.",
+            "nobody else has: who knows it knows them.",
+        )
+    if figures["largest_share"]:
+        yield _Finding(
+            1 + 20 * figures["largest_share"],
+            f"Of the {figures['largest']:,} people with the largest values {figures['largest_found']:,} have theirs in "
+            f"the release, exactly or almost (by chance: {figures['largest_by_chance']:,.0f}).",
         )
 
 

@@ -93,12 +93,13 @@ def near_copies(
           released record on or near these, the share one of everybody; None without keys.
         - ``telling_columns``: columns whose values mostly belong to one person only; ``telling_found``,
           ``telling_by_chance``, ``telling_share``: people whose own value is in the release, in the worst of them;
-          ``largest``, ``largest_found``, ``largest_share``: the same of the people with the largest values.
+          ``largest``, ``largest_found``, ``largest_by_chance``, ``largest_share``: the people with the largest numbers
+          in such a column and those who have a released number on or next to their own.
         - ``closer_share``, ``closer_low``, ``closer_high``: with a hold-out, the share of released records closer to
           the original than to the hold-out, with a 95 % interval; on a scale on which new people give one half and
           copies 1, whatever the size of the hold-out.
 
-        The shares but ``largest_share`` and ``closer_share`` are 0 where chance gives as many people now and then (once
+        The shares but ``closer_share`` are 0 where chance gives as many people now and then (once
         in a hundred files). ``detail``: ``records`` (of the release, those asked about) and ``telling``.
 
     How to read it
@@ -137,7 +138,7 @@ def near_copies(
         )
     told = [name for name in names if name not in codes]
     places = [name for name in original.roles.location if name in told]
-    telling = telling_columns(tables[0], tables[1], told, places)
+    telling = telling_columns(tables[0], tables[1], told, places, reach)
     space, points = placed(tables, distance="gower", categorical=codes)
     counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
     edge = counts.outlying(outlying)
@@ -148,7 +149,11 @@ def near_copies(
         [table.select(wanted) for table in tables[:2]], codes, reach, most=most, seed=seed, progress=progress
     )
     worst = telling[0] if telling else None
-    by_largest = max(telling, key=lambda column: column.largest_found / max(column.largest, 1), default=None)
+    largest = max(
+        (column.largest for column in telling),
+        key=lambda found: (found.share_beyond_chance, found.people),
+        default=Found(0, 0.0, 0),
+    )
     figures: dict[str, Any] = {
         "copied": near.people,
         "copied_by_chance": near.by_chance,
@@ -167,9 +172,10 @@ def near_copies(
         "telling_found": worst.found.people if worst else 0,
         "telling_by_chance": worst.found.by_chance if worst else 0.0,
         "telling_share": worst.found.share_beyond_chance if worst else 0.0,
-        "largest": by_largest.largest if by_largest else 0,
-        "largest_found": by_largest.largest_found if by_largest else 0,
-        "largest_share": by_largest.largest_found / max(by_largest.largest, 1) if by_largest else 0.0,
+        "largest": largest.of,
+        "largest_found": largest.people,
+        "largest_by_chance": largest.by_chance,
+        "largest_share": largest.share_beyond_chance,
         "closer_share": None,
         "closer_low": None,
         "closer_high": None,
@@ -291,8 +297,9 @@ def _telling_table(telling: Sequence[TellingColumn]) -> pl.DataFrame:
                 "found": column.found.people,
                 "by_chance": column.found.by_chance,
                 "share_beyond_chance": column.found.share_beyond_chance,
-                "largest": column.largest,
-                "largest_found": column.largest_found,
+                "largest": column.largest.of,
+                "largest_found": column.largest.people,
+                "largest_by_chance": column.largest.by_chance,
             }
             for column in telling
         ],
@@ -304,6 +311,7 @@ def _telling_table(telling: Sequence[TellingColumn]) -> pl.DataFrame:
             "share_beyond_chance": pl.Float64,
             "largest": pl.Int64,
             "largest_found": pl.Int64,
+            "largest_by_chance": pl.Float64,
         },
     )
 
