@@ -33,6 +33,7 @@ SIDE_BY_SIDE: tuple[Figures, ...] = (
     ("compare_model", "overlap_mean", "Overlap of intervals"),
     ("attribution", "cap_released", "Right guesses"),
     ("replicated_uniques", "repU", "Alone in both files"),
+    ("near_copies", "copied_share", "Copies of people, beyond chance"),
     ("neighbours", "dcr_share_closer_than_holdout", "Closer than to the hold-out"),
     ("new_rows", "new_share_exact", "New records"),
     ("linkage", "linked_share", "Led back"),

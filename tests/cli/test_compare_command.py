@@ -115,3 +115,23 @@ def test_bad_input_is_refused_in_one_paragraph(files, arguments, says):
 def test_the_same_file_twice_is_refused(files):
     done = run(files / "original.csv", files / "a.csv", files / "a.csv")
     assert "named twice" in str(done.exception)
+
+
+def test_the_precision_of_numbers_can_be_set(tmp_path):
+    values = [25 + place / 7 for place in range(60)]
+    keys = {"age": [20 + place % 5 for place in range(60)]}
+    ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.csv"
+    pl.DataFrame({**keys, "bmi": values}).write_csv(ours)
+    pl.DataFrame({**keys, "bmi": [float(f"{value:.12g}") for value in values]}).write_csv(theirs)
+
+    def alone(*options):
+        found = run(ours, theirs, "-k", "age,bmi", "--measure", "replicated_uniques", "--json", *options)
+        return json.loads(found.stdout)["risk"]["replicated_uniques"]
+
+    assert alone()["figures"]["repU"] == 100
+    assert alone()["parameters"]["precision"] == {"bmi": "12 significant digits"}
+    assert alone("--precision", "exact")["figures"]["repU"] == 0
+    assert alone("--precision", "bmi=0")["figures"]["repU"] < 100
+    done = run(ours, theirs, "-k", "age", "--precision", "rough")
+    assert isinstance(done.exception, DiscreetError)
+    assert "precision is" in str(done.exception)

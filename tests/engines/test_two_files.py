@@ -84,3 +84,20 @@ def test_the_two_files_may_be_on_different_engines(kind):
     expected = attribution(Microdata(OURS, **ROLES), Microdata(THEIRS))
     found = attribution(Microdata(OURS, **ROLES), Microdata(in_kind(THEIRS, kind)))
     agree(found, expected, ("records", "classes"))
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_the_precision_of_two_files_is_found_alike_on_every_engine(kind, session_of):
+    session = session_of(kind)
+    random = generator(3, "precision")
+    values = random.choice(random.normal(25, 4, 60), 150)
+    ours = OURS.head(150).with_columns(bmi=pl.Series(values))
+    theirs = ours.reverse().with_columns(pl.col("bmi").map_elements(lambda x: float(f"{x:.14g}"), pl.Float64))
+    roles = {"keys": ["Age", "bmi"], "sensitive": "ill"}
+    original, released = Microdata(ours, **roles), Microdata(theirs, **roles)
+    held, given = (Microdata(in_kind(frame, kind, session), **roles) for frame in (ours, theirs))
+    expected = replicated_uniques(original, released)
+    assert expected.figures["repU"] == expected.figures["UiO"] > 0
+    agree(replicated_uniques(held, given), expected, ("records", "released_records"))
+    agree(attribution(held, given), attribution(original, released), ("records",))
+    assert remove_replicated_uniques(held, given).log[0].removed_records == expected.figures["replicated"]

@@ -55,6 +55,12 @@ _CARDS = (
     ),
     ("replicated_uniques", "repU", "alone in both files", "A released record seems to be them."),
     (
+        "near_copies",
+        "copied_share",
+        "of the people come back",
+        "Whole or almost, of those who are like no other, beyond what chance gives.",
+    ),
+    (
         "neighbours",
         "dcr_share_closer_than_holdout",
         "closer to the original than to the hold-out",
