@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from discreet.microdata import Microdata
     from discreet.policy import Policy
     from discreet.protect import Plan
-    from discreet.workflow import assess, compare, inspect, judge, plan_grid, search
+    from discreet.workflow import assess, compare, inspect, judge, plan_grid, search, suggest
     from discreet.workflow.evaluation import Study, evaluate
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "report",
     "risk",
     "search",
+    "suggest",
     "synth",
     "tables",
     "utility",
@@ -76,6 +77,7 @@ _HOME = {
     "judge": "discreet.workflow",
     "plan_grid": "discreet.workflow",
     "search": "discreet.workflow",
+    "suggest": "discreet.workflow",
 }
 _ROOMS = ("datasets", "engine", "io", "outputs", "protect", "report", "risk", "synth", "tables", "utility")
 

@@ -25,6 +25,7 @@ from discreet.cli.preflight import preflight
 from discreet.cli.protect import protect
 from discreet.cli.risk import risk
 from discreet.cli.search import search
+from discreet.cli.suggest import suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
 from discreet.errors import DiscreetError, DiscreetWarning
@@ -40,6 +41,7 @@ app.command()(assess)
 app.command()(inspect)
 app.command()(risk)
 app.command()(protect)
+app.command()(suggest)
 app.command()(search)
 app.command()(preflight)
 app.command()(synthesize)

@@ -10,6 +10,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
 from discreet.cli.source import Source, takes_source
+from discreet.cli.suggest import Effort, Importance, Keep, Workers, suggested
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 @takes_source()
 def protect(
     source: Source,
-    plan: Annotated[str, typer.Option("--plan", help="A plan file (TOML).")],
+    plan: Annotated[str | None, typer.Option("--plan", help="A plan file (TOML).")] = None,
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Look for a plan that meets the policy, and apply it.")
+    ] = False,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Where the release is written.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would change and write nothing.")
@@ -45,6 +49,10 @@ def protect(
             "--policy", "-p", help="Judge the release by a policy file (TOML) or a template's name."
         ),
     ] = None,
+    effort: Effort = "normal",
+    keep: Keep = None,
+    importance: Importance = None,
+    workers: Workers = 1,
     missing: options.MissingKeys = "category",
     show_values: options.ShowValues = False,
     write_as: options.WriteAs = None,
@@ -52,8 +60,7 @@ def protect(
     json: options.AsJson = False,
 ) -> None:
     """Protect a file by a plan, with a log of every change and a report to sign."""
-    from discreet.protect import Plan
-
+    _check_plan(plan, policy, auto=auto)
     if out is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
     writing = options.writing(write_as, out)
@@ -65,8 +72,27 @@ def protect(
         ("--internal-log", internal_log, overwrite),
         sources=(source.file, plan),
     )
-    steps = Plan.load(plan)
     data = source.read()
+    if plan is not None:
+        from discreet.protect import Plan
+
+        steps = Plan.load(plan)
+    else:
+        found = suggested(
+            data,
+            str(policy),
+            effort=effort,
+            keep=keep,
+            importance=importance,
+            workers=workers,
+            progress=not json,
+            seed=seed,
+        )
+        if not json:
+            typer.echo(f"{found}\n")
+        if not found.meets:
+            end_by([False])
+        steps, seed, data = found.plan, found.seed, data.with_roles(**found.roles.to_dict())
     report = None
     if html or policy:
         report = _documented(
@@ -91,6 +117,20 @@ def protect(
         _show(release, written, report, html)
     if report is not None and report.verdict is not None:
         end_by([report.verdict.meets])
+
+
+def _check_plan(plan: str | None, policy: str | None, *, auto: bool) -> None:
+    """Refuse a command that has no plan, or two ways to get one, before any work is done."""
+    if auto and plan is not None:
+        raise ParameterError(
+            "--plan and --auto exclude each other: a plan of yours, or one that is looked for."
+        )
+    if auto and policy is None:
+        raise ParameterError("--auto looks for a plan that meets a policy. Name it with --policy.")
+    if plan is None and not auto:
+        raise ParameterError(
+            "Say what is to be done with --plan FILE, or let --auto --policy P look for a plan."
+        )
 
 
 def _documented(

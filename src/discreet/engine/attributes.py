@@ -216,15 +216,14 @@ def _unpacked(packed: PackedClasses, names: Sequence[str]) -> ClassCounts:
     coding = packed.packing.codings["s"]
     classes, codes = packed.numbers // coding.size, packed.numbers % coding.size
     starts = np.flatnonzero(np.diff(classes, prepend=-1))
-    present = np.flatnonzero(np.bincount(codes, minlength=1))
-    place = np.zeros(present[-1] + 1, dtype=np.int64)
-    place[present] = np.arange(len(present))
+    # Codes of numbers span their range: a few incomes must not fill an array as long as the largest of them.
+    present, place = np.unique(codes, return_inverse=True)
     keys = Packing({name: packed.packing.codings[name] for name in names})
     return ClassCounts(
         key_values=partial(keys.decode, classes[starts]),
         values=coding.decode(present),
         starts=np.append(starts, len(codes)).astype(np.int64),
-        codes=place[codes],
+        codes=place.astype(np.int64),
         counts=packed.records,
     )
 

@@ -5,10 +5,12 @@ from discreet.workflow.comparison import compare
 from discreet.workflow.inspection import inspect
 from discreet.workflow.judging import judge
 from discreet.workflow.plan_search import plan_grid, search
+from discreet.workflow.suggesting import Suggestion, suggest
 from discreet.workflow.treatment_report import ReleaseReport, document_plan, document_release
 
 __all__ = [
     "ReleaseReport",
+    "Suggestion",
     "assess",
     "compare",
     "document_plan",
@@ -17,4 +19,5 @@ __all__ = [
     "judge",
     "plan_grid",
     "search",
+    "suggest",
 ]

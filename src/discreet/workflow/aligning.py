@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
@@ -28,7 +28,9 @@ class AlignedFiles:
 
     ``wanted`` are the columns of the original that should have been released, ``columns`` those that were, and
     ``mixed`` those of them that hold numbers in one file and labels in the other. ``recoded`` is the original with the
-    coarser labels of the release where each value became one label, so that labels meet their like.
+    coarser labels of the release where each value became one label, so that labels meet their like. ``told`` also has
+    the labels of the record itself where one value became several labels (groups of records with ranges of their own):
+    what an intruder finds who knows into which group a person was put.
     """
 
     original: Microdata
@@ -38,6 +40,7 @@ class AlignedFiles:
     alignment: Alignment
     mixed: tuple[str, ...] = ()
     recoded: Microdata | None = None
+    told: Microdata | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -78,6 +81,7 @@ def align(
     )
     technical = {*original.roles.technical, ids}
     no_loss = () if columns is not None else columns_that_count(original, released)[1]
+    regrouped = _regrouped(original, copies[0], held, recoded, converted) if linked and ids is None else {}
     shared = [name for name in original.columns if name in released.schema]
     return AlignedFiles(
         original,
@@ -98,6 +102,9 @@ def align(
         ),
         tuple(name for name in held if name in mixed and name not in recoded),
         original.with_frame(engine.rebuilt(original, recoded), same_records=True) if recoded else None,
+        original.with_frame(engine.rebuilt(original, {**recoded, **regrouped}), same_records=True)
+        if regrouped
+        else None,
     )
 
 
@@ -309,6 +316,38 @@ def _banded(
                 f"is in {len(labels):,} bands in the release; the original was put into the same bands, except for "
                 "information loss"
             )
+    return found
+
+
+def _regrouped(
+    original: Microdata,
+    released: Microdata,
+    columns: Sequence[str],
+    recoded: Mapping[str, pl.Series],
+    said: dict[str, str],
+) -> dict[str, pl.Series]:
+    """Give keys that were coarsened group by group the labels of the release, record by record.
+
+    One value became several labels, so that nobody can say which label a person has without knowing the group. To let
+    the intruder know it errs on the side of caution.
+    """
+    found = {}
+    for name in columns:
+        if name in recoded or name not in original.roles.keys:
+            continue
+        ours, theirs = (
+            as_text(plain_text(engine.collect(data, [name])[name])) for data in (original, released)
+        )
+        labels = theirs.drop_nulls().unique()
+        fresh = labels.filter(~labels.is_in(ours.unique().implode()))
+        if plain_text(engine.collect(released, [name])[name]).dtype != pl.String or fresh.is_empty():
+            continue
+        own = theirs.is_in(fresh.implode()) | theirs.is_null()
+        found[name] = pl.select(pl.when(own).then(theirs).otherwise(ours).alias(name)).to_series()
+        said[name] = (
+            f"was coarsened group by group; for risk each person is looked up under the label of their own record "
+            f"({len(fresh):,} labels are new)"
+        )
     return found
 
 

@@ -155,8 +155,9 @@ class PairQuestion:
 
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question, with the parameters of the user or the policy before the usual ones."""
-        if case.files.recoded is not None and not self.as_it_was:
-            case = replace(case, files=replace(case.files, original=case.files.recoded))
+        seen = case.files.told if self.keys and case.files.told is not None else case.files.recoded
+        if seen is not None and not self.as_it_was:
+            case = replace(case, files=replace(case.files, original=seen))
         case, mixed = case.of_one_type() if self.one_type else (case, None)
         whole = case
         case, note = (case, None) if self.most is None else case.at_most(self.most, together=case.linked)

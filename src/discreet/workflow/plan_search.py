@@ -209,7 +209,7 @@ def search(
         done.add(trial, plan_key(named[trial.name]), chosen)
     trials = [done[name, plan_key(plan)] for name, plan in named.items()]
     return Search(
-        trials=_ranked(_with_frontier(trials)),
+        trials=ranked(trials),
         policy=judgment.rules.name,
         risk=risk,
         loss=loss,
@@ -248,6 +248,11 @@ def _named(plans: Sequence[Treatment] | Mapping[str, Treatment]) -> dict[str, Pl
     if not named:
         raise ParameterError("There is no plan to try. Give at least one.")
     return {name: plan if isinstance(plan, Plan) else Plan([plan]) for name, plan in named.items()}
+
+
+def ranked(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """Mark the frontier and put the trials in order: those that pass first, the least costly first."""
+    return _ranked(_with_frontier(trials))
 
 
 def _with_frontier(trials: Sequence[Trial]) -> list[Trial]:

@@ -203,24 +203,29 @@ class AlphaK(PrivacyModel):
         The smallest class.
     values
         The values that are to be protected; all unless named.
+    common
+        Values that more than this share of the whole file has are not protected: who guesses them is right anyway.
     """
 
     sensitive: str
     alpha: float
     k: int = 1
     values: tuple[Any, ...] | None = None
+    common: float = 1.0
 
     def __post_init__(self) -> None:
         must_be_column(self.sensitive)
         must_be_number(self.alpha, "alpha", above=0, most=1)
         must_be_whole(self.k, "k", least=1)
+        must_be_number(self.common, "common", above=0, most=1)
         if self.values is not None:
             object.__setattr__(self, "values", tuple(self.values))
 
     def implied(self) -> tuple[PrivacyModel, ...]:
         """The size part is closed; and shares of at most alpha take at least 1/alpha values."""
         fewest = LDiversity(self.sensitive, math.ceil(1 / self.alpha - 1e-9))
-        return (KAnonymity(self.k), *(() if self.values is not None else (fewest,)))
+        all_values = self.values is None and self.common == 1
+        return (KAnonymity(self.k), *((fewest,) if all_values else ()))
 
     def violations(self, classes: Classes) -> Flags:
         """Flag the classes that are too small or in which a value is too frequent."""
@@ -234,6 +239,8 @@ class AlphaK(PrivacyModel):
                     f"None of the values to protect occurs in the sensitive column '{self.sensitive}'."
                 )
             share = np.where(protected.to_numpy()[counts.codes], share, 0.0)
+        if self.common < 1:
+            share = np.where((counts.overall <= self.common)[counts.codes], share, 0.0)
         too_sure = np.maximum.reduceat(share, counts.starts[:-1]) > self.alpha + _SLACK
         return np.asarray(too_sure | (classes.sizes < self.k))
 

@@ -25,6 +25,7 @@ def alpha_k(
     sensitive: str | Sequence[str] | None = None,
     alpha: float = 0.5,
     values: Sequence[Any] | None = None,
+    common: float = 1.0,
     missing: Missing = "category",
 ) -> Measure:
     """How sure can an intruder be of a sensitive value, and how large is the smallest group?
@@ -40,6 +41,8 @@ def alpha_k(
         Share above which classes and records are counted.
     values
         The values that are to be protected; all unless named.
+    common
+        Values that more than this share of the whole file has are left out: who guesses them is right anyway.
 
     Returns
     -------
@@ -56,8 +59,8 @@ def alpha_k(
 
     When not to trust it
     --------------------
-    A value that most people in the whole file have makes alpha high without anything being given away;
-    compare it with the share in the whole file, or use `t_closeness`. Small groups give a high alpha by
+    A value that most people in the whole file have makes alpha high without anything being given away:
+    leave it out with ``common=0.9``, or use `t_closeness`. Small groups give a high alpha by
     chance alone. It looks at the worst group only: ``records_above`` says how many people are concerned.
     Where several sensitive columns are named, each is looked at by itself, not their combination.
 
@@ -69,15 +72,17 @@ def alpha_k(
     """
     if not 0 < alpha <= 1:
         raise ParameterError("alpha must be a share above 0 and at most 1.")
+    if not 0 < common <= 1:
+        raise ParameterError("common must be a share above 0 and at most 1.")
     keys = engine.resolve_keys(data, keys)
     columns = engine.resolve_sensitive(data, sensitive, keys)
 
     def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
-        if values is None:
+        if values is None and common == 1:
             found = class_profile(data, keys, column, missing, (), named=named)
             return found.with_columns(alpha=pl.col("top_share"))
         counts = engine.class_counts(data, keys, column, missing)
-        table = _shares_of(counts, values, column)
+        table = _shares_of(counts, values, column, common)
         return pl.concat([counts.classes, table], how="horizontal") if named else table
 
     variables, worst, records = worst_column(
@@ -107,6 +112,7 @@ def alpha_k(
             "sensitive": list(columns),
             "alpha": alpha,
             "values": None if values is None else len(values),
+            "common": common,
             "missing": missing,
             **company_parameters(data),
         },
@@ -121,10 +127,12 @@ def alpha_k(
     )
 
 
-def _shares_of(counts: ClassCounts, values: Sequence[Any], column: str) -> pl.DataFrame:
-    wanted = counts.values.is_in(pl.Series(values).cast(counts.values.dtype, strict=False).implode())
-    if not wanted.any():
-        raise ParameterError(f"None of the values to protect occurs in the sensitive column '{column}'.")
-    mask = wanted.fill_null(False).to_numpy()[counts.codes]
-    share = np.where(mask, counts.counts, 0) / counts.sizes[counts.owners]
+def _shares_of(counts: ClassCounts, values: Sequence[Any] | None, column: str, common: float) -> pl.DataFrame:
+    wanted = counts.overall <= common
+    if values is not None:
+        named = counts.values.is_in(pl.Series(values).cast(counts.values.dtype, strict=False).implode())
+        if not named.any():
+            raise ParameterError(f"None of the values to protect occurs in the sensitive column '{column}'.")
+        wanted &= named.fill_null(False).to_numpy()
+    share = np.where(wanted[counts.codes], counts.counts, 0) / counts.sizes[counts.owners]
     return pl.DataFrame({"class_size": counts.sizes, "alpha": np.maximum.reduceat(share, counts.starts[:-1])})

@@ -1,0 +1,192 @@
+"""What does each step buy and cost, what else lies on the frontier, and what stands in the way? In plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from discreet import engine
+from discreet.microdata import Microdata
+from discreet.policy import Policy
+from discreet.protect import (
+    Band,
+    DropIdentifiers,
+    Generalize,
+    LocalSuppression,
+    Mondrian,
+    OptimalGeneralization,
+    Plan,
+    Pram,
+    Recode,
+    Round,
+    TopBottomCode,
+    Treatment,
+)
+from discreet.results import percent, shown
+from discreet.workflow.plan_search import Search
+from discreet.workflow.suggesting.recipes import Frame, Recipe
+from discreet.workflow.suggesting.result import Alternative, StepEffect
+from discreet.workflow.suggesting.trying import Bench
+from discreet.workflow.trials import Trial
+
+
+def step_effects(bench: Bench, plan: Plan, frame: Frame, recipe: Recipe) -> tuple[StepEffect, ...]:
+    """Apply the plan step by step, and say after each what was lost and who still stands out."""
+    found, before = [], 0.0
+    for number, step in enumerate(plan.steps, 1):
+        made = Plan(plan.steps[:number]).apply(bench.data, seed=bench.seed).data
+        losses = bench.losses(made)
+        loss = sum(bench.weights[column] * lost for column, lost in losses.items())
+        alone, exposed = _standing_out(made, frame)
+        found.append(
+            StepEffect(step.name, _words(step, frame, recipe), loss, max(0.0, loss - before), alone, exposed)
+        )
+        before = loss
+    return tuple(found)
+
+
+def _standing_out(made: Microdata, frame: Frame) -> tuple[int | None, int | None]:
+    keys = [key for key in frame.keys if key in made.schema]
+    if not keys:
+        return None, None
+    sizes = engine.class_table(made, keys)["records"].to_numpy()
+    return int((sizes == 1).sum()), int(sizes[sizes < frame.aims.k].sum())
+
+
+def _words(step: Treatment, frame: Frame, recipe: Recipe) -> str:
+    if isinstance(step, DropIdentifiers):
+        return f"Leave out {_listed(step.columns or ())}, which identify people by themselves."
+    if isinstance(step, TopBottomCode):
+        return f"Pull in the highest values of {_listed(step.top_share)}."
+    if isinstance(step, Round):
+        parts = [f"'{column}' to multiples of {base:g}" for column, base in step.base.items()]
+        return f"Round {_and(parts)}."
+    if isinstance(step, Band | Generalize | Recode):
+        columns = {Band: "breaks", Generalize: "levels", Recode: "mapping"}[type(step)]
+        parts = [
+            f"'{column}' {frame.ladders[column].rungs[recipe.rung(column)].words}"
+            for column in getattr(step, columns)
+        ]
+        return f"{_and(parts)}."
+    if isinstance(step, LocalSuppression):
+        return f"Blank single key cells until every record shares its keys with at least {(step.k or 2) - 1} others."
+    if isinstance(step, Mondrian):
+        return (
+            "Cut the records into groups of similar people and show the range of each group's keys, so that every "
+            "group meets what the policy asks of it."
+        )
+    if isinstance(step, OptimalGeneralization):
+        return "Blank all keys of the records whose group would still give a sensitive value away."
+    if isinstance(step, Pram):
+        parts = [
+            f"'{column}' {frame.ladders[column].rungs[recipe.rung(column)].words}"
+            for column in step.columns or ()
+        ]
+        return f"{_and(parts)}."
+    return f"Apply {step.name}."
+
+
+def alternatives(
+    bench: Bench, search: Search, best: Trial, plans: Mapping[str, Plan]
+) -> tuple[Alternative, ...]:
+    """Pick two plans on the frontier beside the best: the next in loss below it, and one that leaves less risk."""
+    loss, risk = best.loss or 0.0, best.risk or 0.0
+    known = [trial for trial in search.trials if trial.loss is not None and trial.name != best.name]
+    cheaper = [trial for trial in known if trial.on_frontier and (trial.loss or 0.0) < loss and trial.reasons]
+    found = []
+    if cheaper:
+        trial = max(cheaper, key=lambda t: t.loss or 0.0)
+        found.append(
+            _alternative(
+                trial,
+                plans,
+                f"The plan below it in loss ({shown(trial.loss)}) does not pass: {_lowered(trial.reasons[0])}.",
+            )
+        )
+    safer = [
+        t for t in known if t.meets is not False and (t.risk or 0.0) < 0.9 * risk and (t.loss or 0.0) > loss
+    ]
+    for trial in sorted(safer, key=lambda t: t.loss or 0.0)[:3]:
+        verdict = bench.judged(plans[trial.name].apply(bench.data, seed=bench.seed).data)
+        if verdict.meets:
+            more = shown((trial.loss or 0.0) - loss)
+            sentence = (
+                f"For {more} more in loss ({shown(trial.loss)}) another plan that passes lowers the mean chance to "
+                f"pick out the right record from {shown(risk)} to {shown(trial.risk)}."
+            )
+            found.append(_alternative(replace(trial, meets=True, not_judged=""), plans, sentence))
+            break
+    return tuple(found)
+
+
+def obstacles_of(policy: Policy, trials: Sequence[Trial], data: Microdata) -> tuple[str, ...]:
+    """Say which rule stood in the way of the plans, the most frequent first, and what would have to give."""
+    counted: dict[str, int] = {}
+    for trial in trials:
+        for reason in trial.reasons[:1]:
+            rule = reason.split(" is ")[0].split(" could not")[0]
+            counted[rule] = counted.get(rule, 0) + 1
+    said = [
+        f"{rule} stood in the way of {count} of {len(trials)} plans."
+        for rule, count in sorted(counted.items(), key=lambda item: -item[1])
+    ]
+    failed = [trial.failed for trial in trials if trial.failed]
+    if failed and not said:
+        said.append(f"No plan could be applied: {failed[0]}")
+    return tuple(said)
+
+
+def _alternative(trial: Trial, plans: Mapping[str, Plan], sentence: str) -> Alternative:
+    return Alternative(trial.name, plans[trial.name], trial.meets, trial.risk, trial.loss, sentence)
+
+
+def summary(
+    policy: Policy,
+    *,
+    verdict: Any,
+    loss: float | None,
+    losses: Mapping[str, float],
+    others: Sequence[Alternative],
+    obstacles: Sequence[str],
+    tried: int,
+    proposed: bool,
+) -> tuple[str, ...]:
+    """Write the suggestion down."""
+    said = []
+    if verdict is not None and verdict.meets:
+        said.append(
+            f"This plan meets policy '{policy.name}' ({len(verdict.checks)} checks passed on a fresh application) and "
+            f"costs {percent(loss or 0.0)} of what the columns said, the least of {tried} plans that were tried."
+        )
+        most = sorted((item for item in losses.items() if item[1] > 0), key=lambda item: -item[1])[:3]
+        if most:
+            said.append(
+                "Most is lost in " + _and([f"'{name}' ({percent(lost)})" for name, lost in most]) + "."
+            )
+        erased = [name for name, lost in losses.items() if lost >= 1]
+        if erased:
+            said.append(f"Nothing is left of {_listed(erased)}.")
+        said += [other.sentence for other in others]
+    else:
+        said.append(f"None of the {tried} plans that were tried meets policy '{policy.name}'.")
+        said += list(obstacles)
+        said += [other.sentence for other in others]
+    if proposed:
+        said.append(
+            "No roles were given: they were proposed by inspect, from names and values. Check them first; the plan "
+            "protects against what they say, and nothing else."
+        )
+    return tuple(said)
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _listed(names: Any) -> str:
+    return _and([f"'{name}'" for name in names])
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,192 @@
+"""What would a recipe cost, before it is tried? Column losses are known; what must be hidden is estimated from classes.
+
+The codings of the columns are numbers in memory, so that the classes of a recipe are counted in milliseconds. Records
+in classes that are too small, or that break a model, lose about so many cells each; how many is learned from the
+recipes that were tried. What looking a person up teaches about their sensitive values is counted as well, and a
+recipe pays for what exceeds the limit of the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine.comparable import distinct_values
+from discreet.protect import AlphaK, LDiversity, TCloseness
+from discreet.workflow.suggesting.recipes import Frame, Recipe
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+_CELLS_FOR_COMPANY = 1.3
+_CELLS_FOR_MODELS = 3.0  # where larger groups are to mend it; hidden records lose all their keys
+_BINS = 24
+_PRICE = 3.0  # of learning more than is allowed, per unit: more than any column can cost
+_MARGIN = 0.92  # the part of the limit on learning that is aimed at, for suppression shifts it a little
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What stands out in the classes of a recipe: records in small ones, in ones that break a model, and learning."""
+
+    small: int
+    broken: int
+    learned: float
+
+
+@dataclass
+class Forecast:
+    """Predicts the loss of recipes.
+
+    Attributes
+    ----------
+    frame
+        The ladders and aims.
+    sensitive
+        The sensitive columns.
+    weights
+        The weight of each compared column in the loss; they add up to 1.
+    cells
+        How many cells a record without company loses, as learned so far.
+    """
+
+    frame: Frame
+    sensitive: Mapping[str, pl.Series]
+    weights: Mapping[str, float]
+    cells: float = _CELLS_FOR_COMPANY
+    asked: int = 0
+    _outcomes: dict[str, _Outcome] = field(default_factory=dict)
+    _known: dict[tuple[tuple[tuple[str, int], ...], int], Exposure] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._outcomes = {name: _Outcome.of(values) for name, values in self.sensitive.items()}
+
+    def of_columns(self, recipe: Recipe) -> float:
+        """Give what the codings alone cost: a lower bound of the loss."""
+        return sum(
+            self.weights.get(column, 0.0) * self.frame.ladders[column].rungs[place].loss
+            for column, place in recipe.rungs
+        )
+
+    def loss(self, recipe: Recipe) -> float:
+        """Predict the loss of a recipe, with what it would have to pay for learning too much."""
+        found = self.exposure(recipe)
+        for_models = len(self.frame.keys) if recipe.hide else _CELLS_FOR_MODELS
+        cells = (found.small * self.cells + found.broken * for_models) / max(1, self.records)
+        keys = [self.weights.get(key, 0.0) for key in self.frame.keys]
+        excess = max(0.0, found.learned - _MARGIN * self.frame.aims.learned)
+        return self.of_columns(recipe) + cells * float(np.mean(keys or [0.0])) + _PRICE * excess
+
+    def correct(self, ratio: float) -> None:
+        """Take over how much more, or less, was lost by hiding than was forecast."""
+        self.cells = min(6.0, max(0.5, self.cells * ratio))
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return len(self.frame.ladders[self.frame.keys[0]].rungs[0].codes) if self.frame.keys else 0
+
+    def exposure(self, recipe: Recipe) -> Exposure:
+        """Count the records in classes that are too small or break a model, and what is learned on average."""
+        at = (recipe.rungs, recipe.k)
+        if at not in self._known:
+            self.asked += 1
+            owners, sizes = self._classes(recipe)
+            small = sizes < recipe.k
+            broken = np.zeros(len(sizes), dtype=np.bool_)
+            learned = 0.0
+            for name, outcome in self._outcomes.items():
+                true = outcome.shares(owners, sizes)
+                mixed = self._mixed(recipe, name)
+                shares = (1 - mixed) * true + mixed * outcome.overall
+                learned = max(learned, outcome.learned(true, sizes) * (1 - mixed))
+                for model in self.frame.aims.models:
+                    if model.columns == (name,):
+                        broken |= outcome.breaks(model, shares)
+            self._known[at] = Exposure(int(sizes[small].sum()), int(sizes[broken & ~small].sum()), learned)
+        return self._known[at]
+
+    def _mixed(self, recipe: Recipe, column: str) -> float:
+        ladder = self.frame.ladders.get(column)
+        return 0.0 if ladder is None else ladder.rungs[recipe.rung(column)].mixed
+
+    def _classes(self, recipe: Recipe) -> tuple[Ints, Ints]:
+        chosen = dict(recipe.rungs)
+        packed, room = np.zeros(self.records, dtype=np.int64), 1
+        for key in self.frame.keys:
+            rung = self.frame.ladders[key].rungs[chosen.get(key, 0)]
+            width = rung.labels + 1
+            if room > 2**62 // width:
+                _, packed = np.unique(packed, return_inverse=True)
+                room = int(packed.max(initial=0)) + 1
+            packed = packed * width + rung.codes
+            room *= width
+        _, owners, sizes = np.unique(packed, return_inverse=True, return_counts=True)
+        return owners.astype(np.int64), sizes.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A sensitive column with few values: numbers in bins, rare categories as one."""
+
+    codes: Ints
+    width: int
+    ordered: bool
+    overall: Floats
+
+    @classmethod
+    def of(cls, values: pl.Series) -> _Outcome:
+        codes, ordered = _binned(values)
+        width = int(codes.max(initial=0)) + 1
+        overall = np.bincount(codes, minlength=width) / max(1, len(codes))
+        return cls(codes, width, ordered, overall)
+
+    def shares(self, owners: Ints, sizes: Ints) -> Floats:
+        """Give the share of each value in each class."""
+        counts = np.bincount(owners * self.width + self.codes, minlength=len(sizes) * self.width)
+        shares: Floats = counts.reshape(len(sizes), self.width) / sizes[:, None]
+        return shares
+
+    def learned(self, shares: Floats, sizes: Ints) -> float:
+        """Say by how much a guess from the class is right more often than a blind one."""
+        hits = float(((shares**2).sum(axis=1) * sizes).sum() / sizes.sum())
+        return hits - float((self.overall**2).sum())
+
+    def breaks(self, model: object, shares: Floats) -> Bools:
+        """Say which classes break a model, as far as bins can tell."""
+        if isinstance(model, LDiversity):
+            return np.asarray((shares > 0).sum(axis=1) < model.l)
+        if isinstance(model, AlphaK):
+            protected = self.overall <= model.common
+            return np.asarray((shares[:, protected] > model.alpha).any(axis=1))
+        if isinstance(model, TCloseness):
+            apart = shares - self.overall
+            if self.ordered:
+                distance = np.abs(np.cumsum(apart, axis=1)).sum(axis=1) / max(1, self.width - 1)
+            else:
+                distance = np.maximum(apart, 0.0).sum(axis=1)
+            return np.asarray(distance > model.t)
+        return np.zeros(len(shares), dtype=np.bool_)
+
+
+def _binned(values: pl.Series) -> tuple[Ints, bool]:
+    distinct, codes = distinct_values(values)
+    if values.dtype.is_numeric() or values.dtype.is_temporal():
+        numbers = values.to_physical().cast(pl.Float64).fill_nan(None)
+        known = numbers.drop_nulls().to_numpy()
+        if len(distinct) > _BINS and len(known):
+            edges = np.unique(np.quantile(known, np.arange(1, _BINS) / _BINS, method="lower"))
+            bins = np.searchsorted(edges, numbers.fill_null(known[-1]).to_numpy(), "left")
+        else:
+            bins = numbers.rank("dense").fill_null(1).to_numpy().astype(np.int64) - 1
+        gaps = numbers.is_null().to_numpy()
+        return np.where(gaps, int(bins.max(initial=0)) + 1, bins).astype(np.int64), True
+    counts = np.bincount(codes)
+    rank = np.empty(len(counts), dtype=np.int64)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return np.minimum(rank, _BINS - 1)[codes], False

@@ -1,0 +1,95 @@
+"""Which categories may be told as one? Small groups join the group whose outcomes are most like their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine.comparable import distinct_values
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_MOST_OUTCOMES = 6
+_BINS = 8
+_LIKENESS = 4.0  # how much unlike outcomes weigh against the size of the group that is joined
+
+
+def outcome_profiles(codes: Ints, levels: int, outcomes: Mapping[str, pl.Series]) -> Floats:
+    """Give for each category the distribution of the outcomes of its people, side by side.
+
+    Examples
+    --------
+    >>> outcome_profiles(np.array([0, 0, 1]), 2, {"ill": pl.Series(["y", "n", "y"])}).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    sizes = np.maximum(np.bincount(codes, minlength=levels), 1)
+    parts = [np.zeros((levels, 0))]
+    for values in list(outcomes.values())[:_MOST_OUTCOMES]:
+        bins = _binned(values)
+        table = np.zeros((levels, int(bins.max(initial=0)) + 1))
+        np.add.at(table, (codes, bins), 1.0)
+        parts.append(table / sizes[:, None])
+    return np.hstack(parts)
+
+
+def groupings(counts: Ints, profiles: Floats, shares: Sequence[float]) -> Iterator[tuple[float, Ints]]:
+    """Join small groups until none is smaller than each of the shares, and give the group of every category.
+
+    The smallest group joins the one that is small and has outcomes like its own: what is lost by joining two groups
+    grows with both their sizes, what relations lose with the difference of their outcomes.
+
+    Examples
+    --------
+    >>> found = dict(groupings(np.array([90, 6, 4]), np.zeros((3, 1)), [0.05, 0.2]))
+    >>> found[0.05].tolist()
+    [0, 1, 1]
+    """
+    total = counts.sum()
+    size = counts.astype(np.float64)
+    profile = profiles.copy()
+    owner = np.arange(len(counts))
+    alive = np.ones(len(counts), dtype=np.bool_)
+    for share in shares:
+        joined = False
+        while alive.sum() > 2:
+            there = np.flatnonzero(alive)
+            least = int(there[np.argmin(size[there])])
+            if size[least] >= share * total:
+                break
+            others = there[there != least]
+            apart = np.abs(profile[others] - profile[least]).sum(axis=1)
+            cost = (size[others] + size[least]) / total * (1 + _LIKENESS * apart)
+            into = int(others[np.argmin(cost)])
+            weight = size[into] + size[least]
+            profile[into] = (size[into] * profile[into] + size[least] * profile[least]) / weight
+            size[into] = weight
+            alive[least] = False
+            owner[owner == least] = into
+            joined = True
+        if joined:
+            numbers = np.zeros(len(counts), dtype=np.int64)
+            numbers[alive] = np.arange(int(alive.sum()))
+            yield share, numbers[owner]
+
+
+def _binned(values: pl.Series) -> Ints:
+    """Number the values of an outcome: numbers by equally filled bins, categories by themselves, the rest together."""
+    if values.dtype.is_numeric():
+        numbers = values.cast(pl.Float64).fill_nan(None)
+        known = numbers.drop_nulls().to_numpy()
+        if not len(known):
+            return np.zeros(len(values), dtype=np.int64)
+        edges = np.unique(np.quantile(known, np.arange(1, _BINS) / _BINS))
+        bins = np.searchsorted(edges, numbers.fill_null(0.0).to_numpy(), "right") + 1
+        return np.where(numbers.is_null().to_numpy(), 0, bins).astype(np.int64)
+    _, codes = distinct_values(values)
+    counts = np.bincount(codes)
+    if len(counts) <= _BINS:
+        return codes
+    rank = np.empty(len(counts), dtype=np.int64)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return np.minimum(rank, _BINS - 1)[codes]

@@ -1,0 +1,320 @@
+"""How can one column be told less precisely, step by step? A ladder of ever coarser codings for each column.
+
+Numbers get bands (of equal width for ages and years, else about equally filled), dates units of the calendar, codes
+shorter prefixes, and other categories groups: the smallest group joins the one whose outcomes are most like its own.
+Level 0 is always the column as it is. No ladder ends in a column that says nothing: to erase one is no coding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.engine.comparable import as_text, distinct_values, plain_text
+from discreet.hierarchy import Hierarchy
+from discreet.results import percent
+from discreet.utility.column_loss import comparable_kind, linked_loss
+from discreet.utility.linked_files import same_cells
+from discreet.workflow.suggesting.grouping import groupings, outcome_profiles
+from discreet.workflow.usual_names import meaning_of
+
+Ints = npt.NDArray[np.int64]
+
+BAND, GROUP, CUT, EXCHANGE = "band", "group", "cut", "exchange"
+_CHANCES = (0.05, 0.1, 0.2, 0.35, 0.5)
+_BANDS = (40, 25, 16, 12, 10, 8, 6, 5, 4, 3, 2)
+_WIDTHS = (2, 5, 10, 15, 20, 25, 30, 40)
+_LEAST_SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.34)
+_FEW = 12
+_MOST_GROUPED = 2_000
+_MOST_EXCHANGED = 40
+_UNITS = {"month": ("month",), "quarter": ("quarter",), "year": ("year",), "decade": ("decade",)}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One coding of a column.
+
+    Attributes
+    ----------
+    kind
+        ``band``, ``group`` or ``cut`` (a rule of a hierarchy); empty for the column as it is.
+    setting
+        What the treatment of that kind needs: breaks, a table of labels, a hierarchy.
+    words
+        What is done, for a sentence; it names no value but numbers that bound a band.
+    detail
+        How fine it is, in the unit in which `keep` asks for it.
+    codes
+        The label of every record as a number, 0 for missing.
+    loss
+        The share of the column that is lost.
+    mixed
+        For values exchanged at random: how far the values of a class are mixed with those of the file, from 0 to 1.
+    """
+
+    kind: str
+    setting: Any
+    words: str
+    detail: float | str
+    codes: Ints = field(repr=False, compare=False)
+    labels: int
+    loss: float
+    mixed: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The codings of one column, the finest first."""
+
+    column: str
+    what: str
+    rungs: tuple[Rung, ...]
+
+    def __len__(self) -> int:
+        return len(self.rungs)
+
+
+def ladder_of(values: pl.Series, outcomes: Mapping[str, pl.Series]) -> Ladder:
+    """Build the ladder of a column.
+
+    Parameters
+    ----------
+    values
+        The column.
+    outcomes
+        Columns whose distribution says which categories are alike.
+    """
+    kind, rungs = _coarser(values, outcomes)
+    own = _codes(values)
+    found = [Rung("", None, "stays as it is", "as it is", own, int(own.max(initial=0)), 0.0)]
+    for shape, setting, words, detail in rungs:
+        made = recoded(values, shape, setting)
+        codes = _codes(made)
+        labels = int(codes.max(initial=0))
+        if not 1 < labels < found[-1].labels:
+            continue
+        found.append(Rung(shape, setting, words, detail, codes, labels, column_loss(values, made)))
+    return Ladder(values.name, kind, tuple(found))
+
+
+def exchanges_of(values: pl.Series) -> Ladder:
+    """Build the ladder of a sensitive category: ever more values exchanged at random, with the counts kept."""
+    own = _codes(values)
+    found = [Rung("", None, "stays as it is", "as it is", own, int(own.max(initial=0)), 0.0)]
+    levels = values.drop_nulls().n_unique()
+    shares = np.bincount(own) / max(1, len(own))
+    room = 1 - float((shares**2).sum())
+    if 2 <= levels <= _MOST_EXCHANGED and room > 0 and not values.dtype.is_float():
+        for chance in _CHANCES:
+            made = recoded(values, EXCHANGE, chance)
+            changed = 1 - float(same_cells(values, made).mean())
+            words = (
+                f"has {percent(changed)} of its values exchanged at random, with the counts kept on average"
+            )
+            loss, mixed = column_loss(values, made), min(1.0, changed / room)
+            found.append(Rung(EXCHANGE, chance, words, chance, own, found[0].labels, loss, mixed))
+    return Ladder(values.name, "exchange", tuple(found))
+
+
+def recoded(values: pl.Series, shape: str, setting: Any) -> pl.Series:
+    """Code a column as a rung says, by the treatment that a plan would use."""
+    from discreet.microdata import Microdata
+    from discreet.workflow.suggesting.recipes import coding_steps
+
+    made = Microdata(values.to_frame())
+    for step in coding_steps({values.name: (shape, setting)}):
+        made = step.apply(made, seed=0).data
+    return made.frame[values.name]  # type: ignore[no-any-return]
+
+
+def column_loss(ours: pl.Series, theirs: pl.Series) -> float:
+    """Give the share of one column that is lost, record by record, as `information_loss` does."""
+    same = same_cells(ours, theirs)
+    if same.all():
+        return 0.0
+    kind, before, after = comparable_kind(ours, theirs)
+    lost = linked_loss(kind, before, after, np.zeros(len(ours), dtype=np.bool_), same)
+    # Sums over groups may differ in the last bit from run to run, which must not decide between two plans.
+    return round(lost, 12)
+
+
+def _coarser(
+    values: pl.Series, outcomes: Mapping[str, pl.Series]
+) -> tuple[str, list[tuple[str, Any, str, float | str]]]:
+    known = values.drop_nulls()
+    if known.n_unique() < 3 or values.dtype == pl.Boolean:
+        return "category", []
+    if values.dtype.is_temporal() and values.dtype not in (pl.Time, pl.Duration):
+        return "date", _calendar()
+    if values.dtype.is_numeric():
+        if values.dtype.is_float():
+            known = known.filter(known.is_finite())
+        return "number", _bands(values.name, known.cast(pl.Float64).to_numpy())
+    texts = plain_text(values)
+    if texts.dtype != pl.String:
+        return "other", []
+    lengths = _code_lengths(texts.drop_nulls())
+    if lengths:
+        return "code", _prefixes(values.name, lengths)
+    return "category", _groups(values.name, texts, outcomes)
+
+
+def _calendar() -> list[tuple[str, Any, str, float | str]]:
+    return [
+        (CUT, (Hierarchy.dates(list(units)), 1), f"is told by {name}", name) for name, units in _UNITS.items()
+    ]
+
+
+def _bands(name: str, numbers: npt.NDArray[np.float64]) -> list[tuple[str, Any, str, float | str]]:
+    distinct, counts = np.unique(numbers, return_counts=True)
+    whole = bool((distinct == np.round(distinct)).all())
+    spread = distinct[-1] - distinct[0]
+    meaning = meaning_of(name)
+    by_width = whole and _FEW < spread <= 150 and meaning is not None and meaning.concept in ("age", "birth")
+    found: list[tuple[str, Any, str, float | str]] = []
+    if by_width:
+        for width in _WIDTHS:
+            if width < spread:
+                breaks = _even_breaks(distinct, counts, width)
+                found.append((BAND, breaks, f"is told in bands of {width}", width))
+        return found
+    for bands in _BANDS:
+        breaks = _filled_breaks(distinct, counts, bands)
+        if len(breaks) + 1 < len(distinct):
+            found.append((BAND, breaks, f"is told in {len(breaks) + 1} bands", len(breaks) + 1))
+    return found
+
+
+def _even_breaks(distinct: npt.NDArray[np.float64], counts: Ints, width: int) -> list[float]:
+    """Cut at multiples of a width; ends that few people reach are left open."""
+    first, last = distinct[0], distinct[-1]
+    breaks = np.arange(math.ceil((first + 1) / width) * width, last + 1, width)
+    below = np.append(0, np.cumsum(counts))[np.searchsorted(distinct, breaks)]
+    total = counts.sum()
+    least = 0.02 * total if width < 20 else 0.05 * total
+    kept = breaks[(below >= least) & (total - below >= least)]
+    return _plain(kept if len(kept) else breaks[len(breaks) // 2 : len(breaks) // 2 + 1])
+
+
+def _filled_breaks(distinct: npt.NDArray[np.float64], counts: Ints, bands: int) -> list[float]:
+    """Cut so that no band holds fewer than an equal share where that can be, at numbers that are easy to read."""
+    least = counts.sum() / bands
+    breaks, held = [], 0
+    left = int(counts.sum())
+    for place in range(len(distinct) - 1):
+        held += int(counts[place])
+        left -= int(counts[place])
+        if held >= 0.98 * least and left >= 0.98 * least:
+            breaks.append(_roundest(distinct[place], distinct[place + 1]))
+            held = 0
+    return _plain(breaks or [_roundest(*_middle(distinct, counts))])
+
+
+def _middle(distinct: npt.NDArray[np.float64], counts: Ints) -> tuple[float, float]:
+    at = int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
+    at = min(max(at, 0), len(distinct) - 2)
+    return float(distinct[at]), float(distinct[at + 1])
+
+
+def _roundest(low: float, high: float) -> float:
+    """Find the number above low, up to high, with the fewest digits."""
+    gap = high - low
+    power = math.floor(math.log10(gap)) + 1
+    for exponent in range(power + 1, power - 4, -1):
+        unit = 10.0**exponent
+        number = math.floor(high / unit + 1e-9) * unit
+        if low < number <= high:
+            return number
+    return high
+
+
+def _plain(breaks: Sequence[float] | npt.NDArray[np.float64]) -> list[float]:
+    rounded = [float(f"{float(number):.12g}") for number in breaks]
+    return [int(number) if number.is_integer() else number for number in sorted(set(rounded))]
+
+
+def _code_lengths(texts: pl.Series) -> list[int]:
+    """Find the lengths to which codes can be cut so that every cut joins some of them; empty for plain words.
+
+    Codes are texts with digits in nearly all of them whose first characters repeat more often than all of them do.
+    """
+    distinct = texts.unique()
+    if len(distinct) <= _FEW or float(distinct.str.contains(r"\d").mean()) < 0.9:  # type: ignore[arg-type]
+        return []
+    length = int(distinct.str.len_chars().max())  # type: ignore[arg-type]
+    if length > 12 or float(distinct.str.contains(r"\s\S+\s").mean()) > 0.1:  # type: ignore[arg-type]
+        return []
+    found, labels = [], len(distinct)
+    for keep in range(length - 1, 0, -1):
+        cut = distinct.str.slice(0, keep).n_unique()
+        if 1 < cut < 0.9 * labels:
+            found.append(keep)
+            labels = cut
+    return found
+
+
+def _prefixes(name: str, lengths: Sequence[int]) -> list[tuple[str, Any, str, float | str]]:
+    return [
+        (
+            CUT,
+            (Hierarchy.prefixes([keep]), 1),
+            f"is cut to its first {'character' if keep == 1 else f'{keep} characters'}",
+            keep,
+        )
+        for keep in lengths
+    ]
+
+
+def _groups(
+    name: str, texts: pl.Series, outcomes: Mapping[str, pl.Series]
+) -> list[tuple[str, Any, str, float | str]]:
+    levels, codes = distinct_values(texts.rename("level"))
+    known = levels.is_not_null().to_numpy()
+    if int(known.sum()) > _MOST_GROUPED:
+        return []
+    counts = np.bincount(codes, minlength=len(levels))[known]
+    names = [str(level) for level in levels.filter(pl.Series(known)).to_list()]
+    place = np.cumsum(known) - 1
+    rows = known[codes]
+    profiles = outcome_profiles(
+        place[codes][rows],
+        len(names),
+        {key: values.filter(pl.Series(rows)) for key, values in outcomes.items()},
+    )
+    found: list[tuple[str, Any, str, float | str]] = []
+    for share, groups in groupings(counts, profiles, _LEAST_SHARES):
+        table = _labels(names, counts, groups)
+        left = int(groups.max()) + 1
+        joined = len(table)
+        words = f"has {joined} rare values joined, so that none is rarer than {share:.2g} of the file ({left} are left)"
+        found.append((GROUP, table, words, left))
+    return found
+
+
+def _labels(names: Sequence[str], counts: Ints, groups: Ints) -> dict[str, str]:
+    """Give joined values one label that says which they are, or the largest of them and how many others."""
+    table: dict[str, str] = {}
+    for group in range(int(groups.max()) + 1):
+        members = np.flatnonzero(groups == group)
+        if len(members) < 2:
+            continue
+        ranked = sorted(members.tolist(), key=lambda i: (-int(counts[i]), names[i]))
+        label = " or ".join(names[i] for i in ranked)
+        if len(label) > 60:
+            label = f"{names[ranked[0]]} or {len(ranked) - 1} others"
+        table |= {names[i]: label for i in members.tolist()}
+    return table
+
+
+def _codes(values: pl.Series) -> Ints:
+    levels, codes = distinct_values(as_text(plain_text(values)) if not values.dtype.is_numeric() else values)
+    known = levels.is_not_null().to_numpy()
+    numbers = np.where(known, np.cumsum(known), 0)
+    return np.asarray(numbers[codes], dtype=np.int64)

@@ -1,0 +1,151 @@
+"""A recipe: which coding each column gets, and how the rest is protected. It turns into a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from discreet.protect import (
+    Band,
+    DropIdentifiers,
+    Generalize,
+    KAnonymity,
+    LocalSuppression,
+    Mondrian,
+    OptimalGeneralization,
+    Plan,
+    Pram,
+    Recode,
+    Round,
+    TopBottomCode,
+    Treatment,
+)
+from discreet.workflow.suggesting.aims import Aims
+from discreet.workflow.suggesting.ladders import BAND, CUT, EXCHANGE, GROUP, Ladder
+
+SUPPRESS, REGROUP, NOTHING = "suppress", "regroup", "nothing"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is the same for all recipes of one file.
+
+    Attributes
+    ----------
+    drop
+        Columns that leave the file.
+    keys
+        The columns by which people are found.
+    ladders
+        The codings of the columns that may be coarsened, by name.
+    aims
+        What every class must fulfil.
+    cautious
+        ``{key: factor}``: how much more it costs to suppress a cell of that key.
+    numbers
+        ``{column: (base, share)}``: numbers that one person has alone, each with the base they are rounded to and the
+        share of largest values that are shown as their mean.
+    """
+
+    drop: tuple[str, ...]
+    keys: tuple[str, ...]
+    ladders: Mapping[str, Ladder]
+    aims: Aims
+    cautious: Mapping[str, float]
+    numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def movable(self) -> tuple[str, ...]:
+        """The columns that a recipe may code in several ways."""
+        return tuple(column for column, ladder in self.ladders.items() if len(ladder) > 1)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to protect a file.
+
+    Attributes
+    ----------
+    rungs
+        ``(column, rung)`` for the columns that are coarsened.
+    finish
+        What is done about records that still stand out: ``suppress`` cells, ``regroup`` records, or ``nothing``.
+    k
+        The company that the last step aims at.
+    hide
+        Whether records in classes that break another rule lose all their keys at the end.
+    """
+
+    rungs: tuple[tuple[str, int], ...] = ()
+    finish: str = SUPPRESS
+    k: int = 2
+    hide: bool = False
+
+    def rung(self, column: str) -> int:
+        """Give the rung of a column; 0 is the column as it is."""
+        return dict(self.rungs).get(column, 0)
+
+    def with_rung(self, column: str, rung: int) -> Recipe:
+        """Return the recipe with another coding of one column."""
+        rungs = {**dict(self.rungs), column: rung}
+        return replace(self, rungs=tuple(sorted((name, place) for name, place in rungs.items() if place)))
+
+    def plan(self, frame: Frame, title: str = "") -> Plan:
+        """Turn the recipe into a plan that names its columns, so that it runs without roles."""
+        steps: list[Treatment] = []
+        if frame.drop:
+            steps.append(DropIdentifiers(list(frame.drop)))
+        steps += _number_steps(frame.numbers)
+        chosen = {
+            column: (rung.kind, rung.setting)
+            for column, place in self.rungs
+            if (rung := frame.ladders[column].rungs[place]).kind
+        }
+        steps += coding_steps(chosen)
+        keys = list(frame.keys)
+        models = list(frame.aims.models)
+        if self.finish == SUPPRESS and keys:
+            costs = {key: cost for key, cost in frame.cautious.items() if key in frame.keys and cost != 1}
+            steps.append(LocalSuppression(k=self.k, importance=costs or None, missing="category", keys=keys))
+            if self.hide and models:
+                steps.append(
+                    OptimalGeneralization(
+                        [KAnonymity(max(2, frame.aims.k)), *models], suppression_limit=0.5, keys=keys
+                    )
+                )
+        if self.finish == REGROUP and keys:
+            steps.append(Mondrian(models=[KAnonymity(self.k), *models], keys=keys))
+        return Plan(steps, title)
+
+
+def coding_steps(chosen: Mapping[str, tuple[str, Any]]) -> list[Treatment]:
+    """Give the steps that code columns as their rungs say, at most one of each kind."""
+    bands = {name: list(setting) for name, (kind, setting) in chosen.items() if kind == BAND}
+    groups = {name: dict(setting) for name, (kind, setting) in chosen.items() if kind == GROUP}
+    cuts = {name: setting for name, (kind, setting) in chosen.items() if kind == CUT}
+    exchanged = {name: float(setting) for name, (kind, setting) in chosen.items() if kind == EXCHANGE}
+    steps: list[Treatment] = []
+    if bands:
+        steps.append(Band(breaks=bands))
+    if cuts:
+        steps.append(
+            Generalize(
+                {name: level for name, (_, level) in cuts.items()},
+                {name: hierarchy for name, (hierarchy, _) in cuts.items()},
+            )
+        )
+    if groups:
+        steps.append(Recode(groups))
+    if exchanged:
+        steps.append(Pram(columns=list(exchanged), change=exchanged))
+    return steps
+
+
+def _number_steps(numbers: Mapping[str, tuple[float, float]]) -> list[Treatment]:
+    """Show the largest numbers as their mean, and round all of them."""
+    if not numbers:
+        return []
+    tops = {column: share for column, (_, share) in numbers.items()}
+    bases = {column: base for column, (base, _) in numbers.items()}
+    return [TopBottomCode(top_share=tops, replacement="mean"), Round(bases)]

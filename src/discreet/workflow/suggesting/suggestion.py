@@ -1,0 +1,334 @@
+"""From a file and a policy to a plan that passes: what is suggested, from the file alone."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+from discreet.policy import Policy
+from discreet.protect import Plan
+from discreet.randomness import fresh_seed
+from discreet.workflow.inspection import inspect
+from discreet.workflow.plan_search import Search, ranked
+from discreet.workflow.suggesting.aims import aims_of
+from discreet.workflow.suggesting.explaining import alternatives, obstacles_of, step_effects, summary
+from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer, named
+from discreet.workflow.suggesting.forecast import Forecast
+from discreet.workflow.suggesting.ladders import Ladder, exchanges_of, ladder_of
+from discreet.workflow.suggesting.own_numbers import own_numbers
+from discreet.workflow.suggesting.recipes import Frame
+from discreet.workflow.suggesting.result import Suggestion
+from discreet.workflow.suggesting.trying import Bench, Laboratory
+from discreet.workflow.trials import COST, Judgment, Ledger, fingerprint
+
+Effort = Literal["quick", "normal", "thorough"]
+_RANDOM = ("pram", "rank-swap", "random-swap", "add-noise")
+_RISK = "reidentification.prosecutor_mean"
+_PRECIOUS = 1_000.0  # how much more a suppressed cell costs in a column that is to be kept
+
+
+def suggest(
+    data: Microdata | Any,
+    policy: Policy | str | Path,
+    *,
+    effort: Effort | float = "normal",
+    keep: str | Sequence[str] | Mapping[str, Any] = (),
+    importance: Mapping[str, float] | None = None,
+    workers: int = 1,
+    resume: str | Path | None = None,
+    progress: bool = False,
+    seed: int | None = None,
+) -> Suggestion:
+    """Which plan makes this file meet the policy, at the lowest loss?
+
+    Codings are built for every key from the file itself (bands, units of the calendar, shorter codes, groups of rare
+    values with like outcomes); hundreds of combinations are forecast, the best are tried together with suppression of
+    cells, regrouping of records and hiding of keys, and improved step by step. The winner is applied and judged once
+    more, by the function that judges everywhere, before it is called one.
+
+    Parameters
+    ----------
+    data
+        The file. Without keys and sensitive columns the roles that `inspect` proposes are taken, and the result says
+        so.
+    policy
+        A `Policy`, the path of a policy file or the name of a template.
+    effort
+        ``quick``, ``normal`` or ``thorough``: how many plans are tried, whatever the clock says. Or a number of
+        seconds after which the best plan so far is taken; which one that is depends on the machine.
+    keep
+        Columns that must not be touched. Or ``{column: detail}``, with the least detail that must stay: the widest
+        band of a number such as an age, the fewest bands or groups of other columns, the fewest characters of a code,
+        the coarsest unit of a date (``"month"``, ``"quarter"``, ``"year"``, ``"decade"``); ``True`` for as it is.
+    importance
+        ``{column: weight}``: how much a column counts in the loss; 1 unless named.
+    workers
+        Number of processes. A script that uses more than one runs it under ``if __name__ == "__main__":``.
+    resume
+        A file that keeps finished trials, so that an interrupted search goes on where it stopped.
+    progress
+        Show a progress bar on a terminal.
+    seed
+        Plans that draw at random are applied with it. Same file, same policy, same seed: same plan. Without one a
+        fresh seed is drawn, and a resumed search goes on with the first one's. It stays in the house.
+
+    Returns
+    -------
+    Suggestion
+        With ``plan``, ``meets``, ``verdict``, ``loss``, ``steps``, ``alternatives``, ``meaning``, ``table``,
+        ``plot()``, ``save(path)``, ``to_dict()``. Where no plan passes, ``meets`` is False and ``obstacles`` say which
+        rules stood in the way.
+
+    When not to trust it
+    --------------------
+    A policy is met for the roles that were named: an intruder who knows other columns sees other groups. The plan is
+    the best of those that were tried on this file, not of all there are; judge it again on next year's file. Columns
+    without a role, survey weights and household numbers are released as they are.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"age": list(range(20, 60)) * 3, "ill": ["y", "n", "n"] * 40})
+    >>> found = suggest(Microdata(people, keys="age", sensitive="ill"), "safe-setting")
+    >>> found.meets, [step.name for step in found.plan.steps]
+    (True, [])
+    """
+    rules = Policy.load(policy)
+    budget = _budget(effort)
+    given = data if isinstance(data, Microdata) else Microdata(data)
+    table = engine.whole_frame(given)
+    proposed = not given.roles.keys
+    roles = inspect(given).proposal if proposed else given.roles
+    held = Microdata(table, metadata=given.metadata, **roles.to_dict())
+    details = _details(keep, held)
+    weights = _weights(held, importance)
+    frame = _frame(held, table, rules, details, weights)
+    limits = {
+        column: _lowest_allowed(frame.ladders[column], detail)
+        for column, detail in details.items()
+        if column in frame.ladders
+    }
+    untouched = tuple(column for column, detail in details.items() if detail is True)
+    kept = "" if resume is None else _fingerprint(held, rules, weights, details, seed)
+    done = Ledger(resume, kept)
+    chosen = seed if seed is not None else done.seed if done.seed is not None else fresh_seed()
+    bench = Bench(held, rules, weights, untouched, chosen)
+    deadline = None if budget.seconds is None else time.monotonic() + budget.seconds
+    forecast = Forecast(frame, {name: table[name] for name in roles.sensitive}, weights)
+    with Laboratory(bench, done, workers, deadline, progress) as laboratory:
+        explorer = Explorer(frame, forecast, laboratory, budget, limits)
+        explorer.run()
+    return _explained(bench, frame, explorer, proposed=proposed)
+
+
+def _explained(bench: Bench, frame: Frame, explorer: Explorer, *, proposed: bool) -> Suggestion:
+    """Judge the winner once more, and write down what was found."""
+    plans = {
+        named(recipe): recipe.plan(frame, f"Suggested for {bench.policy.name}") for recipe in explorer.tried
+    }
+    trials = list(explorer.tried.values())
+    search = Search(
+        trials=ranked(trials), policy=bench.policy.name, risk=_RISK, loss=COST, seed=bench.seed, plans=plans
+    )
+    for recipe in sorted(
+        (r for r, t in explorer.tried.items() if t.meets), key=lambda r: explorer.tried[r].loss or 0.0
+    ):
+        plan = plans[named(recipe)]
+        made = plan.apply(bench.data, seed=bench.seed).data
+        verdict = bench.judged(made)
+        if not verdict.meets:
+            continue
+        losses = bench.losses(made)
+        trial = explorer.tried[recipe]
+        others = alternatives(bench, search, trial, plans)
+        loss = sum(bench.weights[column] * lost for column, lost in losses.items())
+        return Suggestion(
+            policy=bench.policy.name,
+            verdict=verdict,
+            loss=loss,
+            steps=step_effects(bench, plan, frame, recipe),
+            alternatives=others,
+            sentences=summary(
+                bench.policy,
+                verdict=verdict,
+                loss=loss,
+                losses=losses,
+                others=others,
+                obstacles=(),
+                tried=len(trials),
+                proposed=proposed,
+            ),
+            roles=bench.data.roles,
+            proposed=proposed,
+            losses=losses,
+            search=search,
+            chosen=plan,
+            caveats=_caveats(bench.data, plan),
+        )
+    obstacles = obstacles_of(bench.policy, trials, bench.data)
+    return Suggestion(
+        policy=bench.policy.name,
+        verdict=None,
+        loss=None,
+        steps=(),
+        alternatives=(),
+        sentences=summary(
+            bench.policy,
+            verdict=None,
+            loss=None,
+            losses={},
+            others=(),
+            obstacles=obstacles,
+            tried=len(trials),
+            proposed=proposed,
+        ),
+        roles=bench.data.roles,
+        proposed=proposed,
+        losses={},
+        search=search,
+        obstacles=obstacles,
+        caveats=_caveats(bench.data, None),
+    )
+
+
+def _budget(effort: Any) -> Budget:
+    if isinstance(effort, str):
+        if effort not in BUDGETS:
+            raise ParameterError(f"effort: {unknown_name(effort, BUDGETS, what='effort')}")
+        return BUDGETS[effort]
+    if isinstance(effort, bool) or not isinstance(effort, int | float) or not 0 < effort < math.inf:
+        raise ParameterError("effort is 'quick', 'normal', 'thorough' or a number of seconds above 0.")
+    return Budget(BUDGETS["thorough"].forecasts, BUDGETS["thorough"].trials, float(effort))
+
+
+def _details(keep: Any, data: Microdata) -> dict[str, Any]:
+    wanted = {keep: True} if isinstance(keep, str) else keep
+    details = dict(wanted) if isinstance(wanted, Mapping) else dict.fromkeys(wanted, True)
+    for column in details:
+        if column not in data.schema:
+            raise ColumnError(f"{unknown_name(column, data.columns)} It was named in keep.")
+        if column in data.roles.identifiers:
+            raise ParameterError(
+                f"'{column}' identifies people by itself and cannot be kept. Take it out of keep, or change its role."
+            )
+    return details
+
+
+def _weights(data: Microdata, importance: Mapping[str, float] | None) -> dict[str, float]:
+    """Give every compared column its share in the loss: all but those that only tell units apart or weight them."""
+    columns = [name for name in data.columns if name not in data.roles.technical]
+    given = dict(importance or {})
+    for column, weight in given.items():
+        if column not in columns:
+            raise ColumnError(f"{unknown_name(column, columns)} It was named in importance.")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise ParameterError(f"importance of '{column}' must be a number of 0 or more.")
+    weights = {column: float(given.get(column, 1.0)) for column in columns}
+    total = sum(weights.values())
+    if not total > 0:
+        raise ParameterError("importance gives every column the weight 0. Give at least one more.")
+    return {column: weight / total for column, weight in weights.items()}
+
+
+def _frame(
+    data: Microdata,
+    table: pl.DataFrame,
+    policy: Policy,
+    details: Mapping[str, Any],
+    weights: Mapping[str, float],
+) -> Frame:
+    roles = data.roles
+    outcomes = {name: table[name] for name in roles.sensitive}
+    mean = sum(weights.values()) / max(1, len(weights))
+    cautious = {
+        key: _PRECIOUS if details.get(key) is True else max(weights.get(key, mean) / mean, 1e-3)
+        for key in roles.keys
+    }
+    aims = aims_of(policy, roles.sensitive)
+    kept = {*roles.keys, *(name for name, detail in details.items() if detail is True)}
+    kept |= {name for name in (roles.household, roles.person, roles.psu) if name}
+    return Frame(
+        drop=roles.identifiers,
+        keys=roles.keys,
+        ladders={
+            **{key: ladder_of(table[key], outcomes) for key in roles.keys},
+            **{
+                name: exchanges_of(values)
+                for name, values in outcomes.items()
+                if details.get(name) is not True
+            },
+        },
+        aims=aims,
+        cautious=cautious,
+        numbers=own_numbers(table, [name for name in weights if name not in kept], aims) if aims.own else {},
+    )
+
+
+def _lowest_allowed(ladder: Ladder, detail: Any) -> int:
+    """Find the coarsest rung that still has the detail asked for."""
+    if detail is True:
+        return 0
+    finer_is_more = ladder.what != "number" or not all("of" in rung.words for rung in ladder.rungs[1:])
+    allowed = 0
+    for place, rung in enumerate(ladder.rungs[1:], 1):
+        if isinstance(detail, str):
+            if rung.detail == detail:
+                return place
+            allowed = place
+        elif isinstance(rung.detail, int | float):
+            enough = rung.detail >= detail if finer_is_more else rung.detail <= detail
+            allowed = place if enough else allowed
+    if isinstance(detail, str):
+        raise ParameterError(f"keep: '{ladder.column}' cannot be told by '{detail}'. Name a number, or True.")
+    return allowed
+
+
+def _fingerprint(
+    data: Microdata,
+    policy: Policy,
+    weights: Mapping[str, float],
+    details: Mapping[str, Any],
+    seed: int | None,
+) -> str:
+    judged = Judgment(policy, _RISK, COST)
+    parts = [fingerprint(data, judged, seed), sorted(weights.items()), sorted(map(str, details.items()))]
+    return hashlib.sha256("; ".join(map(str, parts)).encode()).hexdigest()
+
+
+def _caveats(data: Microdata, plan: Plan | None) -> tuple[str, ...]:
+    said = [
+        "The best of many plans on one file is not the best for every file: judge it again on next year's."
+    ]
+    if plan is not None and any(step.name in _RANDOM for step in plan.steps):
+        said.append(
+            "The plan draws at random. The verdict is about the draw of its seed (.seed); judge every other draw again."
+        )
+    roles = data.roles
+    if roles.weight:
+        said.append(
+            f"The survey weight '{roles.weight}' is released as it is. One that takes many values works like a number "
+            "plate: round it, or leave it out."
+        )
+    structure = [name for name in (roles.household, roles.psu, roles.person) if name]
+    if structure:
+        said.append(
+            f"{', '.join(repr(name) for name in structure)} tell who belongs together and are released as they are. "
+            "Replace numbers that others know by new ones."
+        )
+    judged = {*roles.keys, *roles.sensitive, *roles.identifiers, *structure, roles.weight}
+    left = [name for name in data.columns if name not in judged]
+    if left:
+        said.append(
+            f"Nothing was judged about {', '.join(repr(name) for name in left)}, which have no role as key, sensitive "
+            "column or identifier."
+        )
+    said.append("The order of the records is that of the file; add reorder-records where it says something.")
+    return tuple(said)

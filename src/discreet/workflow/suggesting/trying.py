@@ -1,0 +1,200 @@
+"""Try recipes on the file: apply, measure the loss, judge what may win; in several processes, kept for a restart."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import polars as pl
+
+from discreet import engine
+from discreet.errors import DiscreetError, InputError
+from discreet.microdata import Microdata
+from discreet.policy import Policy
+from discreet.protect import Plan
+from discreet.results import Verdict
+from discreet.workflow.suggesting.ladders import column_loss
+from discreet.workflow.trials import Ledger, Trial, plan_key
+
+NOT_JUDGED = "it costs more than the best plan that passes"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The file and what every plan is measured by.
+
+    Attributes
+    ----------
+    data
+        The file, in memory.
+    policy
+        What is judged by.
+    weights
+        The weight of each compared column in the loss; they add up to 1.
+    untouched
+        Columns that no plan may change.
+    seed
+        What every plan is applied with.
+    may_erase
+        Whether plans may leave nothing of a column.
+    """
+
+    data: Microdata
+    policy: Policy
+    weights: Mapping[str, float]
+    untouched: tuple[str, ...]
+    seed: int
+    may_erase: bool = False
+
+    def tried(self, name: str, plan: Plan, most: float) -> Trial:
+        """Apply a plan and measure it; one that loses as much as the best so far is not judged."""
+        try:
+            made = plan.apply(self.data, seed=self.seed).data
+            losses = self.losses(made)
+            changed = [column for column in self.untouched if losses.get(column, 1.0) > 0]
+            if changed:
+                kept = ", ".join(f"'{column}'" for column in changed)
+                return _failed(name, plan, f"it would change {kept}, which must stay")
+            erased = [] if self.may_erase else [column for column, lost in losses.items() if lost >= 1]
+            if erased:
+                gone = ", ".join(f"'{column}'" for column in erased)
+                return _failed(name, plan, f"it would leave nothing of {gone}")
+            loss = sum(self.weights[column] * lost for column, lost in losses.items())
+            risk = _risk(made)
+            if loss >= most:
+                return Trial(name, plan.to_dict(), None, risk, loss, not_judged=NOT_JUDGED)
+            verdict = self.judged(made, stop_at_failure=True)
+        except DiscreetError as error:
+            return _failed(name, plan, str(error))
+        except Exception as error:
+            # One plan must not take the whole search down; the text of a foreign error may hold data values.
+            return _failed(
+                name, plan, f"it broke off with a {type(error).__name__}; apply it alone to see where"
+            )
+        reasons = tuple(check.reason for check in verdict.failed)
+        # What was left aside after a failure is no open question.
+        left = "" if reasons else verdict.left
+        return Trial(name, plan.to_dict(), verdict.meets, risk, loss, reasons, not_judged=left)
+
+    def losses(self, made: Microdata) -> dict[str, float]:
+        """Give the share that is lost of each compared column; all of one that was not released."""
+        names = [name for name in self.weights if name in made.schema]
+        before, after = engine.collect(self.data, names), engine.collect(made, names)
+        return {
+            name: column_loss(before[name], after[name]) if name in made.schema else 1.0
+            for name in self.weights
+        }
+
+    def judged(self, made: Microdata, *, stop_at_failure: bool = False) -> Verdict:
+        """Hold the release against the whole policy, by the one function that judges."""
+        from discreet.workflow.judging import judge
+
+        return judge(made, self.policy, self.data, stop_at_failure=stop_at_failure)
+
+
+@dataclass
+class Laboratory:
+    """Tries plans, several at a time, until the budget is spent; remembers those that were tried before."""
+
+    bench: Bench
+    ledger: Ledger
+    workers: int = 1
+    deadline: float | None = None
+    progress: bool = False
+    _folder: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+    _pool: ProcessPoolExecutor | None = field(default=None, repr=False)
+    _about: tuple[Any, ...] = field(default=(), repr=False)
+
+    def __enter__(self) -> Laboratory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time limit is over."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def run(self, plans: Mapping[str, Plan], most: float) -> list[Trial]:
+        """Try the plans and return the trials in the order given; after the time limit the rest is left out."""
+        waiting = {name: plan for name, plan in plans.items() if (name, plan_key(plan)) not in self.ledger}
+        for trial in self._fresh(waiting, most):
+            self.ledger.add(trial, plan_key(plans[trial.name]), self.bench.seed)
+        return [
+            self.ledger[name, plan_key(plan)]
+            for name, plan in plans.items()
+            if (name, plan_key(plan)) in self.ledger
+        ]
+
+    def _fresh(self, plans: Mapping[str, Plan], most: float) -> Sequence[Trial]:
+        if self.workers == 1 or len(plans) < 2:
+            found = []
+            for name, plan in plans.items():
+                if self.out_of_time:
+                    break
+                found.append(self.bench.tried(name, plan, most))
+            return found
+        pool = self._started()
+        futures = [
+            pool.submit(_tried_elsewhere, self._about, name, plan, most) for name, plan in plans.items()
+        ]
+        try:
+            return [future.result() for future in futures]
+        except BrokenProcessPool as error:
+            raise InputError(
+                "A worker process ended before its time: it may have run out of memory (use fewer workers), or the "
+                "script lacks the line if __name__ == '__main__': around its calls."
+            ) from error
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._folder = tempfile.TemporaryDirectory()
+            file = Path(self._folder.name) / "data.arrow"
+            bench = self.bench
+            engine.whole_frame(bench.data).write_ipc(file)
+            self._about = (
+                str(file),
+                bench.data.roles.to_dict(),
+                bench.data.metadata,
+                (bench.policy, dict(bench.weights), bench.untouched, bench.seed),
+            )
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
+        return self._pool
+
+
+_HELD: dict[str, Microdata] = {}
+
+
+def _tried_elsewhere(about: tuple[Any, ...], name: str, plan: Plan, most: float) -> Trial:
+    file, roles, metadata, settings = about
+    if file not in _HELD:
+        _HELD.clear()
+        _HELD[file] = Microdata(pl.read_ipc(file), **roles, metadata=metadata)
+    return Bench(_HELD[file], *settings).tried(name, plan, most)
+
+
+def _risk(made: Microdata) -> float | None:
+    from discreet.risk import reidentification
+
+    if not made.roles.keys:
+        return None
+    risk = reidentification(made).figures["prosecutor_mean"]
+    return float(risk) if isinstance(risk, int | float) else None
+
+
+def _failed(name: str, plan: Plan, reason: str) -> Trial:
+    return Trial(name, plan.to_dict(), False, None, None, failed=reason)
