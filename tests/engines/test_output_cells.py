@@ -6,6 +6,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.outputs.cells import Question, count_cells, population, shared_extreme, sum_cells
+from discreet.outputs.membership import Side, joined
 from engines.agreement import IN_PROCESS, in_kind
 
 
@@ -62,3 +63,18 @@ def test_the_largest_contributions_are_those_of_the_sorted_values():
         values = table.filter(pl.col("b") == level)["v"].sort(descending=True)
         assert top.tolist() == values.head(4).to_list()
         assert total == pytest.approx(values.sum())
+
+
+@pytest.mark.parametrize("kind", [*IN_PROCESS, pytest.param("pyspark", marks=pytest.mark.slow)])
+def test_the_records_of_two_outputs_are_the_same_on_every_engine(kind, session_of):
+    ours, theirs = Microdata(frame()), Microdata(in_kind(frame(), kind, session_of(kind)))
+    for one, other in (
+        (Question(("a",)), Question(("a",), where={"b": [0, 1]})),
+        (Question((), value="v"), Question((), known=("v", "a"), where={"b": 2})),
+        (Question(("a",), subject="who"), Question((), subject="who", where={"b": [0]})),
+    ):
+        edges = (0.0, 10.0, 100.0) if one.value else ()
+        found = [joined(Side(data, one, edges), Side(data, other)).frame for data in (ours, theirs)]
+        names = sorted(found[0].columns)
+        first, second = (sorted(map(str, table.select(names).rows())) for table in found)
+        assert first == second

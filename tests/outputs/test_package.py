@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import zipfile
 
@@ -10,6 +11,7 @@ import pytest
 
 from discreet.errors import InputError, ParameterError
 from discreet.outputs import (
+    OutputPolicy,
     Package,
     Session,
     append_decision,
@@ -267,3 +269,31 @@ def test_only_what_passes_is_accepted_without_a_reason(session, tmp_path):
         append_decision(tmp_path / "alone.jsonl", output="o", decision="accept", checker="C", note="  ")
     done = append_decision(register, output="jobs", decision="accept", checker="C", note="public since 2020")
     assert done["status"] == "fail"
+
+
+def test_a_manifest_that_its_own_tables_contradict_does_not_clear(tmp_path):
+    frame = pl.DataFrame({"sex": ["f"] * 40 + ["m"] * 7, "pay": np.linspace(1, 2, 47)})
+    with Session(data=frame) as s:
+        s.crosstab("sex", name="jobs")
+        s.summary("pay", "sex", statistics=["count", "mean"], name="pay")
+        folder = s.save(tmp_path / "pack")
+    manifest = folder / "manifest.json"
+    document = json.loads(manifest.read_text(encoding="utf-8"))
+    for output in document["outputs"]:
+        output.update(status="pass", findings=[])
+    manifest.write_text(json.dumps(document), encoding="utf-8")
+    lines = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}"
+        for file in sorted(folder.iterdir())
+        if file.name != "checksums.txt"
+    ]
+    (folder / "checksums.txt").write_text("\n".join(lines) + "\n")
+    assert [output["status"] for output in Package.load(folder)] == ["fail", "fail"]
+
+
+def test_a_package_is_held_against_the_policy_of_the_checker(tmp_path):
+    with Session(OutputPolicy(threshold=5), data=pl.DataFrame({"sex": ["f"] * 40 + ["m"] * 7})) as s:
+        s.crosstab("sex")
+        folder = s.save(tmp_path / "pack")
+    assert Package.load(folder).status == "pass"
+    assert Package.load(folder, "research-data-centre").status == "fail"

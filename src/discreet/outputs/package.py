@@ -26,6 +26,7 @@ from discreet.errors import InputError
 from discreet.io import replacing
 from discreet.outputs.findings import Status, worst
 from discreet.outputs.register import Registered
+from discreet.outputs.rejudging import borne_out
 from discreet.outputs.settings import OutputPolicy
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class Package:
     def load(cls, path: str | Path, policy: OutputPolicy | str | Path | None = None) -> Package:
         """Read a package, a folder or a zip, and refuse one whose files do not match their checksums.
 
-        A package of a session is judged as it was made; a result folder of ACRO is judged anew, under ``policy`` where
-        one is given.
+        A package of a session has the status it was made with, and fails where the counts in its tables contradict it;
+        a result folder of ACRO is judged anew. Both are held against ``policy`` where one is given.
         """
         source = Path(path)
         files = package_contents(source)
@@ -83,8 +84,10 @@ class Package:
         try:
             document = json.loads(files[MANIFEST])
             register = tuple(Registered.from_dict(entry) for entry in document["register"]["entries"])
-            policy = OutputPolicy.from_dict(document["policy"])
-            return cls(source, document["about"], policy, tuple(document["outputs"]), files, register)
+            own = OutputPolicy.from_dict(document["policy"])
+            rules = own if policy is None else OutputPolicy.load(policy)
+            outputs = tuple(borne_out(output, files, rules) for output in document["outputs"])
+            return cls(source, document["about"], rules, outputs, files, register)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"The manifest of '{source.name}' cannot be read: it is damaged.") from error
 

@@ -15,6 +15,7 @@ from discreet.outputs.result import FLAG_NAMES, FREE, MARKS
 from discreet.outputs.statbarns import barns
 
 _MOST_ROWS = 200
+_MOST_PLACES = 20
 _PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:70rem;padding:1rem;color:#1b1b1b;background:#fff}
@@ -86,7 +87,7 @@ def _output(  # noqa: PLR0917
 ) -> str:
     findings = "".join(
         f"<li><span class='tag {_class(f['status'])}'>{MARKS[_class(f['status'])]} {_safe(f['status'])}</span> "
-        f"{_safe(f['check'])}: {_safe(f['reason'])}</li>"
+        f"{_safe(f['check'])}: {_safe(f['reason'])}{_places(f)}</li>"
         for f in output["findings"]
     )
     names = ", ".join(f"{b}. {barns()[b].name}" for b in output["barns"] if b in barns())
@@ -119,6 +120,15 @@ def _output(  # noqa: PLR0917
         "<button name='decision' value='accept'>Accept</button><button name='decision' value='reject'>Reject</button>"
         "<button name='decision' value='ask'>Ask</button></form></section>"
     )
+
+
+def _places(finding: Mapping[str, Any]) -> str:
+    """Say where in a file the cells of a finding stand."""
+    cells = [
+        f"{p['sheet']}!{p['cell']}" if p.get("sheet") else str(p["cell"]) for p in finding.get("places", ())
+    ]
+    more = f" and {len(cells) - _MOST_PLACES} more" if len(cells) > _MOST_PLACES else ""
+    return f" <small>at {_safe(', '.join(cells[:_MOST_PLACES]))}{more}</small>" if cells else ""
 
 
 def _asked_for(output: Mapping[str, Any]) -> str:
