@@ -110,12 +110,13 @@ class PackedClasses:
     def sizes(self, columns: Sequence[str]) -> Numbers:
         """Return the class sizes on some of the columns; who misses all of them is in no class."""
         codings = self.packing.codings
-        if set(columns) == set(codings):
-            return self.records
-        numbers = self.packing.project(self.numbers, columns)
         span = math.prod(codings[column].size for column in columns)
+        # The last number of all is that of missing in every column.
+        if set(columns) == set(codings):
+            silent = len(self.numbers) > 0 and self.numbers[-1] == span - 1
+            return self.records[:-1] if silent else self.records
+        numbers = self.packing.project(self.numbers, columns)
         if span <= 4 * len(numbers):
-            # The last number of all is that of missing in every column.
             counted = np.bincount(numbers, weights=self.records, minlength=span)[: span - 1].astype(np.int64)
             return counted[counted > 0]
         rows = pl.DataFrame({"number": numbers, "records": self.records}).lazy()
