@@ -13,7 +13,7 @@ import polars as pl
 from discreet.dominance import contributions
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Question, population, records_of
+from discreet.outputs.cells import population, records_of
 from discreet.outputs.checks.aggregates import check_totals
 from discreet.outputs.checks.concentration import check_concentration, herfindahl
 from discreet.outputs.checks.frequencies import check_counts
@@ -25,6 +25,7 @@ from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import flags_of, text
 from discreet.outputs.membership import bin_labels
 from discreet.outputs.protecting import primary_cells, require_mitigation, rounded
+from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Question, count_cells, population
+from discreet.outputs.cells import count_cells, population
+from discreet.outputs.question import Question
 from discreet.outputs.register import CUSTOM, Registered
 
 

@@ -12,13 +12,13 @@ import polars as pl
 from discreet.engine import collect
 from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Question, Where
 from discreet.outputs.checks.survival import SurvivalCurve, check_survival, grouped, kaplan_meier, publishable
 from discreet.outputs.entering import entered
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import text
 from discreet.outputs.membership import bin_labels
 from discreet.outputs.protecting import require_mitigation
+from discreet.outputs.question import Question, Where
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy

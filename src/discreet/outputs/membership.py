@@ -19,7 +19,7 @@ import polars as pl
 
 from discreet.engine import collect, scan
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Question, is_category, let_in, recoded
+from discreet.outputs.question import Question, is_category, let_in, recoded
 
 _RECORD = "record of the file"
 _MOSTLY = 0.5

@@ -19,11 +19,11 @@ import polars as pl
 from discreet.engine import collect
 from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Question
 from discreet.outputs.checks.frequencies import check_counts
 from discreet.outputs.checks.models import check_dof, check_model
 from discreet.outputs.entering import entered
 from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.question import Question
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
 

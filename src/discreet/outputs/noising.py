@@ -14,10 +14,11 @@ import polars as pl
 
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Cells, Question, places_of, records_of
+from discreet.outputs.cells import Cells, places_of, records_of
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import Margins
+from discreet.outputs.question import Question
 from discreet.outputs.settings import OutputPolicy
 
 Floats = npt.NDArray[np.float64]

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Question
 from discreet.outputs.differencing import Close, Part, close_cells
 from discreet.outputs.findings import Finding, Status
 from discreet.outputs.membership import Side, joined, typed
+from discreet.outputs.question import Question
 from discreet.results import jsonable
 
 Floats = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ import polars as pl
 from discreet.engine import collect
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Question, count_cells
+from discreet.outputs.cells import count_cells
 from discreet.outputs.checks.frequencies import as_counts
 from discreet.outputs.checks.indicators import has_few_values
 from discreet.outputs.checks.models import check_correlation
@@ -22,6 +22,7 @@ from discreet.outputs.checks.significance import check_test
 from discreet.outputs.entering import entered
 from discreet.outputs.findings import Finding
 from discreet.outputs.layout import flags_of, wide
+from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy

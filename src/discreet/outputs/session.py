@@ -14,9 +14,9 @@ from discreet.engine import resolve_weight
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs import distributing, lifetimes, modeling, relating, summarizing, tabulating
-from discreet.outputs.cells import Question
 from discreet.outputs.entering import entered_people
 from discreet.outputs.findings import CheckResult, Finding
+from discreet.outputs.question import Question
 from discreet.outputs.recording import Recorder
 from discreet.outputs.result import Draft, Output
 

@@ -12,15 +12,7 @@ import polars as pl
 
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.outputs.cells import (
-    Cells,
-    Question,
-    count_cells,
-    population,
-    records_of,
-    shared_extreme,
-    sum_cells,
-)
+from discreet.outputs.cells import Cells, count_cells, population, records_of, shared_extreme, sum_cells
 from discreet.outputs.checks.aggregates import check_dominance
 from discreet.outputs.checks.endpoints import check_ties
 from discreet.outputs.checks.frequencies import check_counts
@@ -31,6 +23,7 @@ from discreet.outputs.checks.shape import check_shape
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import flags_of, wide
 from discreet.outputs.protecting import primary_cells, require_mitigation
+from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy

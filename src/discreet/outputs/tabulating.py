@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.outputs.cells import Cells, Question, count_cells, population
+from discreet.outputs.cells import Cells, count_cells, population
 from discreet.outputs.checks.frequencies import check_counts, check_margins, check_proportions, counted
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import Margins, flags_of, wide
@@ -23,6 +23,7 @@ from discreet.outputs.protecting import (
     rounded,
     secondary_cells,
 )
+from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.outputs.cells import Cells, Question
+from discreet.outputs.cells import Cells
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import Margins
+from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 
 Axes = tuple[int, ...]
