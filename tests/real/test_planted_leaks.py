@@ -193,6 +193,7 @@ def test_values_of_the_largest_firms_are_found_in_a_synthesis_by_trees(test_data
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The key 'age' holds decimal numbers")
 def test_the_original_with_a_little_noise_meets_no_template_that_looks_at_copies():
     adult = discreet.datasets.adult()
     rng = np.random.default_rng(1)

@@ -18,6 +18,7 @@ from discreet.wording import percent, shown
 
 _GOOD = 3.0
 _MOST_SENTENCES = 8
+_LEAST_COSTS = 7
 _MOST_ROWS = 10
 _FAR_BELOW = 0.2
 _CHANCE = 3.0
@@ -59,10 +60,14 @@ def worst_of(measures: Mapping[str, Measure], alignment: Alignment, *, show_valu
         costs.insert(
             0, f"The release lacks {columns} of the original: nothing can be said from it about them."
         )
-    # What was found out about people comes first: that a copy agrees with its original is no comfort.
-    ranked = [*_ranked(copied), *costs]
+    # What was found out about people comes first: that a copy agrees with its original is no comfort. People who come
+    # back no more often than chance would have it are said last, and always: each of them may be a copy all the same.
+    grave, usual = (
+        _ranked(found for found in copied if (found.gravity >= 1) is is_grave) for is_grave in (True, False)
+    )
+    room = max(_MOST_SENTENCES - len(grave) - len(usual), _LEAST_COSTS)
     return Worst(
-        sentences=tuple(ranked[:_MOST_SENTENCES]),
+        sentences=(*grave, *costs[:room], *usual),
         variables=tuple(_variables(measures)),
         pairs=tuple(_pairs(measures)),
         cells=tuple(_cells(measures.get("tabular"), show_values)),
