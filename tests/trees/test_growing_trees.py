@@ -290,17 +290,22 @@ def test_fine_outcomes_tell_apart_what_is_one_class(weighted):
 
 @given(seed=st.integers(0, 10**6), n_classes=st.integers(3, 6))
 @settings(max_examples=40)
-def test_fine_outcomes_change_nothing_above_the_nodes_of_one_class(seed, n_classes):
+def test_ordered_classes_are_split_where_all_questions_up_to_a_class_gain_most(seed, n_classes):
     features, codes, y, rng = mixed(120, seed)
+    features, codes = features[:1], codes[:, :1]
     classes = np.digitize(y, np.quantile(y, np.linspace(0, 1, n_classes + 1)[1:-1]))
-    limits = {"min_leaf": 3, "rng": rng}
-    plain = partition(grow_classification(codes, features, classes, n_classes, **limits))
-    same = grow_classification(codes, features, classes, n_classes, fine=np.zeros(120), **limits)
-    assert partition(same) == plain
-    finer = partition(grow_classification(codes, features, classes, n_classes, fine=y, **limits))
-    for leaf in finer:
-        (home,) = [whole for whole in plain if leaf <= whole]
-        assert leaf == home or len({int(classes[row]) for row in home}) == 1
+    tree = grow_classification(codes, features, classes, n_classes, fine=y, min_leaf=3, max_depth=1, rng=rng)
+
+    def risk(rows):
+        up_to = np.array([(classes[rows] <= k).mean() for k in range(n_classes)])
+        return rows.sum() * (up_to * (1 - up_to)).sum()
+
+    everyone = np.ones(120, dtype=bool)
+    sides = [codes[:, 0] <= cut for cut in np.unique(codes[:, 0])[:-1]]
+    gains = [risk(everyone) - risk(left) - risk(~left) for left in sides if 3 <= left.sum() <= 117]
+    found = np.zeros(120, dtype=bool)
+    found[list(partition(tree)[0])] = True
+    assert risk(everyone) - risk(found) - risk(~found) == pytest.approx(max(gains))
 
 
 def test_bad_input_is_refused_with_the_way_out():

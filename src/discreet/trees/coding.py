@@ -86,6 +86,18 @@ class Feature:
             raise ParameterError("levels must not be negative.")
         return cls(np.empty(0), int(levels), categorical=True, missing=False, scores=np.zeros(int(levels)))
 
+    @classmethod
+    def in_order(cls, levels: int) -> Feature:
+        """Describe a category whose codes ``0 … levels - 1`` are cut in their order, as a number is.
+
+        Examples
+        --------
+        >>> Feature.in_order(3).encode([0, 2])
+        array([0, 2], dtype=int16)
+        """
+        places = np.arange(levels, dtype=np.float64)
+        return cls(places[1:] - 0.5, int(levels), categorical=False, missing=False, scores=places)
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The smallest type the codes fit in; two bytes unless there are more than 32,767 levels."""

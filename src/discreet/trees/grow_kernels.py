@@ -24,10 +24,12 @@ from discreet.trees.split_kernels import (
     ascending,
     compiled,
     cut_by_classes,
+    cut_by_order,
     cut_by_variance,
     list_entries,
     order_by_component,
     order_by_mean,
+    order_by_rank,
     sort_by_key,
     tally_outcomes,
     wipe,
@@ -38,6 +40,9 @@ Integers = npt.NDArray[np.int32]
 
 FEATURE, CUT, MEMBERS_END, LEFT, RIGHT, START, STOP, DEPTH = range(8)
 WEIGHT, VALUE, RISK, LEFT_SHARE = range(4)
+FIRST_OF_ORDERED = (
+    6.0 / np.pi**2
+)  # of the variance of shares up to each of many equal classes, that from low to high
 ATTEMPTS = 2  # columns that a conditional inference tree tries when the best associated one has no cut
 
 
@@ -88,6 +93,7 @@ class Limits(NamedTuple):
     per_split: int
     criterion: float
     level_penalty: float
+    ordered: bool
 
 
 class Node(NamedTuple):
@@ -127,14 +133,23 @@ def describe(  # noqa: PLR0917
     present: Integers,
     totals: Floats,
     several: bool,
+    ordered: bool,
 ) -> Node:
     """Weigh a node: its mean and sum of squares, or its classes, numbered afresh in the order of the records.
 
-    A node of one class is weighed by its ``fine`` outcomes where there are any.
+    Classes that are ``ordered`` keep their order, and their risk is that of all shares up to a class. A node of one
+    class is weighed by its ``fine`` outcomes where there are any.
     """
     weight = 0.0
     if several:
         m = 0
+        if ordered:
+            for i in range(start, stop):
+                relabel[classes[i]] = 0
+            for k in range(len(relabel)):
+                if relabel[k] == 0:
+                    relabel[k], present[m], totals[m] = m, k, 0.0
+                    m += 1
         for i in range(start, stop):
             k = classes[i]
             if relabel[k] < 0:
@@ -152,7 +167,13 @@ def describe(  # noqa: PLR0917
             for i in range(start, stop):
                 y[i] = local[i]
         risk = weight - squares / weight if m > 1 else 0.0
-        if m > 2:
+        if ordered:
+            risk, below = 0.0, 0.0
+            for k in range(m - 1):
+                below += totals[k]
+                risk += below * (weight - below) / weight
+            free = FIRST_OF_ORDERED if m > 2 else 1.0
+        elif m > 2:
             # How many equal directions would vary as much: squared sum over sum of squares of the eigenvalues.
             share = squares / weight**2
             free = (1.0 - share) ** 2 / (share - 2.0 * cubes / weight**3 + share**2)
@@ -188,6 +209,7 @@ def best_cut(  # noqa: PLR0917
     bins: int,
     categorical: bool,
     min_leaf: int,
+    ordered: bool,
 ) -> tuple[float, int, int]:
     """Search one column; return the gain, the levels left of the cut and all levels (in order on the desk)."""
     records = node.stop - node.start
@@ -202,14 +224,18 @@ def best_cut(  # noqa: PLR0917
             gain, cut = cut_by_variance(desk, d, records, node.weight, min_leaf)
         wipe(desk, d)
         # For two classes the Gini risk is twice the sum of squares of either indicator.
-        return gain * (2.0 if node.n_classes == 2 else 1.0), cut, d
+        return gain * (2.0 if node.n_classes == 2 and not ordered else 1.0), cut, d
     d = list_entries(
         desk, codes, local, w, weighted, node.start, node.stop, node.n_classes, bins, categorical
     )
     gain, cut = 0.0, 0
     for j in range(d):
         desk.sequence[j] = j
-    if d > 1:
+    if d > 1 and ordered:
+        if categorical:
+            order_by_rank(desk, d, totals, node.n_classes, node.weight)
+        gain, cut = cut_by_order(desk, d, totals, node.n_classes, records, node.weight, min_leaf)
+    elif d > 1:
         if categorical and d > 2:
             order_by_component(desk, d, totals, factors, node.n_classes, node.weight)
         gain, cut = cut_by_classes(desk, d, totals, factors, node.n_classes, records, node.weight, min_leaf)
@@ -228,8 +254,13 @@ def gain_by_chance(node: Node, d: int) -> float:
 
     Standardized level means are then normal, and the best set is about those on one side of zero: each level adds
     the squared mean of a half-normal, 2/pi. With several classes the direction is chosen as well: the largest
-    singular value of a random matrix of levels by free classes.
+    singular value of a random matrix of levels by free classes. Ordered classes have one direction, low to high.
     """
+    if node.free_classes < 1.0:
+        part_of_risk: float = (
+            2.0 / np.pi * (d - 1.0) * node.free_classes * node.risk / (node.stop - node.start)
+        )
+        return part_of_risk
     along = np.sqrt(d - 1.0) + np.sqrt(node.free_classes - 1.0)
     gain: float = 2.0 / np.pi * along * along * node.risk / (node.stop - node.start) / node.free_classes
     return gain
@@ -329,6 +360,7 @@ def grow(
             space.present,
             totals,
             several,
+            limits.ordered,
         )
         nodes[here, FEATURE] = -1
         figures[here, WEIGHT], figures[here, VALUE], figures[here, RISK] = node.weight, node.center, node.risk
@@ -373,7 +405,7 @@ def grow(
             column = columns[f]
             new_gain, new_cut, d = best_cut(
                 desk, work[f], outcome, local, w, weighted, node, totals, factors, bins[column],
-                categorical[column], min_leaf,
+                categorical[column], min_leaf, limits.ordered,
             )  # fmt: skip
             if limits.level_penalty > 0.0 and categorical[column]:
                 new_gain -= limits.level_penalty * gain_by_chance(node, d)

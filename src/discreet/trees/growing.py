@@ -2,8 +2,8 @@
 
 Splits lower the sum of squares (numbers) or the Gini impurity (classes) as much as possible. A category is split
 into two sets of levels: levels are put in order by their mean outcome, which finds the best of all sets exactly
-for numbers and two classes, or along the first principal component of their class shares for more classes. The
-cost is linear in records and levels.
+for numbers and two classes, by their mean rank where classes are ordered groups of a number, or along the first
+principal component of their class shares for other classes. The cost is linear in records and levels.
 """
 
 from __future__ import annotations
@@ -111,8 +111,9 @@ def grow_classification(
 ) -> Tree:
     """Grow a tree for classes coded 0 to ``n_classes - 1``; parameters as in `grow_regression`.
 
-    With ``fine``, a number for every row, nodes of a single class are split further, by its sum of squares: the
-    classes may then be groups of values, and what happens within a group is not lost.
+    With ``fine``, a number for every row, the classes are groups of its values in ascending order: splits lower the sum
+    of the risks of all questions "up to this class, or above?", and nodes of a single class are split further, by the
+    sum of squares of ``fine``, so that what happens within a group is not lost.
 
     Examples
     --------
@@ -226,6 +227,7 @@ def grow_tree(
         len(used) if features_per_split is None else min(int(features_per_split), len(used)),
         float(criterion),
         float(level_penalty),
+        len(fine) > 0,
     )
     everything = rows is None and len(taken) == n
     work = np.empty((len(used), len(taken)), dtype=codes.dtype)
