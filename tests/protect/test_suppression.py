@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, engine
@@ -84,6 +84,40 @@ def test_every_record_has_company_of_k_whatever_the_file(rows, k, missing):
     assert smallest_complete_class(treated, keys) >= k
     kept = treated.select((pl.col(key).is_null() | (pl.col(key) == frame[key])).all() for key in KEYS)
     assert all(kept.row(0))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(*[st.one_of(st.none(), st.integers(0, 2)) for _ in KEYS], st.integers(0, 9)),
+        min_size=6,
+        max_size=40,
+    ),
+    k=st.integers(2, 4),
+)
+def test_company_is_counted_in_people_whatever_the_file(rows, k):
+    schema = {**dict.fromkeys(KEYS, pl.Int64), "who": pl.Int64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(d=pl.lit(1))
+    assume(frame["who"].n_unique() >= k)
+    keys = ["d", *[key for key in KEYS if frame[key].null_count() < frame.height]]
+    release = LocalSuppression(k=k).apply(Microdata(frame, keys=keys, person="who"))
+    shown = release.data.frame.filter(pl.any_horizontal(pl.col(keys).is_not_null()))
+    people = shown.group_by(keys).agg(pl.col("who").n_unique())["who"]
+    assert len(people) == 0 or int(people.min()) >= k
+
+
+def test_three_records_each_of_three_people_are_no_company_of_nine():
+    frame = pl.DataFrame(
+        {"a": [1] * 3 + [2] * 3 + [3] * 3, "b": ["x"] * 9, "who": [1] * 3 + [2] * 3 + [3] * 3}
+    )
+    data = Microdata(frame, keys=["a", "b"], person="who")
+    release = LocalSuppression(k=3).apply(data)
+    assert release.data.frame["a"].null_count() == 9
+    assert "at least 3 people" in release.guarantee
+    with pytest.raises(ParameterError, match="cannot be reached: the file has only 3 people"):
+        LocalSuppression(k=4).apply(data)
+    with pytest.raises(ParameterError, match="Use missing='category'"):
+        LocalSuppression(k=3, missing="wildcard").apply(data)
 
 
 @settings(max_examples=15, deadline=None)

@@ -56,14 +56,19 @@ class Demand:
 
 
 class CountedRows:
-    """The distinct rows of a table of codes, with the records and the weight of each."""
+    """The distinct rows of a table of codes, with the records and the weight of each.
 
-    def __init__(self, codes: Codes, weights: Floats, *, wildcard: bool) -> None:
+    Where ``units`` say whose the records are, a row counts people: somebody's records with the same codes are one, of
+    their mean weight.
+    """
+
+    def __init__(self, codes: Codes, weights: Floats, *, wildcard: bool, units: Ints | None = None) -> None:
         everything, columns = np.arange(len(codes)), np.arange(codes.shape[1])
         self.row_of, firsts = numbered(codes, everything, columns)
         self.codes: Codes = np.ascontiguousarray(codes[firsts])
-        self.records: Ints = np.bincount(self.row_of, minlength=len(firsts)).astype(np.int64)
-        self.weights = summed(self.row_of, weights, len(firsts))
+        heads, weights = (self.row_of, weights) if units is None else _people(self.row_of, units, weights)
+        self.records: Ints = np.bincount(heads, minlength=len(firsts)).astype(np.int64)
+        self.weights = summed(heads, weights, len(firsts))
         self._columns = columns
         self._wildcard = wildcard
         self.known = known_keys(self.codes)
@@ -118,6 +123,16 @@ class CountedRows:
                     self.codes, rows, self.records, self.weights, asking, askers, columns, size, weight
                 )
         return size, weight
+
+
+def _people(rows: Ints, units: Ints, weights: Floats) -> tuple[Ints, Floats]:
+    """List the row of everybody once for each row they are in, and their mean weight there."""
+    order = np.lexsort((units, rows))
+    new = np.append(True, (np.diff(rows[order]) != 0) | (np.diff(units[order]) != 0))
+    who = np.cumsum(new) - 1
+    count = int(who[-1]) + 1
+    mean = summed(who, weights[order], count) / np.bincount(who, minlength=count)
+    return rows[order][new], mean
 
 
 def _counts(has: int, other: int, among: Among) -> bool:

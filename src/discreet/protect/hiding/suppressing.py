@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.protect.hiding.agreement import CountedRows, Demand, summed
+from discreet.protect.hiding.agreement import CountedRows, Demand
 from discreet.protect.hiding.suppression_merging import merge_until_met, restore_whole_classes
 from discreet.protect.hiding.suppression_search import give_back_unneeded, suppress_until_met
 
@@ -36,6 +36,8 @@ class Problem:
         Keys that are suppressed for a whole household, and the household of each record.
     risk_threshold
         The individual risk from which the demanded weights were computed.
+    units
+        Whose each record is, where company is counted in people.
     """
 
     codes: Codes
@@ -46,18 +48,18 @@ class Problem:
     tied: Sequence[int] = ()
     household: Ints | None = None
     risk_threshold: float | None = None
+    units: Ints | None = None
 
     def check(self) -> None:
         """Refuse what cannot be reached even with every key blank."""
-        stratum = self.codes[:, -1].astype(np.int64)
-        size = np.bincount(stratum)
-        weight = summed(stratum, self.weights, len(size))
-        there = size > 0
-        short = sum(bool((~demand.met(size[there], weight[there])).any()) for demand in self.demands)
-        if short:
-            where = "a stratum" if there.sum() > 1 else "the file"
+        blank = CountedRows(
+            np.ascontiguousarray(self.codes[:, -1:]), self.weights, wildcard=False, units=self.units
+        )
+        if not all(demand.met(blank.records, blank.weights).all() for demand in self.demands):
+            where = "a stratum" if len(blank.records) > 1 else "the file"
+            heads = "records" if self.units is None else "people"
             raise ParameterError(
-                f"The aim cannot be reached: {where} has only {int(size[there].min()):,} records, too few even with "
+                f"The aim cannot be reached: {where} has only {int(blank.records.min()):,} {heads}, too few even with "
                 "every key blank. Lower k (or raise risk_threshold), or merge small strata."
             )
 
@@ -70,8 +72,10 @@ def solve(problem: Problem) -> Codes:
     codes = problem.codes
     while True:
         for demand in problem.demands:
-            reach = suppress_until_met if problem.wildcard else merge_until_met
-            codes = reach(codes, problem.weights, problem.costs, demand)
+            if problem.wildcard:
+                codes = suppress_until_met(codes, problem.weights, problem.costs, demand)
+            else:
+                codes = merge_until_met(codes, problem.weights, problem.costs, demand, problem.units)
         codes = _same_in_household(problem, codes)
         if all_met(problem, codes):
             break
@@ -84,7 +88,7 @@ def solve(problem: Problem) -> Codes:
             demands=problem.demands,
             tied=problem.tied,
         )
-    if len(problem.demands) == 1 and problem.household is None:
+    if len(problem.demands) == 1 and problem.household is None and problem.units is None:
         return restore_whole_classes(problem.codes, codes, problem.weights, problem.costs, problem.demands[0])
     return codes
 
@@ -93,7 +97,10 @@ def all_met(problem: Problem, codes: Codes) -> bool:
     """Say whether every demand holds for these codes."""
     for demand in problem.demands:
         rows = CountedRows(
-            np.ascontiguousarray(codes[:, demand.columns]), problem.weights, wildcard=problem.wildcard
+            np.ascontiguousarray(codes[:, demand.columns]),
+            problem.weights,
+            wildcard=problem.wildcard,
+            units=problem.units,
         )
         if rows.lacking(demand).any():
             return False

@@ -53,7 +53,8 @@ class LocalSuppression(Treatment):
     lacks company, and promises less: who knows a suppressed value may find the one record with a gap in its place.
     The log says for how many records that is so.
 
-    A record of which every key is suppressed tells nothing and needs no company.
+    A record of which every key is suppressed tells nothing and needs no company. Where the role ``person`` (else
+    ``contributor``) says whose the records are, company is counted in people.
 
     Parameters
     ----------
@@ -148,6 +149,7 @@ class LocalSuppression(Treatment):
         """Choose the cells and blank them; nothing here is random."""
         from discreet.protect.hiding.suppressing import Problem, solve
         from discreet.protect.hiding.suppression_proof import prove
+        from discreet.risk.classes.company import heads_of
 
         keys = engine.resolve_keys(data, self.keys)
         if len(keys) > _MOST_KEYS:
@@ -176,6 +178,7 @@ class LocalSuppression(Treatment):
             wildcard=self.missing == "wildcard",
             tied=tuple(keys.index(key) for key in household_keys),
             household=_households(table[household]) if household else None,
+            units=self._units(data),
         )
         problem.check()
         solved = solve(problem)
@@ -189,7 +192,10 @@ class LocalSuppression(Treatment):
         return Change(
             columns={**columns, **followers},
             notes=(*proof.notes, *self._notes(len(followers), floats)),
-            guarantee=proof.guarantee(self._aims(keys), within=bool(strata)),
+            guarantee=proof.guarantee(
+                self._aims(keys, heads_of(data).many if problem.units is not None else "records"),
+                within=bool(strata),
+            ),
         )
 
     def _costs(self, keys: Sequence[str]) -> Floats:
@@ -240,6 +246,16 @@ class LocalSuppression(Treatment):
             )
         return existing(data, name, treatment=_NAME)[0]
 
+    def _units(self, data: Microdata) -> Ints | None:
+        """Number the people (or contributors) whose the records are, where somebody has several."""
+        units: Ints | None = engine.unit_column(data)
+        if units is not None and self.missing == "wildcard":
+            raise ParameterError(
+                f"'{engine.counted_unit(data)}' says that people have several records, and neighborhoods of records "
+                "with gaps are not counted in people. Use missing='category'."
+            )
+        return units
+
     def _ghosts(self, data: Microdata, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
         found = {}
         for key, columns in (self.ghosts or {}).items():
@@ -261,11 +277,11 @@ class LocalSuppression(Treatment):
             notes.append(engine.float_key_caveat(floats))
         return notes
 
-    def _aims(self, keys: Sequence[str]) -> list[str]:
+    def _aims(self, keys: Sequence[str], heads: str) -> list[str]:
         """Word what company was asked for."""
-        aims = [f"at least {k} records on every set of {m} keys" for m, k in (self.subsets or {}).items()]
+        aims = [f"at least {k} {heads} on every set of {m} keys" for m, k in (self.subsets or {}).items()]
         if self.k is not None:
-            aims.append(f"at least {self.k} records on all {len(keys)} keys")
+            aims.append(f"at least {self.k} {heads} on all {len(keys)} keys")
         if self.risk_threshold is not None:
             aims.append(f"as many as keep the individual risk at {self.risk_threshold:g} or below")
         return aims

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.protect.hiding.agreement import CountedRows, Demand, bits, summed
 from discreet.protect.hiding.suppression_kernels import numbered
 from discreet.protect.hiding.suppression_regrouping import regroup
-from discreet.protect.hiding.suppression_search import sets_by_cost
+from discreet.protect.hiding.suppression_search import sets_by_cost, too_many_sets
 
 Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
@@ -27,38 +27,54 @@ Bools = npt.NDArray[np.bool_]
 _FEW = 2_000  # with no more records that lack company, meetings alone are tried as well, and the cheaper is taken
 
 
-def merge_until_met(codes: Codes, weights: Floats, costs: Floats, demand: Demand) -> Codes:
+def merge_until_met(
+    codes: Codes, weights: Floats, costs: Floats, demand: Demand, units: Ints | None = None
+) -> Codes:
     """Return the codes with few cells set to 0 so that every class meets the demand; 0 is a value.
 
-    Parameters are those of `suppress_until_met`.
+    Parameters are those of `suppress_until_met`, and ``units``: whose the records are. What people who are in several
+    classes bring to a meeting is overestimated, so that more meetings are held until the count of each class is right.
     """
     result = codes.copy()
     part = np.ascontiguousarray(codes[:, demand.columns])
     prices = costs[demand.columns[demand.columns < len(costs)]]
-    rows = CountedRows(part, weights, wildcard=False)
+    rows = CountedRows(part, weights, wildcard=False, units=units)
     lacking = rows.lacking(demand)
     if not lacking.any():
         return result
-    if len(demand.least):
-        found = [_merged(part, weights, prices, demand)]
-    else:
-        found = [_merged(regroup(part, weights, prices, demand), weights, prices, demand)]
-        if int(rows.records[lacking].sum()) <= _FEW:
-            found.append(_merged(part, weights, prices, demand))
+    starts = [part] if len(demand.least) or units is not None else [regroup(part, weights, prices, demand)]
+    if starts[0] is not part and int(rows.records[lacking].sum()) <= _FEW:
+        starts.append(part)
+    found = [_merged(start, weights, prices, demand, units) for start in starts]
     spent = [float(((part > 0) & (each == 0)).sum(axis=0)[: len(prices)] @ prices) for each in found]
     result[:, demand.columns] = found[int(np.argmin(spent))]
     return result
 
 
-def _merged(part: Codes, weights: Floats, costs: Floats, demand: Demand) -> Codes:
+def _merged(part: Codes, weights: Floats, costs: Floats, demand: Demand, units: Ints | None) -> Codes:
     """Hold meetings until every class meets the demand."""
     part = part.copy()
     while True:
-        rows = CountedRows(part, weights, wildcard=False)
+        rows = CountedRows(part, weights, wildcard=False, units=units)
         lacking = rows.lacking(demand)
         if not lacking.any():
             return part
-        _hold(_meetings(rows, lacking, costs, demand), part, rows, lacking, demand)
+        meetings = _meetings(rows, lacking, costs, demand)
+        _hold(meetings, part, rows, lacking, demand)
+        _give_up_a_key(part, rows, lacking & np.isinf(meetings.price), costs)
+
+
+def _give_up_a_key(part: Codes, rows: CountedRows, stranded: Bools, costs: Floats) -> None:
+    """Where too many sets of keys would have to be tried, let the rows without a meeting give up a key.
+
+    It is the one with most values for its cost, and the same for all: they have more in common than before.
+    """
+    if not stranded.any():
+        return
+    codes = rows.codes[stranded, : len(costs)]
+    values = np.array([len(np.unique(column[column > 0])) for column in codes.T])
+    key = int(np.argmax(values / costs))
+    part[stranded[rows.row_of], key] = 0
 
 
 @dataclass(frozen=True)
@@ -74,9 +90,11 @@ def _meetings(rows: CountedRows, lacking: Bools, costs: Floats, demand: Demand) 
     count = len(rows.codes)
     best = _Meetings(np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), np.full(count, np.inf))
     spare = np.where(lacking | (len(demand.least) > 0), 0, np.maximum(rows.records - demand.k, 0))
+    tried = 0
     for cost, masks in sets_by_cost(costs):
         # A meeting on dearer keys cannot be cheaper than what everybody has found.
-        if best.price[lacking].max() <= cost:
+        tried += len(masks)
+        if best.price[lacking].max() <= cost or too_many_sets(tried, count):
             break
         for mask in masks:
             numbers, there, moving = _parties(rows, mask, len(costs))

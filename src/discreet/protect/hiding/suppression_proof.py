@@ -128,7 +128,7 @@ def prove(treated: Problem, keys: Sequence[str], gone: Bools, original: Codes) -
 
 def _failing(treated: Problem, demand: Demand) -> int:
     columns = np.ascontiguousarray(treated.codes[:, demand.columns])
-    rows = CountedRows(columns, treated.weights, wildcard=treated.wildcard)
+    rows = CountedRows(columns, treated.weights, wildcard=treated.wildcard, units=treated.units)
     size, weight = rows.company()
     short = size < demand.k
     if len(demand.least) and treated.risk_threshold is not None:

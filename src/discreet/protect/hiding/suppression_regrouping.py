@@ -16,7 +16,7 @@ import numpy.typing as npt
 from discreet.protect.hiding.agreement import CountedRows, Demand, bits, summed
 from discreet.protect.hiding.regrouping_kernels import fill_up, gather, improve
 from discreet.protect.hiding.suppression_kernels import numbered
-from discreet.protect.hiding.suppression_search import sets_by_cost
+from discreet.protect.hiding.suppression_search import sets_by_cost, too_many_sets
 
 Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
@@ -24,7 +24,6 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 _Arrays = tuple[Ints, Ints, Floats, Ints, Ints, Ints]
 
-_MOST_LOOKUPS = 500_000_000  # rows numbered, over all sets of keys
 _MOST_ENTRIES = 600_000  # with more, only the cheap groups are looked at
 # Which groups a unit looks at: those that cost at most so many times what its best group would, if all joined it.
 # Few at first: with many to choose from at once the search settles on worse.
@@ -157,9 +156,9 @@ def _offers(rows: CountedRows, lacking: Bools, row: Ints, costs: Floats, k: int)
     formed: list[_Groups] = []
     count = tried = 0
     for level, patterns in sets_by_cost(costs):
-        if level > _DEAR * fair[lacking].max() or tried * len(rows.codes) > _MOST_LOOKUPS:
-            break
         tried += len(patterns)
+        if level > _DEAR * fair[lacking].max() or too_many_sets(tried, len(rows.codes)):
+            break
         for pattern in patterns:
             inside = np.flatnonzero(gaps & ~pattern == 0)
             if not lacking[inside].any():

@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-_MOST_COMPARISONS = 2_000_000_000  # rows looked at for sets of keys, before keys go one at a time
+_AT_LEAST = 70  # sets of keys are tried, whatever the file: all those of six keys
 _MOST_SETS_TO_SERVE = 12  # sets of one cost, of which every two are compared to serve the stranded
 _CLOSE = 1e-9
 
@@ -69,10 +69,10 @@ def _chosen_masks(rows: CountedRows, lacking: Bools, costs: Floats, demand: Dema
         waiting = np.flatnonzero(chosen == 0)
         if not len(waiting):
             break
-        if tried * len(rows.codes) > _MOST_COMPARISONS:
+        tried += len(masks)
+        if too_many_sets(tried, len(rows.codes) * len(np.unique(rows.known))):
             chosen[waiting] = _one_key_each(lonely, waiting, costs)
             break
-        tried += len(masks)
         choice = lonely.choices(waiting, masks)
         best = choice.best()
         if not served and (best >= 0).any():
@@ -210,6 +210,14 @@ def _served(lonely: _Lonely, waiting: Ints, choice: _Choice, best: Ints, k: int)
             np.concatenate(members),
         )
     )
+
+
+def too_many_sets(tried: int, rows: int) -> bool:
+    """Say whether so many sets of keys, each looked up among so many rows, have taken long enough.
+
+    There are 2 ** keys of them. A set costs some time however few the rows are.
+    """
+    return tried > _AT_LEAST and tried * (rows + 20_000) > 50_000_000
 
 
 def sets_by_cost(costs: Floats) -> Iterator[tuple[float, list[int]]]:
