@@ -305,3 +305,32 @@ def test_whatever_the_file_its_synthetic_twin_has_its_types_and_its_values(recor
     assert drawn.height == n
     for name in ("t", "i", "b"):
         assert set(drawn[name].to_list()) <= set(frame[name].to_list())
+
+
+def test_the_automatic_order_puts_columns_after_those_that_rules_and_formulas_speak_of():
+    rng = np.random.default_rng(1)
+    age = rng.integers(0, 90, 400)
+    frame = pl.DataFrame(
+        {
+            "married": np.where((age > 17) & (rng.random(400) < 0.5), "yes", "no"),
+            "adult": np.where(age > 17, "yes", "no"),
+            "age": age,
+            "months": age * 12,
+            "children": rng.binomial(3, 0.4, 400),
+            "born": np.full(400, 3),
+        }
+    )
+    options = Sequential(
+        visit_sequence="auto",
+        rules={"married": [("age < 18", "no")]},
+        method={"adult": "nested.children", "age": "~months / 12"},
+        denominators={"children": "born"},
+    )
+    order = options.plan(Microdata(frame)).order
+    assert order.index("months") < order.index("age") < order.index("married")
+    assert order.index("born") < order.index("children") < order.index("adult")
+    drawn = options.fit(Microdata(frame), seed=1).sample(seed=1).frame
+    assert drawn.filter((pl.col("age") < 18) & (pl.col("married") == "yes")).is_empty()
+    circle = {"rules": {"married": [("age < 18", "no")], "age": [("married == 'yes'", 20)]}}
+    with pytest.raises(ParameterError, match="must come earlier"):
+        Sequential(visit_sequence="auto", **circle).plan(Microdata(frame))

@@ -7,7 +7,7 @@ of the ways here finds causes: they are heuristics; what an order costs is measu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,6 +151,24 @@ def choose_order(
     blocks = links.blocks([name for name in names if name not in constant], block_threshold)
     notes = (*_collinear_notes(rows), *_notes(blocks, links))
     return OrderChoice(order, _trace(rows), blocks, _within_blocks(order, blocks), notes)
+
+
+def in_order(order: Sequence[str], edges: Mapping[str, Collection[str]]) -> list[str]:
+    """Keep the order, but put every column after those that its rules and formulas speak of.
+
+    Columns that need each other in a circle stay as they stand.
+
+    Examples
+    --------
+    >>> in_order(["a", "b", "c"], {"a": {"c"}})
+    ['b', 'c', 'a']
+    """
+    waiting, done = list(order), []
+    while waiting:
+        ready = next((n for n in waiting if not set(edges.get(n, ())) & (set(waiting) - {n})), waiting[0])
+        done.append(ready)
+        waiting.remove(ready)
+    return done
 
 
 def _check_places(data: Microdata, names: Sequence[str], first: Sequence[str], last: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.synth.methods.given import Collinear
 from discreet.synth.methods.method import Method
+from discreet.synth.ordering import in_order
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.restoring import DERIVED, left_out
 from discreet.synth.sequential.sequential import Sequential
@@ -89,19 +90,3 @@ def _root(finding: Finding, accepted: Sequence[Finding]) -> str:
     for _ in behind:
         source = behind.get(source, source)
     return source
-
-
-def in_order(order: Sequence[str], edges: Mapping[str, set[str]]) -> list[str]:
-    """Keep the order, but put every column after those that its rules and formulas speak of.
-
-    Examples
-    --------
-    >>> in_order(["a", "b", "c"], {"a": {"c"}})
-    ['b', 'c', 'a']
-    """
-    waiting, done = list(order), []
-    while waiting:
-        ready = next((n for n in waiting if not (edges.get(n, set()) & set(waiting))), waiting[0])
-        done.append(ready)
-        waiting.remove(ready)
-    return done
