@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Microdata, Plan, assess, compare
+from discreet import Microdata, Plan, assess, compare, risk
 from discreet.errors import ColumnError
+from discreet.policy import Rule
 from discreet.protect import AddNoise, Band, Draft, DropIdentifiers, Pram, ReorderRecords
 from discreet.results import Release, Step
 from discreet.synth import Sequential
@@ -141,3 +142,35 @@ def test_columns_without_a_role_are_named_everywhere(results):
         assert "1 column has no role and was not judged: 'shoe'" in str(results[name])
     assert results["assessment"].to_dict()["about"]["without_role"] == ["shoe"]
     assert assess(people().with_roles(strata="shoe")).not_judged == ""
+
+
+@pytest.mark.parametrize("name", ["replicated_uniques", "disclosure", "attribute_disclosure"])
+def test_percentages_have_a_sign_and_fractions_have_none(name):
+    data = people(200).with_roles(sensitive="shoe")
+    released = Microdata(data.frame.sample(fraction=1, with_replacement=True, seed=3))
+    more = ("shoe",) if name == "attribute_disclosure" else ()
+    found = getattr(risk, name)(data, released, *more, keys=["town"])
+    counts = {"uniques_original", "uniques_released", "unique_matches", "replicated", "targets", "flagged_targets",
+              "denom_max", "denom_mean", "denom_mean_records", "one_way_flag", "two_way_pairs",
+              "records_over_denom"}  # fmt: skip
+    for line in str(found).splitlines()[1 : 1 + len(found.figures)]:
+        figure, _, value = line.strip().partition("  ")
+        assert value.endswith(" %") == (figure not in counts and "undefined" not in value), line
+    assert set(found.to_dict()["in_percent"]) == {"value", *found.figures} - counts
+    assert str(found).splitlines()[0].endswith(" %")
+    assert not risk.uniqueness(data).to_dict()["in_percent"]
+
+
+def test_disclosure_takes_the_sensitive_columns():
+    data = people(200).with_roles(sensitive="shoe")
+    released = Microdata(data.frame.drop("name"))
+    assert risk.disclosure(data, released).detail["targets"]["target"].to_list() == ["shoe"]
+    nothing_named = risk.disclosure(data.with_roles(sensitive=None), released)
+    assert set(nothing_named.detail["targets"]["target"]) == {"pay", "shoe"}
+    assert any("every column beside the keys is a target" in caveat for caveat in nothing_named.caveats)
+
+
+def test_a_rule_on_a_percentage_says_so():
+    assert Rule("replicated_uniques", "repU", at_most=2).limit == "at most 2 %"
+    assert Rule("disclosure", "value", at_most=10).limit == "at most 10 %"
+    assert Rule("attribution", "learned", at_most=0.2).limit == "at most 20 %"

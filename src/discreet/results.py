@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import ParameterError, unknown_name
 from discreet.plain_values import jsonable, plain
 from discreet.verdicts import Check, Figure, Unjudged, Verdict
-from discreet.wording import columns_not_judged, percent, shown, title_of
+from discreet.wording import columns_not_judged, is_percentage, percent, shown, signed, title_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -123,11 +123,17 @@ class Measure:
         return title_of(self.name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the detail tables, ready for JSON."""
+        """Return everything but the detail tables, ready for JSON.
+
+        ``in_percent`` names the figures that are percentages; all other shares are fractions.
+        """
         return {
             "name": self.name,
             "value": jsonable(self.value),
             "figures": jsonable(self.figures),
+            "in_percent": [
+                name for name in ("value", *self.figures) if is_percentage(name, measure=self.name)
+            ],
             "meaning": self.meaning,
             "caveats": list(self.caveats),
             "parameters": jsonable(self.parameters),
@@ -150,8 +156,8 @@ class Measure:
 
     def __str__(self) -> str:
         width = max((len(name) for name in self.figures), default=0)
-        lines = [f"{self.title}: {shown(self.value)}"]
-        lines += [f"  {name:<{width}}  {shown(figure)}" for name, figure in self.figures.items()]
+        lines = [f"{self.title}: {signed('value', self.value, measure=self.name)}"]
+        lines += [f"  {name:<{width}}  {signed(name, figure)}" for name, figure in self.figures.items()]
         lines += ["", self.meaning]
         lines += [f"Caveat: {caveat}" for caveat in self.caveats]
         if len(self.detail):
@@ -162,12 +168,12 @@ class Measure:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th scope='row'>{html.escape(name)}</th><td>{html.escape(shown(figure))}</td></tr>"
+            f"<tr><th scope='row'>{html.escape(name)}</th><td>{html.escape(signed(name, figure))}</td></tr>"
             for name, figure in self.figures.items()
         )
         caveats = "".join(f"<li>{html.escape(caveat)}</li>" for caveat in self.caveats)
         return (
-            f"<h4>{html.escape(self.title)}: {html.escape(shown(self.value))}</h4>"
+            f"<h4>{html.escape(self.title)}: {html.escape(signed('value', self.value, measure=self.name))}</h4>"
             f"<p>{html.escape(self.meaning)}</p><table>{rows}</table>"
             + (f"<p>When not to trust it:</p><ul>{caveats}</ul>" if caveats else "")
         )
@@ -283,7 +289,7 @@ class Assessment:
         for scenario in self.scenarios.values():
             lines.append(f"Scenario '{scenario.name}': keys {', '.join(scenario.keys)}")
             lines += [
-                f"  {measure.title}: {shown(measure.value)}. {measure.meaning}"
+                f"  {measure.title}: {signed('value', measure.value, measure=measure.name)}. {measure.meaning}"
                 for measure in scenario.measures.values()
             ]
             lines += [f"  {title_of(name)}: left out, {reason}" for name, reason in scenario.skipped.items()]

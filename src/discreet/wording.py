@@ -102,7 +102,9 @@ _PERCENTAGES = frozenset(
         "DCAP",
         "TCAP",
         "DCAP_matched",
+        "DCAP_scaled",
         "TCAP_conditional",
+        "TCAP_scaled",
     ]
 )
 """Figures that readers of synthetic-data tables expect in percent, and that are held that way."""
@@ -290,6 +292,29 @@ def is_share(name: str, *, measure: str | None = None) -> bool:
     return name in _SHARES or "share" in name.split("_") or name.endswith("_risk")
 
 
+def is_percentage(name: str, *, measure: str | None = None) -> bool:
+    """Say whether a figure is held in percent, as readers of synthetic-data tables expect it.
+
+    Examples
+    --------
+    >>> is_percentage("repU"), is_percentage("unique_share"), is_percentage("value", measure="disclosure")
+    (True, False, True)
+    """
+    return name in _PERCENTAGES or (name == "value" and measure in _PERCENTAGE_OF_MEASURE)
+
+
+def signed(name: str, figure: Any, *, measure: str | None = None) -> str:
+    """Write a figure as it is held: a fraction as a fraction, and a percentage with its sign.
+
+    Examples
+    --------
+    >>> signed("repU", 1.9), signed("unique_share", 0.048), signed("replicated", 38)
+    ('1.9 %', '0.048', '38')
+    """
+    is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
+    return f"{shown(figure)} %" if is_number and is_percentage(name, measure=measure) else shown(figure)
+
+
 def worded(name: str, figure: Any, *, measure: str | None = None) -> str:
     """Write a figure as a person reads it: shares in percent, other numbers as they are.
 
@@ -301,9 +326,8 @@ def worded(name: str, figure: Any, *, measure: str | None = None) -> str:
     '0.45 %'
     """
     is_number = isinstance(figure, int | float) and not isinstance(figure, bool)
-    held_in_percent = name in _PERCENTAGES or (name == "value" and measure in _PERCENTAGE_OF_MEASURE)
-    if is_number and held_in_percent and 0 <= figure <= 100:
-        return percent(figure / 100)
+    if is_number and is_percentage(name, measure=measure):
+        return percent(figure / 100) if 0 <= figure <= 100 else signed(name, figure, measure=measure)
     if is_number and is_share(name, measure=measure) and 0 <= figure <= 1:
         return percent(figure)
     return shown(figure)

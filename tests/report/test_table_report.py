@@ -8,7 +8,7 @@ import pytest
 from discreet import datasets
 from discreet.errors import InputError
 from discreet.report.table_report import render_table_report, write_table_report
-from discreet.tables import ControlledRounding, NoisyCounts, Suppression, Table, Threshold, primary
+from discreet.tables import ControlledRounding, NoisyCounts, Suppression, Table, Threshold, Zeros, primary
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +88,20 @@ def test_cells_of_a_table_are_called_cells_and_not_groups_of_records():
     page = render_table_report(Suppression().apply(primary(table, Threshold(5))))
     assert ">Groups<" not in page
     assert "Left out to protect them (secondary)" in page
+
+
+def test_the_rule_is_named_and_published_cells_are_those_that_go_out():
+    people = pl.DataFrame(
+        {
+            "place": ["a"] * 9 + ["b"] * 8 + ["c"] * 9,
+            "sex": (["f"] * 8 + ["m"]) + ["f", "m"] * 4 + ["f"] * 5 + ["m"] * 4,
+        }
+    )
+    result = Suppression().apply(primary(Table.from_microdata(people, "place*sex"), Threshold(3), Zeros()))
+    page = render_table_report(result)
+    out = int((result.published["status"] == "published").sum())
+    assert "<dt>Sensitive by</dt><dd>threshold(3), " in page
+    assert f"<dt>Published cells</dt><dd>{out}</dd>" in page
+    assert f"<dt>Left out</dt><dd>{result.published.height - out}</dd>" in page
+    assert f"{out} are published" in result.summary()
+    assert result.to_dict()["rules"] == list(result.table.rules)

@@ -143,7 +143,8 @@ def test_the_published_frame_has_no_suppressed_value_and_does_not_tell_which_cel
 
 def test_a_result_sums_itself_up_and_goes_to_json():
     result = Suppression().apply(small())
-    assert "1 of 12 cells are primary, 3 more are left out" in result.summary()
+    assert "1 of 12 cells are primary by threshold(3), 3 more are left out" in result.summary()
+    assert "8 are published" in result.summary()
     assert result.to_dict()["audit"]["safe"] is True
     assert len(result.reasons) == 3
 

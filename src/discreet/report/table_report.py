@@ -73,7 +73,7 @@ def render_table_report(result: ProtectedTable | SuppressionResult, *, show_valu
         case=case,
         cards=table_view.cards_of(case.lost),
         charts=tuple(table_view.level_chart(case.lost)),
-        facts=_facts(case.before),
+        facts=_facts(case),
         figures=[
             (label_of(n, measure=_TABLE), n, flat(v))
             for n, v in jsonable(case.figures).items()
@@ -163,12 +163,16 @@ def _suppressed(result: SuppressionResult) -> _Case:
     )
 
 
-def _facts(table: Table) -> list[tuple[str, str]]:
+def _facts(case: _Case) -> list[tuple[str, str]]:
+    table, published = case.before, int((~np.isnan(case.after)).sum())
     codes = ", ".join(f"{name} ({len(table.hierarchy[name].codes):,} codes)" for name in table.dimensions)
     return [
         ("Tables", table.formula.text),
         ("Value", table.value),
         ("Dimensions", codes),
-        ("Published cells", f"{table.cells.height:,}"),
+        ("Sensitive by", ", ".join(case.before.rules) or "no rule was named"),
+        ("Cells", f"{len(case.after):,}"),
+        ("Published cells", f"{published:,}"),
+        ("Left out", f"{len(case.after) - published:,}"),
         ("Inner cells", f"{table.inner.height:,}"),
     ]

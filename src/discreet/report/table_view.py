@@ -97,7 +97,7 @@ def number(value: float) -> str:
 def cards_of(lost: Measure) -> list[tuple[str, str, str]]:
     """The headline figures of what it cost: number, label, sentence."""
     f = lost.figures
-    found = [(f"{f['cells']:,}", "cells", "in all tables that are published together.")]
+    found = [(f"{f['cells']:,}", "cells", "of all tables together, left out or not.")]
     if f["suppressed"]:
         cells, value = percent(_share(f, "suppressed_share")), percent(_share(f, "suppressed_value_share"))
         found.append((f"{f['suppressed']:,}", "left out", f"{cells} of the cells, {value} of the value."))

@@ -126,6 +126,7 @@ def linked(
         (*notes, *_said(agree, places, rest, made)),
         tables[0].weight,
         joined=made,
+        rules=tuple(dict.fromkeys(rule for table in tables for rule in table.rules)),
     )
 
 

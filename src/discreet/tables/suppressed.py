@@ -93,9 +93,11 @@ class SuppressionResult:
     def summary(self) -> str:
         """What was done and what is left, in a few sentences."""
         f = self.figures
+        rules = f" by {', '.join(self.table.rules)}" if self.table.rules else ""
+        published = f["cells"] - int(self.suppressed.sum())
         return (
-            f"{f['primary']:,} of {f['cells']:,} cells are primary, {f['secondary']:,} more are left out to protect "
-            f"them ({self.parameters['method']}). {self.audit.line}"
+            f"{f['primary']:,} of {f['cells']:,} cells are primary{rules}, {f['secondary']:,} more are left out to "
+            f"protect them ({self.parameters['method']}); {published:,} are published. {self.audit.line}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,6 +105,7 @@ class SuppressionResult:
         return {
             "figures": jsonable(self.figures),
             "parameters": jsonable(self.parameters),
+            "rules": list(self.table.rules),
             "unsafe": len(self.unsafe),
             "audit": self.audit.to_dict(),
         }

@@ -50,6 +50,8 @@ class Table:
         Which tables are published.
     hierarchy
         The `Dimension` of every column.
+    rules
+        The names of the rules by which cells were found sensitive, those that hit none too.
     notes
         What the reader should know: missing codes, records without a value, cells that do not add up.
     counted
@@ -85,6 +87,7 @@ class Table:
     contributing: Contributing | None = field(default=None, compare=False)
     joined: Joined | None = field(default=None, compare=False)
     counted: str | None = None
+    rules: tuple[str, ...] = ()
 
     @staticmethod
     def from_microdata(
@@ -440,7 +443,14 @@ class Table:
                 raise ParameterError(
                     f"{column.name} has {len(column):,} entries; the table has {self.cells.height:,} cells."
                 )
-        made = replace(self, cells=self.cells.with_columns(series))
+        return self._carried(replace(self, cells=self.cells.with_columns(series)))
+
+    def with_rules(self, names: Sequence[str]) -> Table:
+        """Note by which rules cells were found sensitive."""
+        return self._carried(replace(self, rules=tuple(dict.fromkeys((*self.rules, *names)))))
+
+    def _carried(self, made: Table) -> Table:
+        """Hand on what was computed for the same cells."""
         for kept in ("x", "codes", "leaves"):
             if kept in self.__dict__:
                 made.__dict__[kept] = self.__dict__[kept]
@@ -455,6 +465,7 @@ class Table:
             "dimensions": [described(self.hierarchy[name]) for name in self.dimensions],
             "cells": self.cells.to_dicts(),
             "notes": list(self.notes),
+            "rules": list(self.rules),
         }
 
     def __repr__(self) -> str:

@@ -71,12 +71,13 @@ def learnable(
     targets: str | Sequence[str] | None,
     keys: Sequence[str],
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Return the targets to work on; by default all columns that can be learned from both files."""
+    """Return the targets: those named, else the sensitive columns, else all that can be learned from both files."""
     if targets is not None:
         return engine.resolve_sensitive(original, targets, keys), []
+    sensitive = [column for column in original.roles.sensitive if column not in keys]
     copies = [released] if isinstance(released, Microdata) else list(released)
     taken = (*keys, *original.roles.identifiers, original.roles.weight)
-    found = [column for column in original.columns if column not in taken]
+    found = sensitive or [column for column in original.columns if column not in taken]
     shared = [column for column in found if all(column in copy.schema for copy in copies)]
     empty = [
         column
@@ -84,7 +85,11 @@ def learnable(
         for data in (original, *copies)
         if engine.overview(data, [column]).missing[column] == engine.overview(data, [column]).rows
     ]
-    notes = []
+    notes = (
+        []
+        if sensitive
+        else ["No column has the role of a sensitive one, so every column beside the keys is a target."]
+    )
     lost = [column for column in found if column not in shared or column in empty]
     if lost:
         named = ", ".join(f"'{column}'" for column in lost)
@@ -92,7 +97,8 @@ def learnable(
     columns = tuple(column for column in shared if column not in empty)
     if not columns:
         raise ColumnError(
-            "The two files have no column in common beside the keys: there is no target to learn."
+            "The two files have no sensitive column, or none beside the keys, in common: there is no target to learn. "
+            "Name some with targets=[…]."
         )
     return columns, notes
 

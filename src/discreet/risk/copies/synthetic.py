@@ -224,8 +224,8 @@ def disclosure(
     original, released
         The two files; several synthetic copies are given as a list and averaged.
     targets
-        The columns an intruder wants to learn; every column of both files that has no role as key, identifier or
-        weight unless named.
+        The columns an intruder wants to learn; the sensitive columns unless named. Where none has that role, every
+        column of both files that is no key, identifier or weight.
     keys
         Key columns; those of the original unless named.
     groups_target, groups_keys

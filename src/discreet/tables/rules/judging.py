@@ -101,7 +101,8 @@ def primary(table: Table, *rules: Rule, safe: Any = None) -> Table:
     if safe is not None:
         found = found & ~flags_of(table, safe, "safe")
     rule_names = pl.select(pl.when(pl.Series(found) & (worded != "")).then(worded)).to_series()
-    return table.with_cells(primary=found, rule=rule_names, protection=np.where(found, protection, 0.0))
+    judged = table.with_cells(primary=found, rule=rule_names, protection=np.where(found, protection, 0.0))
+    return judged.with_rules(tuple(hits))
 
 
 def _both(before: pl.Series, now: pl.Series) -> pl.Series:
