@@ -278,6 +278,12 @@ class Assessment:
         """Return `to_dict` as text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
+    def plot(self) -> Picture:
+        """Draw what leads each chapter of the report, for the main scenario: no value of the data is in it."""
+        from discreet.report.plots import draw_assessment
+
+        return draw_assessment(self)
+
     def to_html(self, path: str | Path) -> Path:
         """Write the report as one self-contained HTML file and return its path."""
         from discreet.report.page import write_assessment

@@ -172,3 +172,20 @@ def test_the_bars_of_a_distribution_add_up_to_everyone(pairs):
     table = pl.DataFrame({"class_size": size, "t": distance, "l": [1 + s % 7 for s in size]})
     for name in ("t_closeness", "l_diversity", "k_anonymity"):
         assert math.isclose(sum(chart_of(with_detail(name, classes=table)).values), 1, rel_tol=1e-9)
+
+
+def test_an_assessment_draws_what_leads_its_chapters():
+    import polars as pl
+
+    from discreet import Microdata, assess
+    from discreet.errors import ParameterError
+    from discreet.results import Assessment, Measure, Scenario
+
+    people = pl.DataFrame({"age": [30, 31, 31, 45, 45, 46] * 5, "ill": ["y", "n", "n"] * 10})
+    found = assess(Microdata(people, keys="age", sensitive="ill"))
+    parts = [part.get_suptitle() for part in found.plot().subfigs]
+    assert 1 < len(parts) <= 4
+    assert len(set(parts)) == len(parts)
+    bare = Assessment({}, {"s": Scenario("s", ("age",), {"odd": Measure("odd", 1, {}, "")})})
+    with pytest.raises(ParameterError, match="nothing to draw"):
+        bare.plot()

@@ -10,7 +10,9 @@ import textwrap
 import warnings
 from typing import TYPE_CHECKING
 
+from discreet.errors import ParameterError
 from discreet.report.bar_ink import bars_height, draw_bars
+from discreet.report.chapters import chapters_of
 from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Map, Points
 from discreet.report.charts import chart_of, charts_of
 from discreet.report.contour_ink import contours_height, draw_contours
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
-    from discreet.results import Measure
+    from discreet.results import Assessment, Measure
 
 _SETTINGS = {
     "svg.fonttype": "none",
@@ -36,6 +38,7 @@ _SETTINGS = {
 }
 _WIDTH = 5.6
 _TITLE_HEIGHT = 0.7
+_MOST_CHARTS = 4
 
 
 def draw(measure: Measure) -> Figure:
@@ -57,6 +60,26 @@ def draw(measure: Measure) -> Figure:
     """
     first, *more = charts_of(measure) or (chart_of(measure),)
     return draw_charts([first, *more])
+
+
+def draw_assessment(assessment: Assessment) -> Figure:
+    """Draw the pictures that lead the chapters of a report, those of the main scenario, each once.
+
+    Raises
+    ------
+    ParameterError
+        When nothing was measured that a picture makes clearer.
+    """
+    measures = assessment.measures
+    leading = [
+        name
+        for chapter, names in chapters_of(measures)
+        for name in ([name for name in names if name in chapter.leading] or names[:1])
+    ]
+    charts = {chart.text: chart for name in leading for chart in charts_of(measures[name])[:1]}
+    if not charts:
+        raise ParameterError("There is nothing to draw: no measure of this assessment has a picture.")
+    return draw_charts(list(charts.values())[:_MOST_CHARTS])
 
 
 def svg(measure: Measure, *, name: str = "picture") -> str:
