@@ -197,7 +197,7 @@ def test_the_original_is_recoded_where_linked_values_became_coarser_labels():
 def test_labels_for_numbers_of_files_that_are_not_linked_are_compared_as_labels():
     found = compare(data(), Microdata(banded().sample(fraction=1, shuffle=True, seed=1)))
     assert "labels" in found.alignment.converted["age"]
-    assert "no value in common" in found.skipped["attribution"]
+    assert "labels of its own in 'age'" in found.skipped["attribution"]
     assert any("'age'" in caveat for caveat in found["new_rows"].caveats)
     assert found["information_loss"].value > 0
 

@@ -13,8 +13,10 @@ from discreet.protect import (
     Band,
     DropIdentifiers,
     LocalSuppression,
+    Mondrian,
     Plan,
     RandomSwap,
+    Recode,
     ReorderRecords,
 )
 from discreet.workflow import document_plan, document_release
@@ -161,3 +163,40 @@ def test_a_door_that_knows_less_about_the_people_never_says_the_opposite(policy,
     assert not cleared_differently(report.verdict, found.verdict)
     assert not cleared_differently(report.verdict, judge(report.release, policy))
     assert told(judge(read_again, policy, data)) == told(found.verdict)
+
+
+GROUPED = Recode({"job": {"a": "office", "b": "office", "c": "field"}})
+
+
+def test_labels_of_a_reordered_release_are_read_where_the_plan_is_known():
+    data = file(1, 150)
+    policy = Policy.from_dict(
+        {
+            "name": "P",
+            "comparison": {
+                "attribution.learned": {"at_most": 1},
+                "replicated_uniques.repU": {"at_most": 100},
+            },
+        }
+    )
+    plan = Plan([Band(widths={"age": 20}), GROUPED, ReorderRecords()])
+    report = document_plan(data, plan, policy, seed=1)
+    assert report.verdict.meets is True
+    (trial,) = search(data, {"it": plan}, policy, seed=1).trials
+    assert trial.meets is True
+    found = compare(data, Microdata(report.release.data.frame), policy=policy)
+    assert found.verdict.meets is None
+    assert "2 rules that need to know which values its labels stand for" in found.line
+    assert any("labels of its own in 'job'" in note for note in found.alignment.notes)
+    assert "attribution" in found.skipped
+    in_order = document_plan(data, Plan([Band(widths={"age": 20}), GROUPED]), policy, seed=1)
+    known = {check.measure: check.actual for check in in_order.verdict.checks}
+    assert {c.measure: c.actual for c in report.verdict.checks} == pytest.approx(known)
+
+
+def test_boxes_of_mondrian_are_looked_up_by_everybody_s_own_box():
+    data = file(2, 150)
+    plan = Plan([Mondrian(k=5), ReorderRecords()])
+    policy = Policy.from_dict({"name": "P", "comparison": {"replicated_uniques.repU": {"at_most": 0}}})
+    assert document_plan(data, plan, policy, seed=1).verdict.meets is True
+    assert document_plan(data, Plan([Mondrian(k=1), ReorderRecords()]), policy, seed=1).verdict.meets is False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
@@ -30,7 +30,8 @@ class AlignedFiles:
     ``mixed`` those of them that hold numbers in one file and labels in the other. ``recoded`` is the original with the
     coarser labels of the release where each value became one label, so that labels meet their like. ``told`` also has
     the labels of the record itself where one value became several labels (groups of records with ranges of their own):
-    what an intruder finds who knows into which group a person was put.
+    what an intruder finds who knows into which group a person was put. ``unread`` are columns with labels of which
+    nobody can tell from the files which values they stand for.
     """
 
     original: Microdata
@@ -41,6 +42,7 @@ class AlignedFiles:
     mixed: tuple[str, ...] = ()
     recoded: Microdata | None = None
     told: Microdata | None = None
+    unread: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,8 +58,13 @@ def align(
     columns: Sequence[str] | None,
     ids: str | None,
     aligned: bool | None,
+    labels: pl.DataFrame | None = None,
 ) -> AlignedFiles:
-    """Find the columns that both files have, give them one type, and see whether the records are linked."""
+    """Find the columns that both files have, give them one type, and see whether the records are linked.
+
+    ``labels`` has the released values of each original record, where whoever made the release still knows them: they
+    say which values a label stands for, and nothing else is taken from them.
+    """
     _same_shape(copies)
     released = copies[0]
     wanted = _wanted(original, released, columns, ids)
@@ -75,13 +82,21 @@ def align(
             )
         holdout = _converted(original, holdout, held, {}, mixed)
     linked, said = _linked(original, copies, held, ids=ids, aligned=aligned)
-    recoded = _recoded(original, copies[0], held, converted) if linked and ids is None else {}
+    ours = engine.collect(original, held)
+    if linked and ids is None:
+        labels = engine.collect(copies[0], held)
+    recoded = _recoded(ours, labels, held, converted) if labels is not None and linked and ids is None else {}
     recoded |= _banded(
         original, copies[0], [name for name in held if name in mixed and name not in recoded], converted
     )
+    new = _with_new_labels(ours, copies, [name for name in held if name not in recoded])
+    recoded |= {} if labels is None else _recoded(ours, labels, new, converted)
+    coarse = [name for name in new if name not in recoded and name in original.roles.keys]
+    regrouped = {} if labels is None else _regrouped(ours, labels, coarse, converted)
+    unread = tuple(name for name in new if name not in recoded and name not in regrouped)
+    said += [_UNREAD.format(_quoted(unread))] if unread else []
     technical = {*original.roles.technical, ids}
     no_loss = () if columns is not None else columns_that_count(original, released)[1]
-    regrouped = _regrouped(original, copies[0], held, recoded, converted) if linked and ids is None else {}
     shared = [name for name in original.columns if name in released.schema]
     return AlignedFiles(
         original,
@@ -105,6 +120,7 @@ def align(
         original.with_frame(engine.rebuilt(original, {**recoded, **regrouped}), same_records=True)
         if regrouped
         else None,
+        unread,
     )
 
 
@@ -274,12 +290,25 @@ def _brought(theirs: pl.Series, like: pl.Series) -> pl.Series | None:
     return found.rename(theirs.name) if found.null_count() == theirs.null_count() else None
 
 
+def _with_new_labels(ours: pl.DataFrame, copies: Sequence[Microdata], columns: Sequence[str]) -> list[str]:
+    """Name the columns of text in which the release has labels that are no value of the original."""
+    found = []
+    for name in columns:
+        after = [plain_text(engine.collect(copy, [name])[name]) for copy in copies]
+        if any(values.dtype != pl.String for values in after):
+            continue
+        known = as_text(plain_text(ours[name])).unique()
+        labels = pl.concat(after).drop_nulls().unique()
+        if not labels.is_in(known.implode()).all():
+            found.append(name)
+    return found
+
+
 def _recoded(
-    original: Microdata, released: Microdata, columns: Sequence[str], said: dict[str, str]
+    ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str], said: dict[str, str]
 ) -> dict[str, pl.Series]:
     """Find the columns in which values became new, coarser labels, one for each value, and recode the original so."""
     found = {}
-    ours, theirs = (engine.collect(data, columns) for data in (original, released))
     for name in columns:
         if plain_text(theirs[name]).dtype != pl.String:
             continue
@@ -320,11 +349,7 @@ def _banded(
 
 
 def _regrouped(
-    original: Microdata,
-    released: Microdata,
-    columns: Sequence[str],
-    recoded: Mapping[str, pl.Series],
-    said: dict[str, str],
+    ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str], said: dict[str, str]
 ) -> dict[str, pl.Series]:
     """Give keys that were coarsened group by group the labels of the release, record by record.
 
@@ -333,17 +358,11 @@ def _regrouped(
     """
     found = {}
     for name in columns:
-        if name in recoded or name not in original.roles.keys:
-            continue
-        ours, theirs = (
-            as_text(plain_text(engine.collect(data, [name])[name])) for data in (original, released)
-        )
-        labels = theirs.drop_nulls().unique()
-        fresh = labels.filter(~labels.is_in(ours.unique().implode()))
-        if plain_text(engine.collect(released, [name])[name]).dtype != pl.String or fresh.is_empty():
-            continue
-        own = theirs.is_in(fresh.implode()) | theirs.is_null()
-        found[name] = pl.select(pl.when(own).then(theirs).otherwise(ours).alias(name)).to_series()
+        values, after = (as_text(plain_text(table[name])) for table in (ours, theirs))
+        labels = after.drop_nulls().unique()
+        fresh = labels.filter(~labels.is_in(values.unique().implode()))
+        own = after.is_in(fresh.implode()) | after.is_null()
+        found[name] = pl.select(pl.when(own).then(after).otherwise(values).alias(name)).to_series()
         said[name] = (
             f"was coarsened group by group; for risk each person is looked up under the label of their own record "
             f"({len(fresh):,} labels are new)"
@@ -442,6 +461,10 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 _FEW = 30
+_UNREAD = (
+    "The release has labels of its own in {}. Which values they stand for cannot be seen from the files, so that "
+    "nothing can be looked up by these columns."
+)
 _TRUTH = {
     "true": True,
     "false": False,

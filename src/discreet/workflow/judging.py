@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from discreet.engine import Missing
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
@@ -44,6 +46,10 @@ _WHOSE = "to know which records belong to one person"
 _WAYS_OUT[_WHOSE] = (
     "several may, and the file no longer says which: judge it where the plan is applied, discreet protect --policy, or "
     "keep that column under pseudonyms"
+)
+_WAYS_OUT[pair_questions.LABELS] = (
+    "the files do not show it: judge it where the plan is applied, discreet protect --policy, or keep the order of the "
+    "records"
 )
 _AFTER_FAILURE = "no further look"
 _SLOW = 3
@@ -72,6 +78,7 @@ def judge(
     seed: Seed = None,
     stop_at_failure: bool = False,
     measured: Mapping[str, Scenario] | None = None,
+    labels: pl.DataFrame | None = None,
 ) -> Verdict:
     """Does this release meet the policy?
 
@@ -102,6 +109,9 @@ def judge(
     measured
         What an assessment of the release found with this policy and the same settings (its ``scenarios``), so that it
         need not be measured again.
+    labels
+        The released values of each original record, one row a record of the original, where whoever made the release
+        still knows them: they say which values a label stands for in a release whose records were removed or reordered.
 
     Returns
     -------
@@ -127,7 +137,9 @@ def judge(
     pair: PairCase | str | None = None
     if original is not None and rules.comparison:
         try:
-            pair = pair_of(original, copies, holdout, models=models, ids=ids, missing=missing, seed=seed)
+            pair = pair_of(
+                original, copies, holdout, models=models, ids=ids, missing=missing, seed=seed, labels=labels
+            )
         except DiscreetError as error:
             pair = str(error)
     alone = cases_of(

@@ -27,6 +27,9 @@ _MOST_FOR_LOGIT = 50_000
 _FILES = ("original", "released", "formula")
 
 
+LABELS = "to know which values its labels stand for"
+
+
 @dataclass(frozen=True)
 class PairCase:
     """What an original and one release have to offer to a measure."""
@@ -124,6 +127,9 @@ class PairQuestion:
             return "no keys were named that both files have"
         if self.sensitive and not case.sensitive:
             return "no sensitive column was named that both files have"
+        unread = self.unread(case)
+        if unread:
+            return f"the release has labels of its own in {unread[0]!r}, and the files do not show what they stand for"
         if self.linked and not case.linked:
             return "the records of the two files are not linked"
         if self.models and not (case.models or "formula" in parameters):
@@ -136,12 +142,19 @@ class PairQuestion:
             return "every column holds numbers in one file and labels in the other"
         return None
 
+    def unread(self, case: PairCase) -> list[str]:
+        """Name the columns of the question whose labels in the release nobody can hold against the original."""
+        asked = [*(case.keys if self.keys else ()), *(case.sensitive if self.sensitive else ())]
+        return [name for name in asked if name in case.files.unread]
+
     def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
         """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
         if self.models and not (case.models or "formula" in parameters):
             return "a model that users would fit"
         if self.target and "target" not in parameters:
             return "a target to predict"
+        if self.unread(case):
+            return LABELS
         return None
 
     def check_parameters(self, parameters: Mapping[str, Any], where: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from discreet import engine
 from discreet.engine import Missing
 from discreet.engine.frames import has_row_order
@@ -31,8 +33,12 @@ def pair_of(
     missing: Missing = "category",
     precision: Setting = None,
     seed: Seed = None,
+    labels: pl.DataFrame | None = None,
 ) -> PairCase:
-    """Bring an original and the copies of one release together; the roles are those of the original."""
+    """Bring an original and the copies of one release together; the roles are those of the original.
+
+    ``labels`` has the released values of each original record, where they are known: see `align`.
+    """
     original = in_memory(original)
     files = align(
         original,
@@ -41,6 +47,7 @@ def pair_of(
         columns=columns,
         ids=ids,
         aligned=aligned,
+        labels=labels,
     )
     there = files.copies[0].schema
     return PairCase(

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from discreet import engine
 from discreet._version import __version__
 from discreet.engine import Missing
@@ -225,6 +227,7 @@ def document_plan(
         release,
         cost,
         path,
+        labels=numbered.labels(made.data),
         rules=rules,
         population=population,
         missing=missing,
@@ -242,6 +245,7 @@ def _reported(
     rules: Policy | None,
     missing: Missing,
     show_values: bool,
+    labels: pl.DataFrame | None = None,
     **settings: Any,
 ) -> ReleaseReport:
     released = with_roles_of(original, release.data)
@@ -258,6 +262,7 @@ def _reported(
             population=settings.get("population"),
             missing=missing,
             measured=after.scenarios if after else None,
+            labels=labels,
         )
         # The release has one verdict, also where the page shows it beside the figures of the release alone.
         after = replace(after, verdict=judged) if after else None

@@ -154,6 +154,15 @@ class Numbered:
         numbers = pl.Series(column, np.arange(rows)).cast(pl.String)
         return cls(data.with_frame(engine.rebuilt(data, {column: numbers}), same_records=True), column)
 
+    def labels(self, made: Microdata) -> pl.DataFrame | None:
+        """Give the released values of each original record, empty where it was removed; None where nobody knows."""
+        if self.column not in made.schema:
+            return None
+        after = engine.whole_frame(made)
+        rows = engine.overview(self.data, ()).rows
+        numbers = pl.DataFrame({self.column: pl.Series(np.arange(rows)).cast(pl.String)})
+        return numbers.join(after, on=self.column, how="left", maintain_order="left").drop(self.column)
+
     def plain(self, data: Microdata) -> Microdata:
         """Take the numbers out again."""
         if self.column not in data.schema:
@@ -207,7 +216,14 @@ def tried(numbered: Numbered, job: Job) -> Trial:
         before = numbered.plain(numbered.data)
         after = with_roles_of(before, numbered.plain(made))
         found = assess(after, about.rules, missing=about.missing)
-        verdict = judge(after, about.rules, before, missing=about.missing, measured=found.scenarios)
+        verdict = judge(
+            after,
+            about.rules,
+            before,
+            missing=about.missing,
+            measured=found.scenarios,
+            labels=numbered.labels(made),
+        )
         ids = numbered.column if numbered.column in made.schema else None
         original = numbered.data if ids else before
         columns = about.columns or columns_that_count(before, made)[0]
