@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from discreet import Microdata, engine
 from discreet.engine.wildcard import neighborhood_sizes
 from discreet.errors import ColumnError, DiscreetError, ParameterError
-from discreet.protect.hiding import suppressing
+from discreet.protect.hiding import (
+    suppressing,
+    suppression_merging,
+    suppression_regrouping,
+    suppression_search,
+)
 from discreet.protect.hiding.agreement import CountedRows
 from discreet.protect.hiding.suppression import LocalSuppression
 from discreet.protect.treatment import Treatment
@@ -308,7 +313,10 @@ def test_a_hundred_people_of_whom_all_are_unique_are_not_hidden_by_four_gaps(mis
     assert smallest_company(release.data.frame, frame.columns, missing) >= 5
     assert smallest_complete_class(release.data.frame, frame.columns) >= 5
     assert linkage(data, release.data, seed=1).value < 0.3
+    emptied = [key for key in frame.columns if release.data.frame[key].null_count() == 100]
+    assert emptied
     assert any("Suppressed in every record" in note for note in release.log[0].notes)
+    assert release.data.roles.keys == tuple(key for key in frame.columns if key not in emptied)
 
 
 @settings(max_examples=30, deadline=None)
@@ -376,3 +384,13 @@ def test_bad_parameters_are_refused(parameters, message):
 def test_what_does_not_fit_the_file_is_refused(parameters, error, message):
     with pytest.raises(error, match=message):
         LocalSuppression(**parameters).apply(Microdata(people(), keys=KEYS))
+
+
+@pytest.mark.parametrize("missing", ["wildcard", "category"])
+def test_keys_go_one_at_a_time_where_there_are_too_many_sets_to_try(missing, monkeypatch):
+    for module in (suppression_search, suppression_regrouping, suppression_merging):
+        monkeypatch.setattr(module, "too_many_sets", lambda tried, rows: tried > 12)
+    random = np.random.default_rng(3)
+    frame = pl.DataFrame({f"key{i}": random.integers(0, 3, 60) for i in range(12)})
+    release = LocalSuppression(k=3, missing=missing).apply(Microdata(frame, keys=frame.columns))
+    assert smallest_company(release.data.frame, frame.columns, missing) >= 3

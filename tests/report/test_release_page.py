@@ -239,6 +239,14 @@ def test_gaps_that_count_as_values_are_a_caveat():
     assert not any("wildcard" in caveat for caveat in report.caveats)
 
 
+def test_a_key_that_was_suppressed_in_every_record_is_named_and_the_rest_judged():
+    number = np.arange(100)
+    frame = pl.DataFrame({"age": number % 20, "job": number // 20, "town": number * 7 % 10})
+    report = document_plan(Microdata(frame, keys=frame.columns), LocalSuppression(k=5), seed=1)
+    assert report.after["k_anonymity"].value >= 5
+    assert any("no longer has" in caveat for caveat in report.caveats)
+
+
 def test_pandas_gives_the_same_page(report):
     frame = people()
     other = Microdata(frame.frame.to_pandas(), **frame.roles.to_dict())

@@ -85,6 +85,8 @@ def answer_of(
 def with_roles_of(original: Microdata, released: Microdata) -> Microdata:
     """Give a release the roles of its original; columns that only the release has keep theirs.
 
+    A key or sensitive column that lost every value is no longer one, as if it had been left out.
+
     Examples
     --------
     >>> import polars as pl
@@ -92,7 +94,10 @@ def with_roles_of(original: Microdata, released: Microdata) -> Microdata:
     >>> with_roles_of(people, Microdata(pl.DataFrame({"age": [30, 40], "ill": ["y", "n"]}))).roles.keys
     ('age',)
     """
-    there = released.schema
+    told = [name for name in (*original.roles.keys, *original.roles.sensitive) if name in released.schema]
+    counted = engine.overview(released, told)
+    emptied = {name for name in told if counted.missing[name] == counted.rows}
+    there = [name for name in released.schema if name not in emptied]
     roles: dict[str, Any] = {}
     for role in ROLES:
         ours, theirs = getattr(original.roles, role), getattr(released.roles, role)

@@ -189,8 +189,11 @@ class LocalSuppression(Treatment):
         treated = table.with_columns(series.alias(key) for key, series in columns.items())
         proof = prove(replace(problem, codes=coded(treated, keys, strata)), keys, gone, problem.codes)
         followers = _following(data, table, {keys.index(key): ghosts[key] for key in ghosts}, gone)
+        left = tuple(key for key in data.roles.keys if key not in proof.emptied)
         return Change(
             columns={**columns, **followers},
+            # A key without any value is known to nobody; measures would take it for a column that was read wrongly.
+            roles={"keys": left} if left and proof.emptied else {},
             notes=(*proof.notes, *self._notes(len(followers), floats)),
             guarantee=proof.guarantee(
                 self._aims(keys, heads_of(data).many if problem.units is not None else "records"),

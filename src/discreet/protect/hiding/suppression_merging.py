@@ -24,7 +24,9 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-_FEW = 2_000  # with no more records that lack company, meetings alone are tried as well, and the cheaper is taken
+_FEW = (
+    500  # with no more records that lack company, meetings alone are tried as well, and the cheaper is taken
+)
 
 
 def merge_until_met(

@@ -59,7 +59,8 @@ class Proof:
         ]
         if self.emptied:
             said.append(
-                f"Suppressed in every record: {', '.join(map(repr, self.emptied))}. Coarsen the keys first, or drop it."
+                f"Suppressed in every record, and no key any more: {', '.join(map(repr, self.emptied))}. Coarser keys "
+                "would keep more."
             )
         if self.silent:
             said.append(
