@@ -101,10 +101,10 @@ class LocalSuppression(Treatment):
     Examples
     --------
     >>> from discreet import Microdata
-    >>> people = pl.DataFrame({"sex": ["f", "f", "f", "m", "m"], "job": ["a", "a", "b", "a", "a"]})
+    >>> people = pl.DataFrame({"sex": ["f", "f", "f", "f", "m", "m"], "job": ["a", "a", "b", "c", "a", "a"]})
     >>> release = LocalSuppression(k=2).apply(Microdata(people, keys=["sex", "job"]))
     >>> release.data.frame["job"].to_list(), release.log[0].suppressed_cells
-    (['a', 'a', None, 'a', 'a'], {'job': 1})
+    (['a', 'a', None, None, 'a', 'a'], {'job': 2})
     """
 
     k: int | None = None
