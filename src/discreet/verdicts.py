@@ -130,6 +130,17 @@ class Verdict:
             for need, count in counts.items()
         )
 
+    @property
+    def left_lines(self) -> list[str]:
+        """What was not judged here, one line for each thing that is lacking: the rules, and what would judge them."""
+        lines = []
+        for needs in dict.fromkeys(rule.needs for rule in self.unjudged):
+            rules = [rule for rule in self.unjudged if rule.needs == needs]
+            named = ", ".join(dict.fromkeys(f"{rule.rule} ({rule.limit})" for rule in rules))
+            it = "it needs" if len(rules) == 1 else "they need"
+            lines.append(f"{named}: {it} {needs}; {rules[0].way_out}")
+        return lines
+
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict, ready for JSON; ``meets`` is null while something is left to judge."""
         return {

@@ -57,7 +57,7 @@ def verdict_panel(verdict: Verdict, *, name: str = "", is_unicode: bool) -> Pane
         Text(f"{kept if check.passed else broken if check.passed is False else '?'} {check.reason}")
         for check in verdict.checks
     ]
-    lines += [Text(f"? Not judged here: {rule.line}") for rule in verdict.unjudged]
+    lines += [Text(f"? Not judged here: {line}") for line in verdict.left_lines]
     color = {True: "green", False: "red", None: "yellow"}[verdict.meets]
     return Panel(Group(*lines), title=Text(f"{name}{verdict.heading}"), border_style=color)
 

@@ -70,7 +70,7 @@ def answer_of(assessment: Assessment) -> Answer:
     if verdict.unjudged:
         held = f"{counted(count, 'rule')} {_is(count)} met. " if count else ""
         sentence = f"{held}That clears nothing yet.{left}"
-        return Answer("open", "?", heading, sentence, tuple(rule.line for rule in verdict.unjudged), rows)
+        return Answer("open", "?", heading, sentence, tuple(verdict.left_lines), rows)
     sentence = f"All {counted(count, 'rule')} of the policy {_is(count)} met."
     return Answer("pass", "✓", heading, sentence, (), rows)
 
