@@ -123,3 +123,67 @@ def test_bad_input_is_one_paragraph_and_no_file(discreet, people, tmp_path, monk
     assert done.returncode == 2
     assert words in done.stderr
     assert not (tmp_path / "s.csv").exists()
+
+
+@pytest.fixture
+def patients(tmp_path):
+    path = tmp_path / "patients.csv"
+    n = pl.int_range(600, eager=True)
+    ill = pl.Series(["yes", "no", "no"] * 200)
+    pl.DataFrame({"age": 20 + n * 7 % 60, "town": n * n % 11, "pay": 900 + n * 3.37, "ill": ill}).write_csv(
+        path
+    )
+    return path
+
+
+ROLES = ("--keys", "age,town", "--sensitive", "ill")
+
+
+def test_a_policy_takes_its_steps_and_judges(discreet, patients, tmp_path):
+    made = tmp_path / "s.csv"
+    done = discreet("synthesize", patients, *ROLES, "--policy", "synthetic-file", "--out", made, "--seed", 1)
+    assert "blurred (smoothing): 'pay'" in done.stdout
+    assert ("Meets policy" in done.stdout) == (done.returncode == 0)
+    judged = discreet("compare", patients, made, *ROLES, "--policy", "synthetic-file", "--check")
+    assert judged.returncode == done.returncode
+
+
+def test_lookalikes_are_named_at_once_and_finish_removes_them(discreet, patients, tmp_path):
+    made, ready = tmp_path / "s.csv", tmp_path / "ready.csv"
+    done = discreet("synthesize", patients, *ROLES, "--out", made, "--seed", 1)
+    assert "(repU)" in done.stdout
+    options = (
+        "--remove-uniques",
+        "--smooth",
+        "pay",
+        "--top",
+        "age=70",
+        "--code",
+        "age=99",
+        "--label",
+        "synthetic",
+    )
+    done = discreet("finish", made, *ROLES, "--original", patients, "--out", ready, *options, "--seed", 2)
+    assert done.returncode == 0
+    assert "records removed" in done.stdout
+    finished, original = pl.read_csv(ready), pl.read_csv(patients)
+    assert finished["age"].max() <= 70
+    assert finished["source"].unique().to_list() == ["synthetic"]
+    assert finished.height < 600
+    assert not set(finished["pay"]) <= set(original["pay"])
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--remove-uniques",), "--original"),
+        (("--policy", "synthetic-file"), "--original"),
+        (("--top", "age"), "COLUMN=VALUE"),
+        (("--top", "age=old"), "a number"),
+    ],
+)
+def test_a_finish_that_lacks_something_is_refused(discreet, patients, tmp_path, options, text):
+    done = discreet("finish", patients, "--out", tmp_path / "f.csv", *options)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert not (tmp_path / "f.csv").exists()

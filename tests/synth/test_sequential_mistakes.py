@@ -178,7 +178,9 @@ def test_a_column_that_numbers_the_records_is_pointed_out(numbers, told):
 
 def test_a_household_that_is_synthesized_is_pointed_out():
     homes = Microdata(FILE.with_columns(home=pl.Series(np.arange(N) // 3)), household="home")
-    assert any("share a household ('home')" in note for note in Sequential().plan(homes).warnings)
+    assert any("share 'home' are drawn together" in note for note in Sequential().plan(homes).warnings)
+    alone = Sequential(method={"home": "sample"}).plan(homes).warnings
+    assert any("share 'home' in the synthetic file have nothing else to do" in note for note in alone)
     assert not any("household" in note for note in Sequential(leave_out="home").plan(homes).warnings)
 
 

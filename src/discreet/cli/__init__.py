@@ -18,6 +18,7 @@ from discreet.cli.assess import assess
 from discreet.cli.compare import compare
 from discreet.cli.evaluate import evaluate
 from discreet.cli.exit_codes import BAD_INPUT, DEFECT
+from discreet.cli.finish import finish
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.outputs import outputs
@@ -45,6 +46,7 @@ app.command()(suggest)
 app.command()(search)
 app.command()(preflight)
 app.command()(synthesize)
+app.command()(finish)
 app.command()(compare)
 app.command()(evaluate)
 app.command()(methods)

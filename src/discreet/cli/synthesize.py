@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
+from discreet.cli.exit_codes import end_by
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.microdata import Microdata
     from discreet.synth import Fitted, Synthesizer
+    from discreet.workflow.synthesis_for_policy import SynthesisForPolicy
+
+_FEW_LOOKALIKES = 2.0  # percent, as in the template synthetic-file
 
 
 @takes_source()
@@ -35,6 +39,13 @@ def synthesize(
         typer.Option(
             "--set",
             help="Another option of the synthesizer as in a plan file: name=value, e.g. proper=true; repeat.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="A policy file or template, e.g. synthetic-file: take the steps it asks for, and judge.",
         ),
     ] = None,
     copies: Annotated[int, typer.Option("--copies", "-m", help="Number of synthetic files.")] = 1,
@@ -78,8 +89,20 @@ def synthesize(
         sources=(source.file, plan, from_model),
     )
     if from_model is not None:
-        _check_model_alone({"--plan": plan, "--method": method, "--set": setting, "--save-plan": save_plan})
+        _check_model_alone(
+            {
+                "--plan": plan,
+                "--method": method,
+                "--set": setting,
+                "--save-plan": save_plan,
+                "--policy": policy,
+            }
+        )
+    if policy is not None and out is None and not dry_run:
+        raise ParameterError("--policy judges the synthetic file: say where it goes with --out FILE.")
     began = time.perf_counter()
+    judged: SynthesisForPolicy | None = None
+    data: Microdata | None = None
     chosen = None if from_model else _synthesizer(plan, method, options.settings(setting))
     if chosen is not None and save_plan is not None:
         _save(chosen, save_plan, overwrite=overwrite)
@@ -99,20 +122,70 @@ def synthesize(
         if dry_run:
             _show_plan(chosen.plan(data) if hasattr(chosen, "plan") else None, json=json)
             return
-        fitted = chosen.fit(data, seed=seed, progress=not json)  # type: ignore[arg-type]
+        if policy is None:
+            fitted = chosen.fit(data, seed=seed, progress=not json)  # type: ignore[arg-type]
+        else:
+            judged = _for_policy(data, policy, chosen, rows, copies, seed, progress=not json)
+            fitted = judged.fitted
     seconds_fit = time.perf_counter() - began
     if model is not None:
         fitted.save(model)
     began = time.perf_counter()
-    files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
+    if judged is not None:
+        files = list(judged.files)
+    else:
+        files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
     seconds_draw = time.perf_counter() - began
-    for data, target in zip(files, targets, strict=False):
-        _write(data, target, overwrite=overwrite, **writing)
+    for made, target in zip(files, targets, strict=False):
+        _write(made, target, overwrite=overwrite, **writing)
     summary = _summary(fitted, files, targets, model, seconds_fit, seconds_draw)
+    if judged is not None:
+        summary |= {
+            "steps": list(judged.steps),
+            "verdicts": [verdict.to_dict() for verdict in judged.verdicts],
+        }
     if json:
         options.print_json(summary)
     else:
-        _show(summary)
+        _show(summary, None if data is None or judged else lookalikes_said(data, files))
+        for line in [] if judged is None else [*judged.steps, *(verdict.line for verdict in judged.verdicts)]:
+            typer.echo(line)
+    if judged is not None:
+        end_by(verdict.meets for verdict in judged.verdicts)
+
+
+def _for_policy(
+    data: Microdata | None,
+    policy: str,
+    chosen: Synthesizer,
+    rows: int | None,
+    copies: int,
+    seed: int | None,
+    *,
+    progress: bool,
+) -> SynthesisForPolicy:
+    from discreet.workflow.synthesis_for_policy import synthesize_for_policy
+
+    if data is None:
+        raise ParameterError("This synthesizer reads no file, so there is no original to judge it against.")
+    return synthesize_for_policy(data, policy, chosen, n=rows, copies=copies, seed=seed, progress=progress)
+
+
+def lookalikes_said(data: Microdata, files: list[Microdata]) -> str | None:
+    """Say how many people are alone with their keys in the synthetic file too, and what to do about it."""
+    from discreet.risk import replicated_uniques
+
+    keys = [name for name in data.roles.keys if files and name in files[0].columns]
+    if not keys:
+        return None
+    share = max(float(replicated_uniques(data, file, keys=keys).figures["repU"] or 0) for file in files)
+    if share <= _FEW_LOOKALIKES:
+        return None
+    return (
+        f"{share:.1f} % of the people are alone with their keys here as in the original (repU). "
+        "--policy synthetic-file removes such records and blurs what else is somebody's own; discreet finish does it "
+        "to a file that is there."
+    )
 
 
 def _synthesizer(plan: Path | None, method: str | None, settings: dict[str, Any]) -> Synthesizer:
@@ -209,7 +282,7 @@ def _height(data: Microdata) -> int:
     return engine.overview(data, ()).rows
 
 
-def _show(summary: dict[str, Any]) -> None:
+def _show(summary: dict[str, Any], said: str | None = None) -> None:
     for warning in (summary["plan"] or {}).get("warnings", ()):
         typer.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
         typer.echo(warning, err=True)
@@ -222,7 +295,9 @@ def _show(summary: dict[str, Any]) -> None:
         typer.echo(f"Wrote {name}")
     if summary["model"]:
         typer.echo(f"Model: {summary['model']} (it holds real values; keep it as the data are kept)")
-    if summary["files"]:
+    if said:
+        typer.echo(said)
+    if summary["files"] and "verdicts" not in summary:
         typer.echo(
             "Synthetic is not the same as safe: run discreet compare ORIGINAL SYNTHETIC before it goes out."
         )

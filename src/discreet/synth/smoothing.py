@@ -9,7 +9,9 @@ from discreet.errors import ParameterError, unknown_name
 
 Floats = npt.NDArray[np.float64]
 
-_KINDS = ("spline", "density", "running-mean")
+SMOOTHINGS = ("spline", "density", "running-mean", "adaptive")
+_OWN = 0.5
+_NEIGHBORS = 3
 _SPIKE = 0.7
 _TOP_CODED = 0.01
 _KNOTS = 1000
@@ -29,7 +31,9 @@ def smoothed(values: Floats, kind: str, *, low: float, high: float, rng: np.rand
         Drawn numbers.
     kind
         ``"spline"`` and ``"running-mean"`` smooth the sorted values; ``"density"`` adds normal noise with the
-        bandwidth of Sheather and Jones (1991).
+        bandwidth of Sheather and Jones (1991), and ``"adaptive"`` does so where values stand close together, but more
+        where they stand apart: as much as the third next value is away. Of the four only ``"adaptive"`` leaves nobody
+        of the largest with a number next to their own.
     low, high
         Smallest and largest observed value.
     rng
@@ -40,14 +44,18 @@ def smoothed(values: Floats, kind: str, *, low: float, high: float, rng: np.rand
     >>> smoothed(np.array([1.0, 2.0, 4.0]), "running-mean", low=1, high=4, rng=np.random.default_rng(1))
     array([1.5       , 2.33333333, 3.        ])
     """
-    if kind not in _KINDS:
-        raise ParameterError(unknown_name(kind, _KINDS, what="smoothing"))
+    if kind not in SMOOTHINGS:
+        raise ParameterError(unknown_name(kind, SMOOTHINGS, what="smoothing"))
     free = _free(values)
     if free.sum() < 3 or np.ptp(values[free]) == 0:
         return values
     own = values[free]
     if kind == "density":
         fresh = own + sheather_jones(own) * rng.standard_normal(len(own))
+    elif kind == "adaptive":
+        width = np.maximum(sheather_jones(own), _apart(own))
+        # Noise beyond the range comes back into it: the ends must not collect values, for they are somebody's.
+        fresh = _folded(own + width * rng.standard_normal(len(own)), low, high)
     else:
         order = np.lexsort((rng.random(len(own)), own))
         fresh = np.empty(len(own))
@@ -107,6 +115,34 @@ def _bandwidth(values: Floats) -> float:
     if equation(small) * equation(large) > 0:
         return float(normal)
     return float(brentq(equation, small, large))
+
+
+def own_values(values: Floats) -> bool:
+    """Whether most of these numbers are one record's alone, so that a number tells whose it is.
+
+    Examples
+    --------
+    >>> own_values(np.array([1.0, 2.0, 3.0, 3.0])), own_values(np.array([1.0, 1.0, 2.0, 2.0]))
+    (True, False)
+    """
+    _, held = np.unique(values, return_counts=True)
+    return bool((held == 1).sum() >= _OWN * len(values)) if len(values) else False
+
+
+def _apart(values: Floats) -> Floats:
+    """Return how far the third next other value is from each."""
+    distinct, place = np.unique(values, return_inverse=True)
+    reach = min(_NEIGHBORS, len(distinct) - 1)
+    padded = np.concatenate([np.full(reach, -np.inf), distinct, np.full(reach, np.inf)])
+    ranks = np.arange(len(distinct)) + reach
+    gaps = np.stack([np.abs(padded[ranks + step] - distinct) for step in range(-reach, reach + 1) if step])
+    return np.asarray(np.sort(gaps, axis=0)[reach - 1][place])
+
+
+def _folded(values: Floats, low: float, high: float) -> Floats:
+    span = high - low
+    away = np.mod(values - low, 2 * span)
+    return np.asarray(low + np.where(away > span, 2 * span - away, away))
 
 
 def _free(values: Floats) -> npt.NDArray[np.bool_]:

@@ -10,10 +10,11 @@ import polars as pl
 from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.computed_values import as_computed
-from discreet.synth.forms import CategoryForm, Form
+from discreet.synth.forms import CategoryForm, Form, as_numbers
 from discreet.synth.methods.given import Constant, Keep, Passive
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
+from discreet.synth.smoothing import own_values
 from discreet.synth.written_numbers import as_read, way_of_writing
 
 if TYPE_CHECKING:
@@ -83,6 +84,14 @@ def step_notes(
             f"Another whole number in every record, as identifiers have: {', '.join(numbered)}. Synthetic records "
             "would carry numbers of real ones; declare such columns as identifiers (identifiers=) to leave them out."
         )
+    own = [
+        step.name for step in steps if _is_of_one_record(step, frame[step.name]) and step.name not in numbered
+    ]
+    if own:
+        found.append(
+            f"Nearly every record has a number of its own, and donors pass it on as it is: {', '.join(own)}. Blur it "
+            "with smoothing='adaptive', for all or by column, before the file goes out."
+        )
     for step in steps:
         found += _numbers_in_texts(forms[step.name])
         if isinstance(step.method, Passive):
@@ -91,6 +100,13 @@ def step_notes(
             of = getattr(step.method, "of", "")
             found.append(f"'{step.name}' is a one-to-one function of '{of}' and is looked up from it.")
     return found
+
+
+def _is_of_one_record(step: ColumnPlan, series: pl.Series) -> bool:
+    """Whether a column of donors holds numbers that tell whose they are."""
+    if step.smoothing or not step.method.gives_observed_values or not series.dtype.is_numeric():
+        return False
+    return own_values(as_numbers(series).drop_nulls().to_numpy())
 
 
 def _numbers_in_texts(form: Form) -> list[str]:

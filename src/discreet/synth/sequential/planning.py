@@ -45,13 +45,13 @@ from discreet.synth.sequential.plan_notes import (
 from discreet.synth.sequential.rules import Rule, parsed, read_rules
 from discreet.synth.sequential.stratified import some_are_small
 from discreet.synth.sequential.survey_weights import design_effect, weight_notes, weight_use
+from discreet.synth.smoothing import SMOOTHINGS
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
 
 # A constant says nothing, a one-to-one copy nothing new, and a nested column is too fine to predict others.
 _NO_PREDICTOR = (Constant, Stratum, Nested, Collinear)
-_SMOOTHINGS = ("spline", "density", "running-mean")
 
 
 def plan_synthesis(
@@ -212,8 +212,8 @@ def _needs(options: Sequential, schema: Mapping[str, Any], events: Sequence[str]
     for name, method in asked.items():
         own = needs.setdefault(name, set())
         if isinstance(method, str):
-            formula, partner = (method[1:], None) if method.startswith("~") else (None, None)
-            partner = method.removeprefix("nested.") if method.startswith("nested.") else partner
+            formula = method[1:] if method.startswith("~") else None
+            partner = method.removeprefix("nested.") if method.startswith("nested.") else None
         else:
             given = method if isinstance(method, Mapping) else method.to_dict()
             formula, partner = given.get("expression"), given.get("of") or given.get("within")
@@ -382,8 +382,8 @@ def _smoothing(options: Sequential, name: str, method: Method, form: Form) -> st
     asked = options.smoothing.get(name) if isinstance(options.smoothing, Mapping) else options.smoothing
     if asked is None:
         return None
-    if asked not in _SMOOTHINGS:
-        raise ParameterError(unknown_name(str(asked), _SMOOTHINGS, what="smoothing"))
+    if asked not in SMOOTHINGS:
+        raise ParameterError(unknown_name(str(asked), SMOOTHINGS, what="smoothing"))
     by_name = isinstance(options.smoothing, Mapping)
     if not isinstance(form, NumberForm) or not method.gives_observed_values:
         if by_name:

@@ -36,7 +36,7 @@ _BY_COLUMN = (
     "denominators",
 )
 
-Smoothing = Literal["spline", "density", "running-mean"]
+Smoothing = Literal["spline", "density", "running-mean", "adaptive"]
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Sequential(Synthesizer):
         text column named under ``special_codes`` is taken for numbers: ``{"income": ["N"]}``, or ``[]`` where it has no
         codes.
     smoothing
-        Blurs numbers that are drawn from donors: ``"spline"``, ``"density"`` or ``"running-mean"``, for all or by
-        column.
+        Blurs numbers that are drawn from donors: ``"spline"``, ``"density"``, ``"running-mean"`` or ``"adaptive"``, for
+        all or by column. Numbers that nearly every record has for itself (a turnover) are real people's without it.
     strata
         Columns within whose values everything is fitted and drawn separately.
     proper

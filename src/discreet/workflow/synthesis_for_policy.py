@@ -1,0 +1,239 @@
+"""Which steps does a synthetic file need to meet a policy, and does it meet it then?
+
+A tree draws values of real people, and some synthetic records are alone with the keys of somebody who is alone too. The
+steps that help are few: blur the numbers that nearly everybody has for themselves, drop the lookalikes, draw from
+larger groups. They are taken one after the other, only as far as the verdict asks for them, and `judge` has the last
+word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.microdata import Microdata, require_microdata
+from discreet.policy import Policy
+from discreet.randomness import Seed
+from discreet.results import Step, Verdict
+from discreet.synth import Fitted, Sequential, Synthesizer, finish
+from discreet.synth.forms import as_numbers
+from discreet.synth.smoothing import own_values
+from discreet.synth.synthesizer import seed_of
+from discreet.workflow.judging import judge
+
+_LARGER_LEAVES = (15, 40)
+_LOOKALIKES = "replicated_uniques"
+_SPARE = 1.03
+_BY_DONORS = ("near_copies", "attribution", "new_rows", "disclosure", "neighbours")
+
+
+@dataclass(frozen=True, eq=False)
+class SynthesisForPolicy:
+    """Synthetic files and how far they meet a policy.
+
+    Attributes
+    ----------
+    files
+        The synthetic files, finished.
+    verdicts
+        What the policy says of each.
+    steps
+        What was done beyond what was asked for, in plain sentences.
+    logs
+        What finishing did to each file.
+    fitted, synthesizer
+        The model they were drawn from, and the parameters it was fitted with in the end.
+    """
+
+    files: tuple[Microdata, ...]
+    verdicts: tuple[Verdict, ...]
+    steps: tuple[str, ...]
+    logs: tuple[tuple[Step, ...], ...]
+    fitted: Fitted
+    synthesizer: Synthesizer
+
+    @property
+    def meets(self) -> bool | None:
+        """Whether all files meet the policy; None where something is left to judge."""
+        found = [verdict.meets for verdict in self.verdicts]
+        return False if False in found else None if None in found else True
+
+
+def synthesize_for_policy(
+    data: Microdata,
+    policy: Policy | str | Path,
+    synthesizer: Synthesizer | None = None,
+    *,
+    n: int | None = None,
+    copies: int = 1,
+    seed: Seed = None,
+    progress: bool = False,
+) -> SynthesisForPolicy:
+    """Synthesize a file and take the steps that a policy asks for.
+
+    Parameters
+    ----------
+    data
+        The file, with keys and sensitive columns.
+    policy
+        A `Policy`, the path of a policy file or the name of a template, usually ``"synthetic-file"``.
+    synthesizer
+        How it is synthesized to begin with; `Sequential` unless given.
+    n, copies, seed, progress
+        As in `Fitted.sample`.
+
+    Returns
+    -------
+    SynthesisForPolicy
+        The files, what was done to them and what the policy says. If no step helps, the files that break fewest rules,
+        and the verdicts say which stand in the way.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> ages = [20 + number % 7 for number in range(400)]
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 200, "age": ages, "ill": [True, False, False, False] * 100})
+    >>> data = Microdata(people, keys=["sex", "age"], sensitive="ill")
+    >>> found = synthesize_for_policy(data, "synthetic-file", seed=1)
+    >>> found.meets, found.steps
+    (True, ())
+    """
+    require_microdata(data)
+    rules = Policy.load(policy)
+    root = seed_of(seed)
+    chosen: Synthesizer = Sequential() if synthesizer is None else synthesizer
+    done: tuple[str, ...] = ()
+    found = _tried(data, rules, chosen, done, n=n, copies=copies, root=root, progress=progress)
+    if found.meets is not False:
+        return found
+    best = found
+    for sentence, fresh in _stages(data, chosen, found):
+        done = (*done, sentence)
+        found = _tried(data, rules, fresh, done, n=n, copies=copies, root=root, progress=progress)
+        best = found if len(_failed(found)) < len(_failed(best)) else best
+        if best.meets is not False or not _is_by_donors(best):
+            break
+    return best
+
+
+def _stages(
+    data: Microdata, chosen: Synthesizer, found: SynthesisForPolicy
+) -> Iterator[tuple[str, Synthesizer]]:
+    """Yield further ways to synthesize, each as far from the data as its donors make it."""
+    if not isinstance(chosen, Sequential) or not _is_by_donors(found):
+        return
+    blurred = _to_be_blurred(data, chosen)
+    if blurred:
+        given = chosen.smoothing if isinstance(chosen.smoothing, Mapping) else {}
+        chosen = replace(chosen, smoothing={**dict.fromkeys(blurred, "adaptive"), **given})
+        named = ", ".join(f"'{name}'" for name in blurred)
+        yield f"Numbers that nearly every record has for itself were blurred (smoothing): {named}.", chosen
+    for leaf in _LARGER_LEAVES:
+        options = {name: dict(own) for name, own in (chosen.method_options or {}).items()}
+        if chosen.method != "cart" or options.get("cart", {}).get("min_leaf", 0) >= leaf:
+            return
+        options["cart"] = {**options.get("cart", {}), "min_leaf": leaf}
+        chosen = replace(chosen, method_options=options)
+        yield f"Values were drawn from groups of at least {leaf} records (min_leaf).", chosen
+
+
+def _to_be_blurred(data: Microdata, chosen: Sequential) -> list[str]:
+    """Name the numbers of donors that are mostly one record's own and not blurred yet."""
+    if isinstance(chosen.smoothing, str):
+        return []
+    numbers = [name for name, kind in data.schema.items() if kind.is_numeric()]
+    steps = {step.name: step for step in chosen.plan(data).steps}
+    table = engine.collect(data, numbers) if numbers else None
+    found = []
+    for name in numbers:
+        assert table is not None
+        drawn = name in steps and steps[name].method.gives_observed_values
+        if (
+            drawn
+            and not steps[name].smoothing
+            and own_values(as_numbers(table[name]).drop_nulls().to_numpy())
+        ):
+            found.append(name)
+    return found
+
+
+def _tried(
+    data: Microdata,
+    policy: Policy,
+    chosen: Synthesizer,
+    done: tuple[str, ...],
+    *,
+    n: int | None,
+    copies: int,
+    root: int,
+    progress: bool,
+) -> SynthesisForPolicy:
+    """Synthesize, drop lookalikes where the policy asks for it, and judge."""
+    fitted = chosen.fit(data, seed=root, progress=progress)
+    drawn: Any = fitted.sample(n, copies=copies, seed=root, progress=progress)
+    files: list[Microdata] = []
+    verdicts: list[Verdict] = []
+    logs: list[tuple[Step, ...]] = []
+    steps = list(done)
+    log: tuple[Step, ...]
+    for number, made in enumerate(drawn if isinstance(drawn, list) else [drawn]):
+        file, log = made, ()
+        verdict = judge(file, policy, data, seed=root)
+        if any(check.measure == _LOOKALIKES and check.passed is False for check in verdict.checks):
+            file, log = _without_lookalikes(made, data, fitted, root + number)
+            verdict = judge(file, policy, data, seed=root)
+            gone = sum(step.removed_records for step in log)
+            steps.append(
+                f"{gone:,} records that are alone with the keys of one person were removed, and others drawn for them."
+            )
+        files.append(file)
+        verdicts.append(verdict)
+        logs.append(tuple(log))
+    return SynthesisForPolicy(tuple(files), tuple(verdicts), tuple(steps), tuple(logs), fitted, chosen)
+
+
+def _without_lookalikes(
+    made: Microdata, data: Microdata, fitted: Fitted, seed: int
+) -> tuple[Microdata, tuple[Step, ...]]:
+    """Drop lookalikes and draw as many other records, as long as the model can draw any number of them."""
+    real = _with_unit(data, fitted)
+    wanted = engine.overview(made, ()).rows
+    release = finish(made, real, remove_uniques=True)
+    left = engine.overview(release.data, ()).rows
+    if fitted.keeps_records or not left:
+        return release.data, release.log
+    more: Any = fitted.sample(int(wanted * wanted / left * _SPARE) + 1, seed=seed)
+    first = finish(more, real, remove_uniques=True)
+    # Records are drawn one like the other, so that the first of them are a file of their own.
+    unit = real.roles.household
+    table = engine.collect(first.data, [unit if unit else first.data.columns[0]])
+    keep = pl.Series(np.arange(table.height) < wanted)
+    if unit:
+        last = pl.DataFrame({"u": table[unit], "at": np.arange(table.height)}).select(
+            pl.col("at").max().over("u")
+        )
+        keep = last.to_series() < wanted
+    shortened = first.data.with_frame(engine.rebuilt(first.data, {}, keep=keep))
+    again = finish(shortened, real, remove_uniques=True)
+    return again.data, (*first.log, *again.log)
+
+
+def _with_unit(data: Microdata, fitted: Fitted) -> Microdata:
+    """Let records that were drawn together go together, also where nobody declared that they belong together."""
+    plan = getattr(fitted, "plan", None)
+    unit = None if plan is None else plan.settings.get("together")
+    return data if unit is None or data.roles.household else data.with_roles(household=unit)
+
+
+def _failed(found: SynthesisForPolicy) -> list[str]:
+    return [check.measure for verdict in found.verdicts for check in verdict.checks if check.passed is False]
+
+
+def _is_by_donors(found: SynthesisForPolicy) -> bool:
+    return bool(set(_failed(found)) & set(_BY_DONORS))
