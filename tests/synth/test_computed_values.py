@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ParameterError
 from discreet.protect import Pram, Recode
-from discreet.synth import Sequential, finish
+from discreet.synth import Sequential, finish, load
 from discreet.synth.computed_values import as_computed
+from discreet.synth.methods.given import Near
+from discreet.synth.preflighting import preflight
 
 PARTS = st.lists(
     st.tuples(st.integers(1, 40), st.sampled_from([0.1, 0.3, 0.7, 1.1, 2.9, 7.3])), min_size=8, max_size=40
@@ -64,3 +66,37 @@ def test_a_fraction_is_no_code_of_whole_numbers():
         Pram(columns=["children"], matrix={"children": {1.5: {1: 1.0}, 2: {2: 1.0}, 3: {3: 1.0}}}).apply(
             data, seed=1
         )
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.floats(0.0, 0.009))
+def test_a_total_with_exceptions_is_found_and_is_off_as_often_as_in_the_data(seed, off):
+    rng = np.random.default_rng(seed)
+    parts = rng.lognormal(8, 1, (3, 2000)).round()
+    wrong = rng.random(2000) < off
+    total = parts.sum(axis=0) + np.where(wrong, rng.integers(50, 5000, 2000), 0)
+    frame = pl.DataFrame({"a": parts[0], "b": parts[1], "c": parts[2], "total": total}).cast(pl.Int64)
+    found = preflight(Microdata(frame), probe=False)
+    (identity,) = found.of("sum")
+    assert identity.evidence["broken"] == wrong.sum()
+    assert set(identity.columns) == {"a", "b", "c", "total"}
+    drawn = found.synthesizer().fit(Microdata(frame), seed=1).sample(seed=1).frame
+    kept = (drawn["total"] == drawn["a"] + drawn["b"] + drawn["c"]).mean()
+    assert kept > 1 - 2 * wrong.mean() - 0.005
+
+
+def test_a_total_that_is_nearly_one_keeps_its_gaps_and_comes_back_from_a_file(tmp_path):
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(100, 9000, (2, 800))
+    total = pl.Series(a + b + (rng.random(800) < 0.1)).set(pl.Series(rng.random(800) < 0.2), None)
+    data = Microdata(pl.DataFrame({"a": a, "b": b, "total": total}))
+    fitted = Sequential(method={"total": Near(expression="a + b")}).fit(data, seed=1)
+    drawn = fitted.sample(seed=1).frame
+    assert drawn["total"].is_null().mean() == pytest.approx(0.2, abs=0.05)
+    rest = (drawn["total"] - drawn["a"] - drawn["b"]).drop_nulls()
+    assert set(rest) == {0, 1}
+    assert load(fitted.save(tmp_path / "near.model")).sample(seed=1).frame.equals(drawn)
+    with pytest.raises(ParameterError, match="must come earlier"):
+        Sequential(method={"a": Near(expression="total - b")}).fit(data)
+    auto = Sequential(method={"a": Near(expression="total - b")}, visit_sequence="auto").plan(data)
+    assert auto.order[-1] == "a"

@@ -271,7 +271,18 @@ SINGLE = sorted(
     name
     for name, kind in all_methods().items()
     if name
-    not in ("", "keep", "numbered", "stratum", "passive", "constant", "collinear", "nested", "binomial")
+    not in (
+        "",
+        "keep",
+        "near",
+        "numbered",
+        "stratum",
+        "passive",
+        "constant",
+        "collinear",
+        "nested",
+        "binomial",
+    )
     and not issubclass(kind, JointMethod)
 )
 

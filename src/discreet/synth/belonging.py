@@ -131,6 +131,16 @@ def same_within(frame: pl.DataFrame, unit: str, columns: Sequence[str]) -> list[
     return [name for at, name in enumerate(others) if many[f"c{at}"].item() == 1]
 
 
+def copies_of(frame: pl.DataFrame, unit: str) -> list[str]:
+    """Return the columns that repeat the numbers of the units."""
+    same = frame[unit].rename("v")
+    return [
+        name
+        for name in frame.columns
+        if name != unit and frame[name].dtype == same.dtype and frame[name].rename("v").eq_missing(same).all()
+    ]
+
+
 def _as_unit(frame: pl.DataFrame, name: str, columns: Sequence[str]) -> Unit | None:
     series = frame[name].rename("unit")
     if not (series.dtype.is_integer() or series.dtype == pl.String) or series.null_count():

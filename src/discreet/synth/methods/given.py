@@ -172,3 +172,22 @@ class Passive(_NotDrawn):
 
     name = "passive"
     expression: str = ""
+
+
+@dataclass(frozen=True)
+class Near(_NotDrawn):
+    """The column is computed from synthetic values of others, and off by as much as it is in the data.
+
+    A total that holds in all but a few records, or up to the rounding of its parts: what is left over is drawn by a
+    tree from those of similar records, and is nothing for most.
+
+    Parameters
+    ----------
+    expression
+        What it nearly is, e.g. ``"homes + shops + industry"``.
+    """
+
+    name = "near"
+    needs_predictors = True
+    targets: ClassVar[frozenset[str]] = frozenset({"number"})
+    expression: str = ""

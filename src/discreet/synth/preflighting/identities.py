@@ -24,6 +24,8 @@ _MOST_CANDIDATES = 40
 _EXACT = 0.01
 _DENOMINATOR = 12
 _RELATIVE = 1e-6
+_NEARLY = 0.01
+_COARSE = 0.002
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Identity:
         Records that break it, have the value but not the inputs, have the inputs but not the value.
     exact
         Whether its numbers are simple fractions.
+    near
+        Whether it holds up to the rounding of its parts, with a few exceptions that are kept as exceptions.
     """
 
     kind: Kind
@@ -57,6 +61,7 @@ class Identity:
     without_value: int
     exact: bool
     exceptions: tuple[int, ...]
+    near: bool = False
 
     @property
     def expression(self) -> str:
@@ -85,7 +90,11 @@ def find_identities(look: Look) -> list[Identity]:
     # Hundreds of small fits: threads would wait for one another longer than they work.
     with threadpool_limits(1, user_api="blas"):
         for target in names:
-            identity = _identity(look, target, names, "sum") or _identity(look, target, names, "product")
+            identity = (
+                _identity(look, target, names, "sum")
+                or _identity(look, target, names, "product")
+                or _identity(look, target, names, "sum", near=True)
+            )
             if identity is not None:
                 found.append(identity)
     return _one_of_each(look, found)
@@ -107,17 +116,22 @@ def identity_finding(look: Look, identity: Identity) -> Finding:
             "exceptions": list(identity.exceptions[:100]),
         },
         "high" if identity.exact else "medium",
-        "leave out and compute afterwards"
+        "compute, and draw by how much it is off (Sequential); other generators keep no exceptions"
+        if identity.near
+        else "leave out and compute afterwards"
         + (f"; {gone:,} exceptions are not kept (their positions are in the evidence)" if gone else ""),
-        reversible=gone == 0,
+        reversible=gone == 0 and not identity.near,
         parameters={
             "expression": identity.expression,
+            **({"near": True} if identity.near else {}),
             **({} if decimals is None else {"decimals": decimals}),
         },
     )
 
 
-def _identity(look: Look, target: str, names: Sequence[str], kind: Kind) -> Identity | None:
+def _identity(
+    look: Look, target: str, names: Sequence[str], kind: Kind, *, near: bool = False
+) -> Identity | None:
     y = look.clean(target)
     there = np.flatnonzero(~np.isnan(y))
     if len(there) < 20:
@@ -135,17 +149,27 @@ def _identity(look: Look, target: str, names: Sequence[str], kind: Kind) -> Iden
     if complete.sum() < 20:
         return None
     columns, values = columns[complete], y[there][complete]
-    slack = _slack(values, look.decimals(target))
+    slack = _slack(values, look.decimals(target), near=near)
+    if near and slack.max() > _COARSE * values.std():
+        # Small numbers nearly add up by chance.
+        return None
     if kind == "product":
         # An error of the logarithm times the value is an error of the value.
         columns, values, slack = np.log(columns), np.log(values), slack / values
     if np.ptp(values) == 0:
         return None
+    if near:
+        # Exceptions pull a fit aside, but not so far that the parts of a total could not be told from the rest.
+        plain = np.rint(_fitted(columns, values, slack)[0])
+        chosen = np.flatnonzero(plain).tolist()
+        if not 2 <= len(chosen) <= look.limits.max_terms or np.abs(plain).max() > 1:
+            return None
+        return _checked(look, kind, target, [inputs[at] for at in chosen], (plain[chosen], 0.0), near=True)
     chosen = _least_set(columns, values, slack, int(look.limits.max_terms))
     if chosen is None:
         return None
     fitted = _fitted(columns[:, chosen], values, slack)
-    return _checked(look, kind, target, [inputs[at] for at in chosen], fitted)
+    return _checked(look, kind, target, [inputs[at] for at in chosen], fitted, near=False)
 
 
 def _candidates(look: Look, target: str, names: Sequence[str], rows: Ints, kind: str) -> list[str]:
@@ -227,6 +251,8 @@ def _checked(
     target: str,
     inputs: list[str],
     fitted: tuple[Floats, float],
+    *,
+    near: bool,
 ) -> Identity | None:
     """Count over the whole file how often the identity holds, with simple fractions where they do as well."""
     y = look.clean(target)
@@ -239,14 +265,18 @@ def _checked(
     simple = tuple(float(Fraction(factor).limit_denominator(_DENOMINATOR)) for factor in factors)
     level = _snapped_constant(kind, y[both], columns[both], simple, constant)
     plain = float(np.exp(constant)) if kind == "product" else constant
-    slack = _slack(y[both], look.decimals(target))
+    slack = _slack(y[both], look.decimals(target), near=near)
+    limit = max(_NEARLY, look.limits.fd_tol) if near else look.limits.fd_tol
     for powers, base, exact in ((simple, level, True), (tuple(factors.tolist()), plain, False)):
         if not any(powers):
             continue
         with np.errstate(all="ignore"):
             off = ~(np.abs(y[both] - _computed(kind, columns[both], powers, base)) <= slack)
         wrong = np.flatnonzero(both)[off]
-        if len(wrong) <= look.limits.fd_tol * both.sum():
+        if near and (not exact or any(factor not in (0.0, 1.0, -1.0) for factor in powers)):
+            # What holds only nearly must at least be plain: a total of its parts.
+            return None
+        if len(wrong) <= limit * both.sum():
             odd = np.concatenate([wrong, np.flatnonzero(have != ~np.isnan(y))])
             used = [(n, p) for n, p in zip(inputs, powers, strict=True) if p]
             return Identity(
@@ -261,6 +291,7 @@ def _checked(
                 int((have & np.isnan(y)).sum()),
                 exact,
                 tuple(np.sort(odd).tolist()),
+                near,
             )
     return None
 
@@ -291,9 +322,9 @@ def _snapped_constant(
     return level
 
 
-def _slack(y: Floats, decimals: int | None) -> Floats:
-    """How far a computed value may be from one that is written with so many decimals."""
-    unit = 0.0 if decimals is None else 0.5000001 * 10.0**-decimals
+def _slack(y: Floats, decimals: int | None, *, near: bool = False) -> Floats:
+    """How far a computed value may be from one that is written with so many decimals, where parts are rounded too."""
+    unit = 0.0 if decimals is None else (1.0000001 if near else 0.5000001) * 10.0**-decimals
     return np.maximum(unit, _RELATIVE * np.abs(y))
 
 

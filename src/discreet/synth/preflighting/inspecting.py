@@ -12,7 +12,7 @@ from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.randomness import generator
-from discreet.synth.belonging import Unit, units_seen
+from discreet.synth.belonging import Unit, copies_of, units_seen
 from discreet.synth.ordering import choose_order
 from discreet.synth.preflighting.codes import coded_missing
 from discreet.synth.preflighting.cost import expected_cost
@@ -103,7 +103,8 @@ def preflight(
     hidden = {*data.roles.identifiers, data.roles.weight}
     units = _units(data, whole, [name for name in whole.columns if name not in hidden])
     # What a household number tells about its members is that they share it, not that it follows from the number.
-    hidden |= {finding.column for finding in units}
+    numbers = [name for finding in units for name in (finding.column, *copies_of(whole, finding.column))]
+    hidden |= set(numbers)
     frame = whole.select(name for name in whole.columns if name not in hidden)
     look = Look(frame, limits, codebook or {}, show_values)
     codes = coded_missing(look, _declared(data, codebook or {}))
@@ -130,7 +131,7 @@ def preflight(
     )
     found = Preflight(
         findings,
-        (*_order(data, frame, findings), *(finding.column for finding in units)),
+        (*_order(data, frame, findings), *numbers),
         {name: dtype_name(dtype) for name, dtype in whole.schema.items()},
         whole.height,
         accept=accept if isinstance(accept, str) else tuple(accept),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.synth.methods.given import Collinear
+from discreet.synth.methods.given import Collinear, Near
 from discreet.synth.methods.method import Method
 from discreet.synth.ordering import in_order
 from discreet.synth.preflighting.findings import Finding
@@ -35,7 +35,8 @@ def proposed_synthesizer(
         elif finding.kind in ("sum", "product") and not any(
             name in gone or (name in codes and name != finding.column) for name in finding.columns
         ):
-            methods[finding.column] = f"~{finding.parameters['expression']}"
+            text = finding.parameters["expression"]
+            methods[finding.column] = Near(expression=text) if finding.parameters.get("near") else f"~{text}"
     rules: dict[str, list[dict[str, Any]]] = {}
     edges: dict[str, set[str]] = {}
     for finding in accepted:

@@ -14,7 +14,7 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.synth.forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
 from discreet.synth.methods.binomial import Binomial
-from discreet.synth.methods.given import Collinear, Constant, Keep, Numbered, Passive, Stratum
+from discreet.synth.methods.given import Collinear, Constant, Keep, Near, Numbered, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method, kind_of
 from discreet.synth.methods.registry import all_methods
 from discreet.synth.methods.resampling import Nested
@@ -166,7 +166,7 @@ def collinear_pairs(
 ) -> dict[str, Method]:
     """Find columns that are one-to-one functions of an earlier one; those that were given a method keep it."""
     named = set(options.method) if isinstance(options.method, Mapping) else set()
-    skip = Keep | Passive | Constant | Stratum | Nested | JointMethod
+    skip = Keep | Passive | Near | Constant | Stratum | Nested | JointMethod
     free = [name for name in order if not isinstance(methods[name], skip)]
     found: dict[str, Method] = {}
     alike: dict[bytes, str] = {}
@@ -361,7 +361,7 @@ def _check_named(method: Method, name: str, series: pl.Series) -> None:
             f"Column '{name}' is to be looked up, but not said from what. Leave it out of method: one-to-one functions "
             "of another column are found by themselves."
         )
-    if isinstance(method, Passive) and not method.expression.strip():
+    if isinstance(method, Passive | Near) and not method.expression.strip():
         raise ParameterError(
             f"Column '{name}' is to be computed, but not said how. Write an expression, e.g. '~weight / height'."
         )

@@ -17,14 +17,14 @@ from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.synth.forms import Form, columns_named, restored_form
-from discreet.synth.methods.given import Keep, Passive, Stratum
+from discreet.synth.methods.given import Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import Floats, JointMethod
 from discreet.synth.sequential.choosing import default_methods
 from discreet.synth.sequential.fitting import Fitting, Shape
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.sampled_units import SampledUnits
 from discreet.synth.sequential.scene import Scene
-from discreet.synth.sequential.steps import JointStep, ModelStep, PassiveStep, Step
+from discreet.synth.sequential.steps import JointStep, ModelStep, NearStep, PassiveStep, Step
 from discreet.synth.sequential.stratified import Strata
 from discreet.synth.sequential.survey_weights import SAME_WEIGHTS, above_zero
 from discreet.synth.synthesizer import Fitted, Stream, empty_like
@@ -337,6 +337,8 @@ def _fitted_step(entry: ColumnPlan, training: Scene, fitting: Fitting) -> Step:
     if isinstance(entry.method, Passive):
         name = entry.name
         return PassiveStep(name, entry.method.expression, fitting.forms[name], fitting.shapes[name])
+    if isinstance(entry.method, Near):
+        return NearStep.fit(entry, training, fitting)
     if isinstance(entry.method, JointMethod):
         return JointStep.fit(entry, training, fitting)
     return ModelStep.fit(entry, training, fitting)

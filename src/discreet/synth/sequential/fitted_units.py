@@ -13,13 +13,13 @@ import polars as pl
 
 from discreet.errors import DiscreetWarning
 from discreet.microdata import Microdata
-from discreet.synth.belonging import Unit
+from discreet.synth.belonging import Unit, copies_of
 from discreet.synth.forms import columns_named
 from discreet.synth.methods.given import Numbered
 from discreet.synth.sequential.fitted import FittedSequential
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.plan_files import plan_of
-from discreet.synth.sequential.planning import plan_synthesis
+from discreet.synth.sequential.planning import left_out_of, plan_synthesis
 from discreet.synth.sequential.survey_weights import above_zero, fit_weights
 from discreet.synth.sequential.whole_units import (
     Divided,
@@ -103,7 +103,7 @@ class FittedUnits(Fitted):
             weight = (name, float(frame[name].cast(pl.Float64).sum()))
         if name and options.weights == "synthesize":
             least = (name, float(frame[name].cast(pl.Float64).min()))  # type: ignore[arg-type]
-        columns = [*(() if weight is None else (weight[0],)), unit.column, *base.columns]
+        columns = [*(() if weight is None else (weight[0],)), unit.column, *parts.copies, *base.columns]
         shown = [name for name in data.columns if name in columns]
         return cls(
             empty_like(data, columns_named(frame, shown)),
@@ -215,7 +215,9 @@ def planned(
 ) -> tuple[SynthesisPlan, Divided, tuple[Sequential, Sequential]]:
     """Plan the synthesis of whole units: all that was asked, the file taken apart, and how each part is done."""
     base = base_plan(options, unit, data, frame)
-    columns = tuple(name for name in data.columns if name == unit.column or name in base.columns)
+    out = left_out_of(options, data)
+    numbers = (unit.column, *(name for name in copies_of(frame, unit.column) if name not in out))
+    columns = tuple(name for name in data.columns if name in numbers or name in base.columns)
     parts = divided(options, unit, data, frame, columns)
     check_whole_units(options, base, parts)
     homes = options_of_homes(options, parts, base.order, columns)
@@ -279,7 +281,10 @@ def _whole_plan(
             )
     return replace(
         base,
-        columns=(unit.column, *base.columns),
+        columns=(unit.column, *parts.copies, *base.columns),
+        left_out={
+            name: why for name, why in base.left_out.items() if name not in (unit.column, *parts.copies)
+        },
         steps=tuple(steps),
         warnings=(_told(unit, parts), *base.warnings, *notes),
         settings={**base.settings, "together": unit.column, "shared": list(parts.shared)},

@@ -9,7 +9,7 @@ import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.expressions import parse
-from discreet.synth.methods.given import Constant, Keep, Passive, Stratum
+from discreet.synth.methods.given import Constant, Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, parsed
@@ -136,7 +136,7 @@ def check_rules(
     place = {name: at for at, step in enumerate(steps) for name in (step.name, *step.with_columns)}
     for name, own in rules.items():
         step = steps[place[name]]
-        if isinstance(step.method, Keep | Passive | Stratum | JointMethod) or name != step.name:
+        if isinstance(step.method, Keep | Passive | Near | Stratum | JointMethod) or name != step.name:
             raise ParameterError(
                 f"Column '{name}' has rules, but '{step.method.name}' leaves no room for them."
             )

@@ -14,7 +14,7 @@ from discreet.expressions import parse
 from discreet.microdata import Microdata
 from discreet.synth.forms import Form, NumberForm, columns_named
 from discreet.synth.methods.binomial import Binomial
-from discreet.synth.methods.given import Collinear, Constant, Keep, Passive, Stratum
+from discreet.synth.methods.given import Collinear, Constant, Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method
 from discreet.synth.methods.resampling import Nested, Sample
 from discreet.synth.methods.survival import SurvivalTree
@@ -329,7 +329,7 @@ def _steps(
         method = methods[name]
         with_columns = tuple(event for event, time in events.items() if time == name)
         predictors = _predictors_of(name, method, usable, allowed, order=order)
-        if method.needs_predictors and not predictors and not isinstance(method, JointMethod):
+        if method.needs_predictors and not predictors and not isinstance(method, JointMethod | Near):
             method = Sample()
         if not method.needs_predictors:
             predictors = ()
@@ -420,7 +420,7 @@ def _passive_needs(steps: Sequence[ColumnPlan], schema: Mapping[str, Any]) -> li
     place = {name: at for at, step in enumerate(steps) for name in (step.name, *step.with_columns)}
     done = []
     for at, step in enumerate(steps):
-        if not isinstance(step.method, Passive):
+        if not isinstance(step.method, Passive | Near):
             done.append(step)
             continue
         needs = parse(step.method.expression, schema).columns
@@ -429,5 +429,5 @@ def _passive_needs(steps: Sequence[ColumnPlan], schema: Mapping[str, Any]) -> li
             raise ParameterError(
                 f"Column '{step.name}' is computed from '{late[0]}', which must come earlier in visit_sequence."
             )
-        done.append(replace(step, predictors=needs))
+        done.append(replace(step, predictors=needs) if isinstance(step.method, Passive) else step)
     return done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,8 @@ import polars as pl
 
 from discreet.expressions import parse
 from discreet.synth.computed_values import as_computed
-from discreet.synth.forms import Form, NumberForm
+from discreet.synth.forms import Form, NumberForm, as_numbers, restored_form
+from discreet.synth.methods.given import Near
 from discreet.synth.methods.method import (
     Conditional,
     JointConditional,
@@ -281,10 +282,12 @@ class PassiveStep(Step):
     form: Form
     shape: Shape
 
-    def draw(self, scene: Scene, stream: Stream) -> None:
-        """Compute the column; a value it never had before is taken as it comes."""
+    def draw(self, scene: Scene, stream: Stream, rest: pl.Series | None = None) -> None:
+        """Compute the column, plus a rest; a value it never had before is taken as it comes."""
         frame = scene.frame()
         computed = frame.select(parse(self.expression, frame.schema).value.alias(self.name))[self.name]
+        if rest is not None:
+            computed = as_numbers(computed) + rest
         series = as_computed(computed, self.form.dtype, self.form.decimals).rename(self.name)
         parts = self._parts(series)
         scene.add(series, tuple(s.redrawn(p.values) for s, p in zip(self.shape, parts, strict=True)))
@@ -308,6 +311,64 @@ class PassiveStep(Step):
         """Make the step again."""
         name = state["name"]
         return cls(name, state["expression"], forms[name], shapes[name])
+
+
+@dataclass(frozen=True, eq=False)
+class NearStep(Step):
+    """A column that is computed from synthetic values, plus a drawn rest."""
+
+    computed: PassiveStep
+    rest: ModelStep
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the fit of the rest has to say."""
+        return self.rest.notes
+
+    @classmethod
+    def fit(cls, entry: ColumnPlan, training: Scene, fitting: Fitting) -> NearStep:
+        """Fit what the expression leaves over."""
+        from discreet.synth.methods.tree_donors import Cart
+
+        assert isinstance(entry.method, Near)
+        name = f"{entry.name}: rest"
+        frame = training.frame()
+        value = frame.select(parse(entry.method.expression, frame.schema).value.alias(name))[name]
+        left = (as_numbers(training.columns[entry.name]) - as_numbers(value)).rename(name)
+        form = fitting.forms[entry.name]
+        left = left if form.decimals is None else left.round(form.decimals)
+        own = NumberForm.of(left)
+        shape = own.split(left)
+        scene = Scene(training.size)
+        scene.columns, scene.parts = {**training.columns, name: left}, {**training.parts, name: shape}
+        empty = tuple(part.take(slice(0, 0)) for part in shape)
+        around = replace(fitting, forms={**fitting.forms, name: own}, shapes={**fitting.shapes, name: empty})
+        step = ModelStep.fit(ColumnPlan(name, Cart(), entry.predictors), scene, around)
+        passive = PassiveStep(entry.name, entry.method.expression, form, fitting.shapes[entry.name])
+        return cls(passive, step)
+
+    def draw(self, scene: Scene, stream: Stream) -> None:
+        """Draw the rest and add it to what is computed."""
+        self.rest.draw(scene, stream)
+        left = scene.columns.pop(self.rest.name)
+        scene.parts.pop(self.rest.name)
+        self.computed.draw(scene, stream, left)
+
+    def state(self) -> dict[str, Any]:
+        """Return the step for a model file."""
+        return {"computed": self.computed.state(), "rest": self.rest.state(), "form": self.rest.form.state()}
+
+    @classmethod
+    def restored(
+        cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
+    ) -> Self:
+        """Make the step again."""
+        form = restored_form(state["form"])
+        assert isinstance(form, NumberForm)
+        shape = form.split(pl.Series(form.name, [], dtype=form.dtype))
+        name = state["rest"]["name"]
+        rest = ModelStep.restored(state["rest"], {**shapes, name: shape}, {**forms, name: form})
+        return cls(PassiveStep.restored(state["computed"], shapes, forms), rest)
 
 
 def law_state(law: Conditional | None) -> dict[str, Any] | None:

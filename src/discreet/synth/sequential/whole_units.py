@@ -17,7 +17,7 @@ import polars as pl
 from discreet.errors import ColumnError, ParameterError
 from discreet.expressions import parse
 from discreet.microdata import Microdata
-from discreet.synth.belonging import Unit, same_within
+from discreet.synth.belonging import Unit, copies_of, same_within
 from discreet.synth.forms import columns_named
 from discreet.synth.methods.given import Collinear, Keep
 from discreet.synth.methods.method import JointMethod
@@ -111,7 +111,7 @@ def divided(
             "one by one with together='no'."
         )
     free = [name for name in columns if name != unit.column]
-    copies = [name for name in free if _repeats(frame[name], frame[unit.column])]
+    copies = copies_of(columns_named(frame, columns), unit.column)
     free = [name for name in free if name not in copies]
     if not free:
         raise ParameterError(f"There is nothing to synthesize beside '{unit.column}'.")
@@ -271,34 +271,39 @@ def check_whole_units(options: Sequential, base: SynthesisPlan, parts: Divided) 
 
 
 def base_plan(options: Sequential, unit: Unit, data: Microdata, frame: pl.DataFrame) -> SynthesisPlan:
-    """Plan the synthesis without the column that numbers the units, record by record; it checks all that was asked."""
+    """Plan the synthesis without the numbers of the units, record by record; it checks all that was asked."""
+    numbers = (unit.column, *copies_of(frame, unit.column))
     gone = (options.leave_out,) if isinstance(options.leave_out, str) else tuple(options.leave_out or ())
     asked = options.visit_sequence
     if not isinstance(asked, str) and asked is not None:
-        asked = tuple(name for name in asked if name != unit.column)
+        asked = tuple(name for name in asked if name not in numbers)
+    method = options.method
+    if isinstance(method, Mapping):
+        method = {name: own for name, own in method.items() if name not in numbers} or options.otherwise
     matrix = options.predictor_matrix
-    if matrix is not None and not isinstance(matrix, Mapping):
-        matrix = None  # a square counts the unit among its columns; it is read where all columns are known
+    # A square counts the unit among its columns; it is read where all columns are known.
+    named = matrix if isinstance(matrix, Mapping) else None
     return plan_synthesis(
         replace(
             options,
             together="no",
-            leave_out=(*gone, unit.column),
+            method=method,
+            leave_out=(*gone, *(name for name in numbers if name not in gone)),
             visit_sequence=asked,
-            predictor_matrix=_without(matrix, unit.column),
+            predictor_matrix=_without(named, numbers),
         ),
         data,
         frame,
     )[0]
 
 
-def _without(matrix: Any, unit: str) -> Any:
+def _without(matrix: Mapping[str, Any] | None, numbers: Sequence[str]) -> Any:
     if matrix is None:
         return None
     return {
-        name: [other for other in ([given] if isinstance(given, str) else given) if other != unit]
+        name: [other for other in ([given] if isinstance(given, str) else given) if other not in numbers]
         for name, given in matrix.items()
-        if name != unit
+        if name not in numbers
     }
 
 
@@ -327,12 +332,6 @@ def _computed_from_others(options: Sequential, name: str, alike: Sequence[str], 
         asked[1:] if isinstance(asked, str) and asked.startswith("~") else getattr(asked, "expression", None)
     )
     return text is not None and any(other not in alike for other in parse(text, frame.schema).columns)
-
-
-def _repeats(series: pl.Series, unit: pl.Series) -> bool:
-    if series.dtype != unit.dtype:
-        return False
-    return bool(series.rename("v").eq_missing(unit.rename("v")).all())
 
 
 def _numbered(units: pl.Series, dtype: pl.DataType, name: str) -> pl.Series:
