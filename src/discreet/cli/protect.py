@@ -52,7 +52,7 @@ def protect(
     effort: Effort = "normal",
     keep: Keep = None,
     importance: Importance = None,
-    workers: Workers = 1,
+    workers: Workers = 2,
     missing: options.MissingKeys = "category",
     show_values: options.ShowValues = False,
     write_as: options.WriteAs = None,

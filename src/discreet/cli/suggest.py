@@ -41,7 +41,7 @@ def suggest(
     effort: Effort = "normal",
     keep: Keep = None,
     importance: Importance = None,
-    workers: Workers = 1,
+    workers: Workers = 2,
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Keep finished trials here, to go on after a stop.")
     ] = None,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,13 @@ class Plan(Treatment):
 
     def apply(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> Release:
         """Apply the steps in order; each has a random stream of its own."""
+        release = Release(data)
+        for release in self.stages(data, seed=seed, progress=progress):  # noqa: B007
+            pass
+        return release
+
+    def stages(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> Iterator[Release]:
+        """Apply the steps one by one and hand over what each has made; the last one is what `apply` gives."""
         root = generator(fresh_seed() if seed is None else seed).integers(2**62)
         release = Release(data)
         for number, step in enumerate(
@@ -91,7 +98,7 @@ class Plan(Treatment):
                 raise type(error)(f"In step {number} of the plan ({step.name}): {error}") from error
             only_step = done.guarantee if len(self.steps) == 1 else None
             release = Release(done.data, (*release.log, *done.log), only_step)
-        return release
+            yield release
 
     def dry_run(self, data: Microdata, *, seed: Seed = None) -> Release:
         """Try the plan on the file in memory and return what it would do; nothing is written.

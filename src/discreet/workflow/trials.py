@@ -33,7 +33,8 @@ class Trial:
     """One plan, tried: what it leaves of the risk, what it costs, and whether the policy is met.
 
     ``meets`` is None where all that could be judged holds and ``not_judged`` names the rest. ``reasons`` say why the
-    policy is not met; ``failed`` why the plan could not be applied or measured.
+    policy is not met, ``miss`` by which part of its limit the rule that failed was missed; ``failed`` why the plan
+    could not be applied or measured.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Trial:
     failed: str | None = None
     on_frontier: bool = False
     not_judged: str = ""
+    miss: float | None = None
 
 
 @dataclass(frozen=True)

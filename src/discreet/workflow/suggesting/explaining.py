@@ -31,11 +31,13 @@ from discreet.workflow.suggesting.trying import Bench
 from discreet.workflow.trials import Trial
 
 
-def step_effects(bench: Bench, plan: Plan, frame: Frame, recipe: Recipe) -> tuple[StepEffect, ...]:
-    """Apply the plan step by step, and say after each what was lost and who still stands out."""
-    found, before = [], 0.0
-    for number, step in enumerate(plan.steps, 1):
-        made = Plan(plan.steps[:number]).apply(bench.data, seed=bench.seed).data
+def step_effects(
+    bench: Bench, plan: Plan, frame: Frame, recipe: Recipe
+) -> tuple[tuple[StepEffect, ...], Microdata]:
+    """Apply the plan afresh, and say after each step what was lost and who still stands out; also give the release."""
+    found, before, made = [], 0.0, bench.data
+    for step, release in zip(plan.steps, plan.stages(bench.data, seed=bench.seed), strict=True):
+        made = release.data
         losses = bench.losses(made)
         loss = sum(bench.weights[column] * lost for column, lost in losses.items())
         alone, exposed = _standing_out(made, frame)
@@ -43,7 +45,7 @@ def step_effects(bench: Bench, plan: Plan, frame: Frame, recipe: Recipe) -> tupl
             StepEffect(step.name, _words(step, frame, recipe), loss, max(0.0, loss - before), alone, exposed)
         )
         before = loss
-    return tuple(found)
+    return tuple(found), made
 
 
 def _standing_out(made: Microdata, frame: Frame) -> tuple[int | None, int | None]:
@@ -107,7 +109,7 @@ def alternatives(
     safer = [
         t for t in known if t.meets is not False and (t.risk or 0.0) < 0.9 * risk and (t.loss or 0.0) > loss
     ]
-    for trial in sorted(safer, key=lambda t: t.loss or 0.0)[:3]:
+    for trial in sorted(safer, key=lambda t: t.loss or 0.0)[:1]:
         verdict = bench.judged(plans[trial.name].apply(bench.data, seed=bench.seed).data)
         if verdict.meets:
             more = shown((trial.loss or 0.0) - loss)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from discreet.workflow.suggesting.forecast import Forecast
 from discreet.workflow.suggesting.recipes import NOTHING, REGROUP, SUPPRESS, Frame, Recipe
@@ -17,18 +18,20 @@ from discreet.workflow.trials import Trial
 
 _HEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.75, 1.0)
 _BATCH = 4
+_HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
+_CELLS_A_UNIT = {SUPPRESS: 150_000, REGROUP: 500_000, NOTHING: 1_000_000}
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How many recipes may be forecast and tried."""
+    """How many recipes may be forecast, and how much may be spent on trying them: one unit is a small file's trial."""
 
     forecasts: int
-    trials: int
+    units: float
     seconds: float | None = None
 
 
-BUDGETS = {"quick": Budget(60, 8), "normal": Budget(150, 24), "thorough": Budget(1000, 100)}
+BUDGETS = {"quick": Budget(60, 10), "normal": Budget(150, 32), "thorough": Budget(1000, 200)}
 
 
 @dataclass
@@ -41,6 +44,7 @@ class Explorer:
     budget: Budget
     limits: dict[str, int] = field(default_factory=dict)
     tried: dict[Recipe, Trial] = field(default_factory=dict)
+    spent: float = 0.0
 
     def run(self) -> None:
         """Explore until the budget is spent or nothing better is in sight."""
@@ -50,7 +54,8 @@ class Explorer:
         companies = self.frame.aims.companies()
         hide = bool(self.frame.aims.models)
         first = self.descended(companies[0], hide=hide)
-        self.attempt([Recipe(finish=REGROUP, k=companies[0]), first])
+        self.attempt([Recipe(finish=REGROUP, k=companies[0]), replace(first, finish=REGROUP, hide=False)])
+        self.attempt([first])
         self.learn()
         starts = [self.descended(k, hide=hide) for k in companies[:3]]
         self.attempt(self._others(starts, companies))
@@ -65,7 +70,7 @@ class Explorer:
     @property
     def spendable(self) -> bool:
         """Whether another recipe may be tried."""
-        return len(self.tried) < self.budget.trials and not self.laboratory.out_of_time
+        return self.spent < self.budget.units and not self.laboratory.out_of_time
 
     @property
     def best(self) -> Recipe | None:
@@ -80,15 +85,24 @@ class Explorer:
         return float("inf") if best is None else float(self.tried[best].loss or 0.0)
 
     def attempt(self, recipes: Sequence[Recipe]) -> None:
-        """Try recipes in batches of one size, whatever the number of processes."""
+        """Try recipes in batches of one size, whatever the number of processes; what cannot win is left out."""
         waiting = [recipe for recipe in dict.fromkeys(recipes) if recipe not in self.tried]
         while waiting and self.spendable:
             batch, waiting = waiting[:_BATCH], waiting[_BATCH:]
-            batch = [r for r in batch if self.forecast.of_columns(r) < self.lowest]
-            batch = batch[: self.budget.trials - len(self.tried)]
+            batch = [recipe for recipe in batch if self._promising(recipe)]
             plans = {named(recipe): recipe.plan(self.frame) for recipe in batch}
             found = {trial.name: trial for trial in self.laboratory.run(plans, self.lowest)}
             self.tried |= {recipe: found[named(recipe)] for recipe in batch if named(recipe) in found}
+            self.spent += sum(self._price(recipe) for recipe in batch)
+
+    def _promising(self, recipe: Recipe) -> bool:
+        if self.forecast.of_columns(recipe) >= self.lowest:
+            return False
+        return recipe.finish != SUPPRESS or self.forecast.loss(recipe) < _HOPELESS * self.lowest
+
+    def _price(self, recipe: Recipe) -> float:
+        cells = self.forecast.records * max(1, len(self.frame.keys))
+        return 1 + cells / _CELLS_A_UNIT[recipe.finish]
 
     def learn(self) -> None:
         """Correct the forecast by what was found: how many cells a record without company really lost."""
@@ -153,17 +167,30 @@ class Explorer:
         return found
 
     def _neighbours(self) -> list[Recipe]:
-        """Change one coding, or the company, of the best recipe; the most promising first."""
-        best = self.best
-        if best is None:
-            ranked = sorted(self.tried, key=lambda r: (len(self.tried[r].reasons), self.tried[r].loss or 1.0))
-            best = ranked[0] if ranked else self._at_height(0.5, self.frame.aims.k)
-        found = [other for column in self.frame.movable for other in self._moves(best, column)]
-        companies = self.frame.aims.companies()
-        at = companies.index(best.k) if best.k in companies else 0
-        found += [replace(best, k=k) for k in companies[max(0, at - 1) : at + 2] if k != best.k]
-        fresh = [r for r in found if r not in self.tried and self.forecast.of_columns(r) < self.lowest]
-        return sorted(fresh, key=self.forecast.loss)[:_BATCH]
+        """Change one coding, or the company, of the best recipe and of one that costs less and nearly passes."""
+        found = []
+        for center in self._centers():
+            others = [other for column in self.frame.movable for other in self._moves(center, column)]
+            companies = self.frame.aims.companies()
+            at = companies.index(center.k) if center.k in companies else 0
+            others += [replace(center, k=k) for k in companies[max(0, at - 1) : at + 2] if k != center.k]
+            fresh = [r for r in others if r not in self.tried and self._promising(r)]
+            found.append(sorted(fresh, key=self.forecast.loss)[:_BATCH])
+        # By turns, so that both get their part of what is left.
+        return [recipe for pair in zip_longest(*found) for recipe in pair if recipe is not None][:_BATCH]
+
+    def _centers(self) -> list[Recipe]:
+        missed = [
+            recipe
+            for recipe, trial in self.tried.items()
+            if trial.meets is False
+            and trial.loss is not None
+            and trial.miss is not None
+            and trial.loss < self.lowest
+        ]
+        near = sorted(missed, key=lambda r: (round(self.tried[r].miss or 0.0, 2), self.tried[r].loss or 0.0))
+        chosen = [*([self.best] if self.best else []), *near[: 1 if self.best else 2]]
+        return chosen or [self._at_height(0.5, self.frame.aims.k)]
 
 
 def named(recipe: Recipe) -> str:

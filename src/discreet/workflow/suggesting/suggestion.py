@@ -142,7 +142,7 @@ def _explained(bench: Bench, frame: Frame, explorer: Explorer, *, proposed: bool
         (r for r, t in explorer.tried.items() if t.meets), key=lambda r: explorer.tried[r].loss or 0.0
     ):
         plan = plans[named(recipe)]
-        made = plan.apply(bench.data, seed=bench.seed).data
+        steps, made = step_effects(bench, plan, frame, recipe)
         verdict = bench.judged(made)
         if not verdict.meets:
             continue
@@ -154,7 +154,7 @@ def _explained(bench: Bench, frame: Frame, explorer: Explorer, *, proposed: bool
             policy=bench.policy.name,
             verdict=verdict,
             loss=loss,
-            steps=step_effects(bench, plan, frame, recipe),
+            steps=steps,
             alternatives=others,
             sentences=summary(
                 bench.policy,
@@ -206,7 +206,7 @@ def _budget(effort: Any) -> Budget:
         return BUDGETS[effort]
     if isinstance(effort, bool) or not isinstance(effort, int | float) or not 0 < effort < math.inf:
         raise ParameterError("effort is 'quick', 'normal', 'thorough' or a number of seconds above 0.")
-    return Budget(BUDGETS["thorough"].forecasts, BUDGETS["thorough"].trials, float(effort))
+    return Budget(BUDGETS["thorough"].forecasts, math.inf, float(effort))
 
 
 def _details(keep: Any, data: Microdata) -> dict[str, Any]:

@@ -82,7 +82,8 @@ class Bench:
         reasons = tuple(check.reason for check in verdict.failed)
         # What was left aside after a failure is no open question.
         left = "" if reasons else verdict.left
-        return Trial(name, plan.to_dict(), verdict.meets, risk, loss, reasons, not_judged=left)
+        miss = _miss(self.policy, verdict)
+        return Trial(name, plan.to_dict(), verdict.meets, risk, loss, reasons, not_judged=left, miss=miss)
 
     def losses(self, made: Microdata) -> dict[str, float]:
         """Give the share that is lost of each compared column; all of one that was not released."""
@@ -194,6 +195,22 @@ def _risk(made: Microdata) -> float | None:
         return None
     risk = reidentification(made).figures["prosecutor_mean"]
     return float(risk) if isinstance(risk, int | float) else None
+
+
+def _miss(policy: Policy, verdict: Verdict) -> float | None:
+    """Say by which part of its limit the worst of the rules that failed was missed; 1 where nobody can say."""
+    limits = {("rules", rule.measure, rule.figure): rule for rule in policy.rules}
+    limits |= {("comparison", rule.measure, rule.figure): rule for rule in policy.comparison}
+    misses = []
+    for check in verdict.failed:
+        rule = limits.get((check.table, check.measure, check.figure))
+        if rule is None or not isinstance(check.actual, int | float):
+            misses.append(1.0)
+            continue
+        over = 0.0 if rule.at_most is None else (check.actual - rule.at_most) / max(rule.at_most, 0.05)
+        under = 0.0 if rule.at_least is None else (rule.at_least - check.actual) / max(rule.at_least, 0.05)
+        misses.append(max(over, under))
+    return max(misses) if misses else None
 
 
 def _failed(name: str, plan: Plan, reason: str) -> Trial:
