@@ -53,12 +53,11 @@ class Explorer:
             return
         companies = self.frame.aims.companies()
         hide = bool(self.frame.aims.models)
-        first = self.descended(companies[0], hide=hide)
-        self.attempt([Recipe(finish=REGROUP, k=companies[0]), replace(first, finish=REGROUP, hide=False)])
-        self.attempt([first])
+        starts = sorted((self.descended(k, hide=hide) for k in companies), key=self.forecast.loss)
+        self.attempt([Recipe(finish=REGROUP, k=companies[0]), _regrouped(starts[0], companies[0])])
+        self.attempt(starts[:1])
         self.learn()
-        starts = [self.descended(k, hide=hide) for k in companies[:3]]
-        self.attempt(self._others(starts, companies))
+        self.attempt(self._others(sorted(starts, key=self.forecast.loss), companies))
         if self.best is None:
             self.attempt(self._stronger(companies))
         while self.spendable:
@@ -147,23 +146,17 @@ class Explorer:
                 yield recipe.with_rung(column, at + step)
 
     def _others(self, starts: Sequence[Recipe], companies: Sequence[int]) -> list[Recipe]:
-        """Suppress with more company, and regroup instead, from the file as it is and from coarser codings."""
-        found = [*starts, *(replace(start, hide=False) for start in starts)]
-        found += [Recipe(finish=REGROUP, k=companies[1])]
-        found += [replace(starts[0], finish=REGROUP, k=companies[0], hide=False)]
+        """Suppress with more or less company, and regroup instead, from the file as it is and from coarser codings."""
+        found = [*starts[:3], replace(starts[0], hide=False), Recipe(finish=REGROUP, k=companies[1])]
+        found += [_regrouped(start, companies[1]) for start in starts[:2]]
         return found
 
     def _stronger(self, companies: Sequence[int]) -> list[Recipe]:
         """Try more company and coarser codings where nothing has passed."""
         hide = bool(self.frame.aims.models)
-        found = [self.descended(k, hide=hide) for k in companies[3:]]
-        found += [Recipe(finish=REGROUP, k=k) for k in companies[2:5]]
-        found += [
-            replace(self._at_height(height, k), hide=hide)
-            for height in (0.5, 0.75, 1.0)
-            for k in companies[:2]
-        ]
-        found += [replace(self._at_height(height, companies[1]), finish=REGROUP) for height in (0.5, 0.75)]
+        found = [Recipe(finish=REGROUP, k=k) for k in companies[2:4]]
+        found += [_regrouped(self._at_height(height, 2), companies[1]) for height in (0.3, 0.6)]
+        found += [replace(self._at_height(height, companies[2]), hide=hide) for height in (0.5, 0.75, 1.0)]
         return found
 
     def _neighbours(self) -> list[Recipe]:
@@ -191,6 +184,10 @@ class Explorer:
         near = sorted(missed, key=lambda r: (round(self.tried[r].miss or 0.0, 2), self.tried[r].loss or 0.0))
         chosen = [*([self.best] if self.best else []), *near[: 1 if self.best else 2]]
         return chosen or [self._at_height(0.5, self.frame.aims.k)]
+
+
+def _regrouped(recipe: Recipe, k: int) -> Recipe:
+    return replace(recipe, finish=REGROUP, k=k, hide=False)
 
 
 def named(recipe: Recipe) -> str:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.stats import binom
 
 from discreet.engine.comparable import distinct_values
 from discreet.protect import AlphaK, LDiversity, TCloseness
 from discreet.workflow.suggesting.recipes import Frame, Recipe
 
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 _CELLS_FOR_COMPANY = 1.3
@@ -35,7 +35,7 @@ class Exposure:
     """What stands out in the classes of a recipe: records in small ones, in ones that break a model, and learning."""
 
     small: int
-    broken: int
+    broken: float
     learned: float
 
 
@@ -98,7 +98,7 @@ class Forecast:
             self.asked += 1
             owners, sizes = self._classes(recipe)
             small = sizes < recipe.k
-            broken = np.zeros(len(sizes), dtype=np.bool_)
+            sound = np.ones(len(sizes))
             learned = 0.0
             for name, outcome in self._outcomes.items():
                 true = outcome.shares(owners, sizes)
@@ -107,8 +107,9 @@ class Forecast:
                 learned = max(learned, outcome.learned(true, sizes) * (1 - mixed))
                 for model in self.frame.aims.models:
                     if model.columns == (name,):
-                        broken |= outcome.breaks(model, shares)
-            self._known[at] = Exposure(int(sizes[small].sum()), int(sizes[broken & ~small].sum()), learned)
+                        sound *= 1 - outcome.chance_to_break(model, shares, sizes, drawn=mixed > 0)
+            broken = (1 - sound[~small]) @ sizes[~small]
+            self._known[at] = Exposure(int(sizes[small].sum()), float(broken), learned)
         return self._known[at]
 
     def _mixed(self, recipe: Recipe, column: str) -> float:
@@ -157,21 +158,29 @@ class _Outcome:
         hits = float(((shares**2).sum(axis=1) * sizes).sum() / sizes.sum())
         return hits - float((self.overall**2).sum())
 
-    def breaks(self, model: object, shares: Floats) -> Bools:
-        """Say which classes break a model, as far as bins can tell."""
+    def chance_to_break(self, model: object, shares: Floats, sizes: Ints, *, drawn: bool) -> Floats:
+        """Give the chance that each class breaks a model, as far as bins can tell.
+
+        Where values are exchanged at random the shares are expected ones, and small classes miss them by chance.
+        """
         if isinstance(model, LDiversity):
-            return np.asarray((shares > 0).sum(axis=1) < model.l)
+            if drawn:
+                return np.asarray((shares ** sizes[:, None]).sum(axis=1).clip(0, 1))
+            return np.asarray((shares > 0).sum(axis=1) < model.l, dtype=np.float64)
         if isinstance(model, AlphaK):
-            protected = self.overall <= model.common
-            return np.asarray((shares[:, protected] > model.alpha).any(axis=1))
+            protected = shares[:, self.overall <= model.common]
+            most = protected.max(axis=1, initial=0.0)
+            if drawn:
+                return np.asarray(binom.sf(np.floor(model.alpha * sizes), sizes, most))
+            return np.asarray(most > model.alpha, dtype=np.float64)
         if isinstance(model, TCloseness):
             apart = shares - self.overall
             if self.ordered:
                 distance = np.abs(np.cumsum(apart, axis=1)).sum(axis=1) / max(1, self.width - 1)
             else:
                 distance = np.maximum(apart, 0.0).sum(axis=1)
-            return np.asarray(distance > model.t)
-        return np.zeros(len(shares), dtype=np.bool_)
+            return np.asarray(distance > model.t, dtype=np.float64)
+        return np.zeros(len(shares))
 
 
 def _binned(values: pl.Series) -> tuple[Ints, bool]:
