@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from discreet.workflow.suggesting.forecast import Forecast
-from discreet.workflow.suggesting.recipes import NOTHING, REGROUP, SUPPRESS, Frame, Recipe
+from discreet.workflow.suggesting.recipes import ALONG, NOTHING, REGROUP, SUPPRESS, Frame, Recipe
 from discreet.workflow.suggesting.trying import Laboratory
 from discreet.workflow.trials import Trial
 
 _HEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.75, 1.0)
 _BATCH = 4
 _HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
-_CELLS_A_UNIT = {SUPPRESS: 150_000, REGROUP: 500_000, NOTHING: 1_000_000}
+_CELLS_A_UNIT = {SUPPRESS: 150_000, REGROUP: 500_000, ALONG: 500_000, NOTHING: 1_000_000}
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,40 @@ class Explorer:
         companies = self.frame.aims.companies()
         hide = bool(self.frame.aims.models)
         starts = sorted((self.descended(k, hide=hide) for k in companies), key=self.forecast.loss)
-        self.attempt([Recipe(finish=REGROUP, k=companies[0]), _regrouped(starts[0], companies[0])])
+        self.attempt(
+            [
+                Recipe(finish=REGROUP, k=companies[0]),
+                Recipe(finish=ALONG, k=companies[0]),
+                _regrouped(starts[0], companies[0]),
+                _regrouped(starts[0], companies[0], along=True),
+            ]
+        )
         self.attempt(starts[:1])
         self.learn()
         self.attempt(self._others(sorted(starts, key=self.forecast.loss), companies))
         if self.best is None:
             self.attempt(self._stronger(companies))
+        self._improve()
+        if self.best is None:
+            self._erase()
+
+    def _improve(self) -> None:
         while self.spendable:
             fresh = self._neighbours()
             if not fresh:
                 break
             self.attempt(fresh)
+
+    def _erase(self) -> None:
+        """Let plans leave nothing of a column, the last resort: those that were refused for it, and what is near."""
+        refused = [recipe for recipe, trial in self.tried.items() if trial.failed is not None]
+        bench = self.laboratory.bench
+        self.laboratory.bench = replace(bench, may_erase=True)
+        self.budget = replace(self.budget, units=self.spent + self.budget.units / 2)
+        for recipe in refused:
+            del self.tried[recipe]
+        self.attempt(sorted(refused, key=lambda recipe: recipe.finish == SUPPRESS))
+        self._improve()
 
     @property
     def spendable(self) -> bool:
@@ -89,10 +112,14 @@ class Explorer:
         while waiting and self.spendable:
             batch, waiting = waiting[:_BATCH], waiting[_BATCH:]
             batch = [recipe for recipe in batch if self._promising(recipe)]
-            plans = {named(recipe): recipe.plan(self.frame) for recipe in batch}
+            plans = {self.named(recipe): recipe.plan(self.frame) for recipe in batch}
             found = {trial.name: trial for trial in self.laboratory.run(plans, self.lowest)}
-            self.tried |= {recipe: found[named(recipe)] for recipe in batch if named(recipe) in found}
+            self.tried |= {recipe: found[name] for recipe in batch if (name := self.named(recipe)) in found}
             self.spent += sum(self._price(recipe) for recipe in batch)
+
+    def named(self, recipe: Recipe) -> str:
+        """Name a trial; the same recipe is another trial once columns may be erased."""
+        return f"{named(recipe)}{', erasing' if self.laboratory.bench.may_erase else ''}"
 
     def _promising(self, recipe: Recipe) -> bool:
         if self.forecast.of_columns(recipe) >= self.lowest:
@@ -148,14 +175,20 @@ class Explorer:
     def _others(self, starts: Sequence[Recipe], companies: Sequence[int]) -> list[Recipe]:
         """Suppress with more or less company, and regroup instead, from the file as it is and from coarser codings."""
         found = [*starts[:3], replace(starts[0], hide=False), Recipe(finish=REGROUP, k=companies[1])]
-        found += [_regrouped(start, companies[1]) for start in starts[:2]]
-        return found
+        found += [
+            _regrouped(start, companies[1], along=along) for start in starts[:2] for along in (True, False)
+        ]
+        return [*found, Recipe(finish=ALONG, k=companies[1])]
 
     def _stronger(self, companies: Sequence[int]) -> list[Recipe]:
         """Try more company and coarser codings where nothing has passed."""
         hide = bool(self.frame.aims.models)
         found = [Recipe(finish=REGROUP, k=k) for k in companies[2:4]]
-        found += [_regrouped(self._at_height(height, 2), companies[1]) for height in (0.3, 0.6)]
+        found += [
+            _regrouped(self._at_height(height, 2), companies[1], along=along)
+            for height in (0.3, 0.6)
+            for along in (True, False)
+        ]
         found += [replace(self._at_height(height, companies[2]), hide=hide) for height in (0.5, 0.75, 1.0)]
         return found
 
@@ -186,14 +219,13 @@ class Explorer:
         return chosen or [self._at_height(0.5, self.frame.aims.k)]
 
 
-def _regrouped(recipe: Recipe, k: int) -> Recipe:
-    return replace(recipe, finish=REGROUP, k=k, hide=False)
+def _regrouped(recipe: Recipe, k: int, *, along: bool = False) -> Recipe:
+    return replace(recipe, finish=ALONG if along else REGROUP, k=k, hide=False)
 
 
 def named(recipe: Recipe) -> str:
-    """Name a recipe briefly: what is coarsened, and how it ends."""
+    """Name a recipe briefly: what is coarsened, and how it ends; different recipes have different names."""
     coarser = ", ".join(f"{column} {rung}" for column, rung in recipe.rungs) or "no coarser column"
-    end = {SUPPRESS: f"suppress to {recipe.k}", REGROUP: f"regroup to {recipe.k}"}.get(
-        recipe.finish, "no more"
-    )
+    ends = {SUPPRESS: "suppress to", REGROUP: "regroup to", ALONG: "regroup along the codings to"}
+    end = f"{ends[recipe.finish]} {recipe.k}" if recipe.finish in ends else "no more"
     return f"{coarser}; {end}{', hide' if recipe.hide else ''}"

@@ -29,7 +29,7 @@ Ints = npt.NDArray[np.int64]
 BAND, GROUP, CUT, EXCHANGE = "band", "group", "cut", "exchange"
 _CHANCES = (0.05, 0.1, 0.2, 0.35, 0.5)
 _BANDS = (40, 25, 16, 12, 10, 8, 6, 5, 4, 3, 2)
-_WIDTHS = (2, 5, 10, 15, 20, 25, 30, 40)
+_WIDTHS = (2, 5, 10, 20, 30, 40)
 _LEAST_SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.34)
 _FEW = 12
 _MOST_GROUPED = 2_000
@@ -57,6 +57,8 @@ class Rung:
         The share of the column that is lost.
     mixed
         For values exchanged at random: how far the values of a class are mixed with those of the file, from 0 to 1.
+    table
+        Each distinct value (``value``) with its label (``label``).
     """
 
     kind: str
@@ -67,6 +69,7 @@ class Rung:
     labels: int
     loss: float
     mixed: float = 0.0
+    table: pl.DataFrame | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,10 @@ class Ladder:
 
     def __len__(self) -> int:
         return len(self.rungs)
+
+    def hierarchy_above(self, place: int) -> Hierarchy | None:
+        """Give the coarser codings above a rung as a hierarchy of its labels, as far as each is part of the next."""
+        return _hierarchy(self, place)
 
 
 def ladder_of(values: pl.Series, outcomes: Mapping[str, pl.Series]) -> Ladder:
@@ -100,8 +107,41 @@ def ladder_of(values: pl.Series, outcomes: Mapping[str, pl.Series]) -> Ladder:
         labels = int(codes.max(initial=0))
         if not 1 < labels < found[-1].labels:
             continue
-        found.append(Rung(shape, setting, words, detail, codes, labels, column_loss(values, made)))
+        table = pl.DataFrame({"value": values, "label": as_text(plain_text(made))}).drop_nulls().unique()
+        loss = column_loss(values, made)
+        found.append(Rung(shape, setting, words, detail, codes, labels, loss, table=table))
     return Ladder(values.name, kind, tuple(found))
+
+
+def _hierarchy(ladder: Ladder, place: int) -> Hierarchy | None:
+    above = _nested(ladder.rungs[place:])
+    if not above:
+        return None
+    if place == 0 and ladder.what == "number":
+        return Hierarchy.breaks([list(rung.setting) for rung in above])
+    if place == 0 and ladder.what == "code":
+        return Hierarchy.prefixes([int(rung.detail) for rung in above])
+    if place == 0 and ladder.what == "date":
+        return Hierarchy.dates([str(rung.detail) for rung in above])
+    tables = [rung.table for rung in above if rung.table is not None]
+    own = ladder.rungs[place].table
+    if own is None:
+        own = tables[0].select("value", label=as_text(plain_text(tables[0]["value"])))
+    levels = own.rename({"label": "leaf"})
+    for number, table in enumerate(tables, 1):
+        levels = levels.join(table.rename({"label": f"level_{number}"}), on="value", how="left")
+    return Hierarchy.from_table(levels.drop("value").unique().sort("leaf"))
+
+
+def _nested(rungs: Sequence[Rung]) -> list[Rung]:
+    """Keep the rungs above the first whose labels are made of whole labels of the one kept before."""
+    kept, below = [], rungs[0].codes
+    for rung in rungs[1:]:
+        pairs = np.unique(np.stack([below, rung.codes]), axis=1)
+        if len(np.unique(pairs[0])) == pairs.shape[1]:
+            kept.append(rung)
+            below = rung.codes
+    return kept
 
 
 def exchanges_of(values: pl.Series) -> Ladder:

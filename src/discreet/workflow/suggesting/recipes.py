@@ -24,7 +24,7 @@ from discreet.protect import (
 from discreet.workflow.suggesting.aims import Aims
 from discreet.workflow.suggesting.ladders import BAND, CUT, EXCHANGE, GROUP, Ladder
 
-SUPPRESS, REGROUP, NOTHING = "suppress", "regroup", "nothing"
+SUPPRESS, REGROUP, ALONG, NOTHING = "suppress", "regroup", "along", "nothing"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class Recipe:
     rungs
         ``(column, rung)`` for the columns that are coarsened.
     finish
-        What is done about records that still stand out: ``suppress`` cells, ``regroup`` records, or ``nothing``.
+        What is done about records that still stand out: ``suppress`` cells, ``regroup`` records and show the range of
+        each group, do so ``along`` the codings of the columns, or ``nothing``.
     k
         The company that the last step aims at.
     hide
@@ -116,6 +117,10 @@ class Recipe:
                 )
         if self.finish == REGROUP and keys:
             steps.append(Mondrian(models=[KAnonymity(self.k), *models], keys=keys))
+        if self.finish == ALONG and keys:
+            above = {key: frame.ladders[key].hierarchy_above(self.rung(key)) for key in keys}
+            hierarchies = {key: hierarchy for key, hierarchy in above.items() if hierarchy is not None}
+            steps.append(Mondrian(models=[KAnonymity(self.k), *models], hierarchies=hierarchies, keys=keys))
         return Plan(steps, title)
 
 

@@ -21,7 +21,7 @@ from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
 from discreet.workflow.suggesting.aims import aims_of
 from discreet.workflow.suggesting.explaining import alternatives, obstacles_of, step_effects, summary
-from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer, named
+from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer
 from discreet.workflow.suggesting.forecast import Forecast
 from discreet.workflow.suggesting.ladders import Ladder, exchanges_of, ladder_of
 from discreet.workflow.suggesting.own_numbers import own_numbers
@@ -131,9 +131,8 @@ def suggest(
 
 def _explained(bench: Bench, frame: Frame, explorer: Explorer, *, proposed: bool) -> Suggestion:
     """Judge the winner once more, and write down what was found."""
-    plans = {
-        named(recipe): recipe.plan(frame, f"Suggested for {bench.policy.name}") for recipe in explorer.tried
-    }
+    title = f"Suggested for {bench.policy.name}"
+    plans = {trial.name: recipe.plan(frame, title) for recipe, trial in explorer.tried.items()}
     trials = list(explorer.tried.values())
     search = Search(
         trials=ranked(trials), policy=bench.policy.name, risk=_RISK, loss=COST, seed=bench.seed, plans=plans
@@ -141,7 +140,7 @@ def _explained(bench: Bench, frame: Frame, explorer: Explorer, *, proposed: bool
     for recipe in sorted(
         (r for r, t in explorer.tried.items() if t.meets), key=lambda r: explorer.tried[r].loss or 0.0
     ):
-        plan = plans[named(recipe)]
+        plan = plans[explorer.tried[recipe].name]
         steps, made = step_effects(bench, plan, frame, recipe)
         verdict = bench.judged(made)
         if not verdict.meets:

@@ -150,9 +150,8 @@ class Laboratory:
                 found.append(self.bench.tried(name, plan, most))
             return found
         pool = self._started()
-        futures = [
-            pool.submit(_tried_elsewhere, self._about, name, plan, most) for name, plan in plans.items()
-        ]
+        about = (*self._about, self.bench.may_erase)
+        futures = [pool.submit(_tried_elsewhere, about, name, plan, most) for name, plan in plans.items()]
         try:
             return [future.result() for future in futures]
         except BrokenProcessPool as error:
@@ -181,11 +180,11 @@ _HELD: dict[str, Microdata] = {}
 
 
 def _tried_elsewhere(about: tuple[Any, ...], name: str, plan: Plan, most: float) -> Trial:
-    file, roles, metadata, settings = about
+    file, roles, metadata, settings, may_erase = about
     if file not in _HELD:
         _HELD.clear()
         _HELD[file] = Microdata(pl.read_ipc(file), **roles, metadata=metadata)
-    return Bench(_HELD[file], *settings).tried(name, plan, most)
+    return Bench(_HELD[file], *settings, may_erase=may_erase).tried(name, plan, most)
 
 
 def _risk(made: Microdata) -> float | None:
