@@ -180,11 +180,12 @@ _HELD: dict[str, Microdata] = {}
 
 
 def _tried_elsewhere(about: tuple[Any, ...], name: str, plan: Plan, most: float) -> Trial:
-    file, roles, metadata, settings, may_erase = about
+    file, roles, metadata, (policy, weights, untouched, seed), may_erase = about
     if file not in _HELD:
         _HELD.clear()
         _HELD[file] = Microdata(pl.read_ipc(file), **roles, metadata=metadata)
-    return Bench(_HELD[file], *settings, may_erase=may_erase).tried(name, plan, most)
+    bench = Bench(_HELD[file], policy, weights, untouched, seed, may_erase)
+    return bench.tried(name, plan, most)
 
 
 def _risk(made: Microdata) -> float | None:
