@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 def protect(
     source: Source,
     plan: Annotated[str | None, typer.Option("--plan", help="A plan file (TOML).")] = None,
+    step: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--step", help='A step as in a plan file, on one line: {treatment = "band", …}; repeat.'
+        ),
+    ] = None,
     auto: Annotated[
         bool, typer.Option("--auto", help="Look for a plan that meets the policy, and apply it.")
     ] = False,
@@ -60,7 +66,7 @@ def protect(
     json: options.AsJson = False,
 ) -> None:
     """Protect a file by a plan, with a log of every change and a report to sign."""
-    _check_plan(plan, policy, auto=auto)
+    _check_plan(plan, step, policy, auto=auto)
     if out is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
     writing = options.writing(write_as, out)
@@ -73,10 +79,8 @@ def protect(
         sources=(source.file, plan),
     )
     data = source.read()
-    if plan is not None:
-        from discreet.protect import Plan
-
-        steps = Plan.load(plan)
+    if not auto:
+        steps = _steps(plan, step)
     else:
         found = suggested(
             data,
@@ -119,18 +123,39 @@ def protect(
         end_by([report.verdict.meets])
 
 
-def _check_plan(plan: str | None, policy: str | None, *, auto: bool) -> None:
+def _check_plan(plan: str | None, steps: list[str] | None, policy: str | None, *, auto: bool) -> None:
     """Refuse a command that has no plan, or two ways to get one, before any work is done."""
-    if auto and plan is not None:
+    if (plan is not None) + bool(steps) + auto > 1:
         raise ParameterError(
-            "--plan and --auto exclude each other: a plan of yours, or one that is looked for."
+            "--plan, --step and --auto exclude each other: a plan file, steps, or a plan to look for."
         )
     if auto and policy is None:
         raise ParameterError("--auto looks for a plan that meets a policy. Name it with --policy.")
-    if plan is None and not auto:
+    if plan is None and not steps and not auto:
         raise ParameterError(
-            "Say what is to be done with --plan FILE, or let --auto --policy P look for a plan."
+            "Say what is to be done with --plan FILE or --step '{treatment = …}', or let --auto --policy P look for a "
+            "plan."
         )
+
+
+def _steps(plan: str | None, steps: list[str] | None) -> Plan:
+    """Read the plan from its file or from the steps on the command line."""
+    import tomllib
+
+    from discreet.protect import Plan
+
+    if plan is not None:
+        return Plan.load(plan)
+    entries = []
+    for number, text in enumerate(steps or (), 1):
+        try:
+            entries.append(tomllib.loads(f"step = {text}")["step"])
+        except tomllib.TOMLDecodeError as error:
+            raise ParameterError(
+                f"--step number {number} is no TOML table on one line, such as "
+                '{treatment = "band", widths = {age = 10}}.'
+            ) from error
+    return Plan.from_dict({"step": entries})
 
 
 def _documented(

@@ -98,7 +98,8 @@ def ladder_of(values: pl.Series, outcomes: Mapping[str, pl.Series]) -> Ladder:
     outcomes
         Columns whose distribution says which categories are alike.
     """
-    kind, rungs = _coarser(values, outcomes)
+    name, values = values.name, plainly_named(values)
+    kind, rungs = _coarser(name, values, outcomes)
     own = _codes(values)
     found = [Rung("", None, "stays as it is", "as it is", own, int(own.max(initial=0)), 0.0)]
     for shape, setting, words, detail in rungs:
@@ -110,7 +111,7 @@ def ladder_of(values: pl.Series, outcomes: Mapping[str, pl.Series]) -> Ladder:
         table = pl.DataFrame({"value": values, "label": as_text(plain_text(made))}).drop_nulls().unique()
         loss = column_loss(values, made)
         found.append(Rung(shape, setting, words, detail, codes, labels, loss, table=table))
-    return Ladder(values.name, kind, tuple(found))
+    return Ladder(name, kind, tuple(found))
 
 
 def _hierarchy(ladder: Ladder, place: int) -> Hierarchy | None:
@@ -146,6 +147,7 @@ def _nested(rungs: Sequence[Rung]) -> list[Rung]:
 
 def exchanges_of(values: pl.Series) -> Ladder:
     """Build the ladder of a sensitive category: ever more values exchanged at random, with the counts kept."""
+    name, values = values.name, plainly_named(values)
     own = _codes(values)
     found = [Rung("", None, "stays as it is", "as it is", own, int(own.max(initial=0)), 0.0)]
     levels = values.drop_nulls().n_unique()
@@ -160,7 +162,7 @@ def exchanges_of(values: pl.Series) -> Ladder:
             )
             loss, mixed = column_loss(values, made), min(1.0, changed / room)
             found.append(Rung(EXCHANGE, chance, words, chance, own, found[0].labels, loss, mixed))
-    return Ladder(values.name, "exchange", tuple(found))
+    return Ladder(name, "exchange", tuple(found))
 
 
 def recoded(values: pl.Series, shape: str, setting: Any) -> pl.Series:
@@ -168,14 +170,20 @@ def recoded(values: pl.Series, shape: str, setting: Any) -> pl.Series:
     from discreet.microdata import Microdata
     from discreet.workflow.suggesting.recipes import coding_steps
 
-    made = Microdata(values.to_frame())
-    for step in coding_steps({values.name: (shape, setting)}):
+    made = Microdata(plainly_named(values).to_frame())
+    for step in coding_steps({"value": (shape, setting)}):
         made = step.apply(made, seed=0).data
-    return made.frame[values.name]  # type: ignore[no-any-return]
+    return made.frame["value"].rename(values.name)  # type: ignore[no-any-return]
+
+
+def plainly_named(values: pl.Series) -> pl.Series:
+    """Give a column a plain name: its own may read as a pattern of names."""
+    return values.rename("value")
 
 
 def column_loss(ours: pl.Series, theirs: pl.Series) -> float:
     """Give the share of one column that is lost, record by record, as `information_loss` does."""
+    ours, theirs = plainly_named(ours), plainly_named(theirs)
     same = same_cells(ours, theirs)
     if same.all():
         return 0.0
@@ -186,24 +194,26 @@ def column_loss(ours: pl.Series, theirs: pl.Series) -> float:
 
 
 def _coarser(
-    values: pl.Series, outcomes: Mapping[str, pl.Series]
+    name: str, values: pl.Series, outcomes: Mapping[str, pl.Series]
 ) -> tuple[str, list[tuple[str, Any, str, float | str]]]:
     known = values.drop_nulls()
     if known.n_unique() < 3 or values.dtype == pl.Boolean:
         return "category", []
     if values.dtype.is_temporal() and values.dtype not in (pl.Time, pl.Duration):
         return "date", _calendar()
+    if values.dtype.is_integer() and (meaning := meaning_of(name)) and meaning.concept == "postcode":
+        return "code", _prefixes(name, _code_lengths(as_text(known)))
     if values.dtype.is_numeric():
         if values.dtype.is_float():
             known = known.filter(known.is_finite())
-        return "number", _bands(values.name, known.cast(pl.Float64).to_numpy())
+        return "number", _bands(name, known.cast(pl.Float64).to_numpy())
     texts = plain_text(values)
     if texts.dtype != pl.String:
         return "other", []
     lengths = _code_lengths(texts.drop_nulls())
     if lengths:
-        return "code", _prefixes(values.name, lengths)
-    return "category", _groups(values.name, texts, outcomes)
+        return "code", _prefixes(name, lengths)
+    return "category", _groups(name, texts, outcomes)
 
 
 def _calendar() -> list[tuple[str, Any, str, float | str]]:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet.workflow.suggesting.aims import Aims
+from discreet.workflow.suggesting.ladders import plainly_named
 
 _OWN = 0.5  # from this share of values that one person has alone, a column tells people apart by itself
 _STEPS = 200
@@ -29,7 +30,7 @@ def own_numbers(table: pl.DataFrame, columns: Sequence[str], aims: Aims) -> dict
     """
     found = {}
     for name in columns:
-        values = table[name]
+        values = plainly_named(table[name])
         if not values.dtype.is_numeric():
             continue
         known = values.cast(pl.Float64).fill_nan(None).drop_nulls()

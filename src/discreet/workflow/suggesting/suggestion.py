@@ -23,7 +23,7 @@ from discreet.workflow.suggesting.aims import aims_of
 from discreet.workflow.suggesting.explaining import alternatives, obstacles_of, step_effects, summary
 from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer
 from discreet.workflow.suggesting.forecast import Forecast
-from discreet.workflow.suggesting.ladders import Ladder, exchanges_of, ladder_of
+from discreet.workflow.suggesting.ladders import Ladder, exchanges_of, ladder_of, plainly_named
 from discreet.workflow.suggesting.own_numbers import own_numbers
 from discreet.workflow.suggesting.recipes import Frame
 from discreet.workflow.suggesting.result import Suggestion
@@ -122,7 +122,7 @@ def suggest(
     chosen = seed if seed is not None else done.seed if done.seed is not None else fresh_seed()
     bench = Bench(held, rules, weights, untouched, chosen)
     deadline = None if budget.seconds is None else time.monotonic() + budget.seconds
-    forecast = Forecast(frame, {name: table[name] for name in roles.sensitive}, weights)
+    forecast = Forecast(frame, {name: plainly_named(table[name]) for name in roles.sensitive}, weights)
     with Laboratory(bench, done, workers, deadline, progress) as laboratory:
         explorer = Explorer(frame, forecast, laboratory, budget, limits)
         explorer.run()
@@ -245,7 +245,7 @@ def _frame(
     weights: Mapping[str, float],
 ) -> Frame:
     roles = data.roles
-    outcomes = {name: table[name] for name in roles.sensitive}
+    outcomes = {name: plainly_named(table[name]) for name in roles.sensitive}
     mean = sum(weights.values()) / max(1, len(weights))
     cautious = {
         key: _PRECIOUS if details.get(key) is True else max(weights.get(key, mean) / mean, 1e-3)
