@@ -22,6 +22,7 @@ Codes = npt.NDArray[Any]
 
 MAX_BINS = 4096  # more cuts cost time and did not fit new records better in bench/trees.py
 UNSEEN = -1
+FINE = 30  # levels of a category; sets of more of them fit the records at hand by chance
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from discreet.trees.association_kernels import (
     association_with_number,
     log_chi2_tail,
 )
+from discreet.trees.coding import FINE
 from discreet.trees.split_kernels import (
     CLEARER,
     Desk,
@@ -407,7 +408,7 @@ def grow(
                 desk, work[f], outcome, local, w, weighted, node, totals, factors, bins[column],
                 categorical[column], min_leaf, limits.ordered,
             )  # fmt: skip
-            if limits.level_penalty > 0.0 and categorical[column]:
+            if limits.level_penalty > 0.0 and categorical[column] and bins[column] > FINE:
                 new_gain -= limits.level_penalty * gain_by_chance(node, d)
             if new_cut > 0 and new_gain > gain * CLEARER and new_gain > 1e-12 * node.risk:
                 gain, chosen, cut, size = new_gain, f, new_cut, d

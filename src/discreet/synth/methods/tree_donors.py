@@ -14,10 +14,9 @@ from discreet.errors import ParameterError
 from discreet.synth.methods.method import Conditional, Floats, Method, Task, check_number, check_whole
 from discreet.synth.variables import Variable
 from discreet.trees import Feature, Tree, grow_classification, grow_regression
+from discreet.trees.coding import FINE
 from discreet.trees.conditional_inference import grow_conditional
 from discreet.trees.forest import Forest, grow_forest
-
-_FINE = 30
 
 
 def code_table(predictors: Sequence[Variable], size: int, columns: int | None = None) -> npt.NDArray[Any]:
@@ -50,7 +49,7 @@ def features_of(predictors: Sequence[Variable]) -> list[Feature]:
 
 
 def _is_fine(variable: Variable) -> bool:
-    return variable.levels > _FINE
+    return variable.levels > FINE
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ class Cart(Method):
     max_depth
         Most splits on the way to a leaf.
     level_penalty
-        How many times the gain that pure chance gives is taken off a split of many levels, which would otherwise be
-        preferred: an occupation of 500 levels hides what age and sex have to do with pay.
+        How many times the gain that pure chance gives is taken off a split of more than 30 levels, which would
+        otherwise be preferred: an occupation of 500 levels hides what age and sex have to do with pay.
     groups
         Number of groups of equal size that a numeric column is split by; heaped values are groups of their own.
         0 splits by variance instead.

@@ -161,10 +161,10 @@ def _identity(
     if near:
         # Exceptions pull a fit aside, but not so far that the parts of a total could not be told from the rest.
         plain = np.rint(_fitted(columns, values, slack)[0])
-        chosen = np.flatnonzero(plain).tolist()
-        if not 2 <= len(chosen) <= look.limits.max_terms or np.abs(plain).max() > 1:
+        parts = np.flatnonzero(plain)
+        if not 2 <= len(parts) <= look.limits.max_terms or np.abs(plain).max() > 1:
             return None
-        return _checked(look, kind, target, [inputs[at] for at in chosen], (plain[chosen], 0.0), near=True)
+        return _checked(look, kind, target, [inputs[at] for at in parts], (plain[parts], 0.0), near=True)
     chosen = _least_set(columns, values, slack, int(look.limits.max_terms))
     if chosen is None:
         return None
