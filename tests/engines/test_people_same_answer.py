@@ -37,7 +37,9 @@ def panel(rows=80):
 ROLES = {"keys": ["sex", "area"], "sensitive": "ill", "person": "who", "household": "home"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "pyspark" else kind for kind in KINDS]
+)
 def test_people_are_counted_alike(kind, session_of):
     chosen = ("k_anonymity", "l_diversity", "t_closeness") if kind == "pyspark" else (
         "k_anonymity", "uniqueness", "key_contributions", "l_diversity", "l_diversity recursive", "t_closeness",

@@ -84,7 +84,10 @@ MIXED = pl.DataFrame(
 
 @pytest.mark.parametrize(
     ("keys", "sensitive"),
-    [(["whole", "text", "real", "zoned"], "small"), (["day", "flag", "moment", "loose"], "whole")],
+    [
+        pytest.param(["whole", "text", "real", "zoned"], "small", marks=pytest.mark.slow),
+        (["day", "flag", "moment", "loose"], "whole"),
+    ],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_spark_treats_every_type_and_its_missing_values_as_polars_does(keys, sensitive, session_of):

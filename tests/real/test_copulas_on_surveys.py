@@ -48,6 +48,7 @@ def test_levels_in_the_order_that_goes_best_help_a_survey(survey):
     assert quality(survey, GaussianCopula(special_codes=CODES)) < 0.75 * given
 
 
+@pytest.mark.slow
 def test_divided_categories_more_than_halve_what_the_tables_of_adult_lose():
     columns = ["age", "marital-status", "occupation", "relationship", "sex", "hours-per-week", "income"]
     people = Microdata(discreet.datasets.adult().frame.select(columns))
@@ -70,6 +71,7 @@ def test_sweeps_bring_relations_between_numbers_of_a_survey_back(survey):
     assert changes[10] < 0.7 * changes[0]
 
 
+@pytest.mark.slow
 def test_a_gaussian_copula_of_a_census_file_keeps_margins_and_much_of_the_relations(test_data):
     people = discreet.datasets.adult()
     codes = {"capital-gain": [0], "capital-loss": [0]}

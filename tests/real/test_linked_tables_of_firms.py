@@ -92,6 +92,7 @@ def test_tables_protected_each_by_itself_give_cells_away_together(turnover):
     assert not found.safe
 
 
+@pytest.mark.slow
 def test_four_tables_keep_every_sensitive_cell_within_wide_bounds(turnover):
     linked = Table.link([turnover(file) for file in FILES], tolerance=0.01)
     result = Suppression(intervals=True).apply(primary(linked, Dominance(1, 85), Threshold(3)))

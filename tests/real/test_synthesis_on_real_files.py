@@ -29,7 +29,11 @@ def test_cart_keeps_all_pairs_of_ten_survey_columns(survey, seed):
 
 
 @pytest.mark.parametrize(
-    ("files", "least"), [(8, 2.0), pytest.param(120, 3.0, marks=pytest.mark.slow, id="published")]
+    ("files", "least"),
+    [
+        pytest.param(8, 2.0, marks=pytest.mark.slow),
+        pytest.param(120, 3.0, marks=pytest.mark.slow, id="published"),
+    ],
 )
 def test_parametric_synthesis_is_about_three_times_as_far_off_as_cart(survey, files, least):
     # Published for one file each of synthpop, by rpart: 0.0383 and 0.0085. A single file of either method is off by a
@@ -113,8 +117,8 @@ def test_cart_keeps_pairs_better_than_the_synthpop_release_of_the_same_file(test
 @pytest.mark.parametrize(
     ("file", "without"),
     [
-        ("tabular/bank_marketing.csv.gz", []),
-        ("tabular/creditcard_default.csv.gz", []),
+        pytest.param("tabular/bank_marketing.csv.gz", [], marks=pytest.mark.slow),
+        pytest.param("tabular/creditcard_default.csv.gz", [], marks=pytest.mark.slow),
         ("laeken_eusilc.csv.gz", ["rb030", "db030"]),
     ],
 )

@@ -249,6 +249,7 @@ def test_training_on_a_good_release_is_as_good_and_on_noise_is_not():
     assert good.caveats == ()
 
 
+@pytest.mark.slow
 def test_numbers_are_regressed_with_every_learner_and_with_a_search():
     found = train_on_synthetic(A, [B, B], "pay", learners=["linear", "boosting"], seed=1)
     assert found.parameters["score"] == "r2"
