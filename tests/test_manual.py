@@ -115,6 +115,7 @@ def test_every_page_of_the_manual_is_linked_from_its_front_page():
         "howto/choose-a-method-and-an-order",
         "howto/synthetic-data",
         "howto/successive-releases",
+        "howto/suggest-a-plan",
         "howto/write-a-plan",
         "howto/microdata-from-published-tables",
         "howto/sample-from-first-principles",

@@ -122,21 +122,58 @@ def alternatives(
     return tuple(found)
 
 
-def obstacles_of(policy: Policy, trials: Sequence[Trial], data: Microdata) -> tuple[str, ...]:
-    """Say which rule stood in the way of the plans, the most frequent first, and what would have to give."""
-    counted: dict[str, int] = {}
-    for trial in trials:
-        for reason in trial.reasons[:1]:
-            rule = reason.split(" is ")[0].split(" could not")[0]
-            counted[rule] = counted.get(rule, 0) + 1
-    said = [
-        f"{rule} stood in the way of {count} of {len(trials)} plans."
-        for rule, count in sorted(counted.items(), key=lambda item: -item[1])
-    ]
-    failed = [trial.failed for trial in trials if trial.failed]
-    if failed and not said:
-        said.append(f"No plan could be applied: {failed[0]}")
+def obstacles_of(bench: Bench, frame: Frame, plans: Mapping[str, Plan], search: Search) -> tuple[str, ...]:
+    """Say which rules the plan that came nearest breaks, by how much, in which column, and what would have to give."""
+    missed = [trial for trial in search.trials if trial.miss is not None and trial.loss is not None]
+    if not missed:
+        failed = [trial.failed for trial in search.trials if trial.failed]
+        return (f"No plan could be applied: {failed[0]}",) if failed else ()
+    nearest = min(missed, key=lambda trial: (trial.miss or 0.0, trial.loss or 0.0))
+    made = plans[nearest.name].apply(bench.data, seed=bench.seed).data
+    verdict = bench.judged(made)
+    said = [f"The plan that came nearest costs {percent(nearest.loss or 0.0)} and breaks these rules:"]
+    said += [f"{check.reason}." for check in verdict.failed]
+    said += _broken_by_column(made, frame)
+    said.append(
+        "To pass, one of these has to give: a limit of the policy, a key that nobody outside can know, a sensitive "
+        "column that need not be protected, or a column that may be left out."
+    )
     return tuple(said)
+
+
+def _broken_by_column(made: Microdata, frame: Frame) -> list[str]:
+    """Count, by sensitive column, the records in classes of the release that break what is asked of classes."""
+    keys = [key for key in frame.keys if key in made.schema]
+    if not keys:
+        return []
+    counted: dict[str, int] = {}
+    for model in frame.aims.models:
+        for column in model.columns:
+            if column in made.schema:
+                counts = engine.class_counts(made, keys, column)
+                broken = model.violations(_One(counts))
+                counted[column] = max(counted.get(column, 0), int(counts.sizes[broken].sum()))
+    worst = sorted((item for item in counted.items() if item[1]), key=lambda item: -item[1])[:3]
+    if not worst:
+        return []
+    parts = [f"'{column}' ({count:,} records)" for column, count in worst]
+    return [f"Groups give away most of {_and(parts)}."]
+
+
+class _One:
+    """The classes of one sensitive column, as a privacy model asks for them."""
+
+    def __init__(self, counts: engine.ClassCounts) -> None:
+        self.counts = counts
+        self.sizes = counts.sizes
+
+    def values(self, column: str) -> engine.ClassCounts:
+        """Give the counts."""
+        return self.counts
+
+    def population(self, model: Any) -> Any:
+        """Not asked for here: no aim is about the population."""
+        return self.sizes
 
 
 def _alternative(trial: Trial, plans: Mapping[str, Plan], sentence: str) -> Alternative:

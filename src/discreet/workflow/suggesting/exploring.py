@@ -18,8 +18,9 @@ from discreet.workflow.trials import Trial
 
 _HEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.75, 1.0)
 _BATCH = 4
+_MOST_KEYS_TO_HIDE = 12
 _HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
-_CELLS_A_UNIT = {SUPPRESS: 150_000, REGROUP: 500_000, ALONG: 500_000, NOTHING: 1_000_000}
+_WORK_A_UNIT = {SUPPRESS: 1_500_000, REGROUP: 5_000_000, ALONG: 5_000_000, NOTHING: 10_000_000}
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Budget:
     seconds: float | None = None
 
 
-BUDGETS = {"quick": Budget(60, 10), "normal": Budget(150, 32), "thorough": Budget(1000, 200)}
+BUDGETS = {"quick": Budget(60, 10), "normal": Budget(150, 26), "thorough": Budget(1000, 200)}
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Explorer:
         if self.best is not None or not self.frame.keys:
             return
         companies = self.frame.aims.companies()
-        hide = bool(self.frame.aims.models)
+        hide = self.may_hide
         starts = sorted((self.descended(k, hide=hide) for k in companies), key=self.forecast.loss)
         self.attempt(
             [
@@ -88,6 +89,11 @@ class Explorer:
             del self.tried[recipe]
         self.attempt(sorted(refused, key=lambda recipe: recipe.finish == SUPPRESS))
         self._improve()
+
+    @property
+    def may_hide(self) -> bool:
+        """Whether records of classes that break a model may lose their keys; with many keys that takes too long."""
+        return bool(self.frame.aims.models) and len(self.frame.keys) <= _MOST_KEYS_TO_HIDE
 
     @property
     def spendable(self) -> bool:
@@ -127,8 +133,8 @@ class Explorer:
         return recipe.finish != SUPPRESS or self.forecast.loss(recipe) < _HOPELESS * self.lowest
 
     def _price(self, recipe: Recipe) -> float:
-        cells = self.forecast.records * max(1, len(self.frame.keys))
-        return 1 + cells / _CELLS_A_UNIT[recipe.finish]
+        work = self.forecast.records * max(1, len(self.frame.keys)) ** 2
+        return 1 + work / _WORK_A_UNIT[recipe.finish]
 
     def learn(self) -> None:
         """Correct the forecast by what was found: how many cells a record without company really lost."""
@@ -167,10 +173,12 @@ class Explorer:
         return min(self.limits.get(column, 10**6), len(self.frame.ladders[column]) - 1)
 
     def _moves(self, recipe: Recipe, column: str) -> Iterator[Recipe]:
-        at = recipe.rung(column)
-        for step in (-1, 1, -2, 2):
-            if 0 <= at + step <= self._top(column):
-                yield recipe.with_rung(column, at + step)
+        """Change the coding of one column: a key by a step or two, a sensitive column to any other coding."""
+        at, top = recipe.rung(column), self._top(column)
+        near = (at - 1, at + 1, at - 2, at + 2) if column in self.frame.keys else range(top + 1)
+        for place in near:
+            if 0 <= place <= top and place != at:
+                yield recipe.with_rung(column, place)
 
     def _others(self, starts: Sequence[Recipe], companies: Sequence[int]) -> list[Recipe]:
         """Suppress with more or less company, and regroup instead, from the file as it is and from coarser codings."""
@@ -182,7 +190,7 @@ class Explorer:
 
     def _stronger(self, companies: Sequence[int]) -> list[Recipe]:
         """Try more company and coarser codings where nothing has passed."""
-        hide = bool(self.frame.aims.models)
+        hide = self.may_hide
         found = [Recipe(finish=REGROUP, k=k) for k in companies[2:4]]
         found += [
             _regrouped(self._at_height(height, 2), companies[1], along=along)
@@ -209,10 +217,7 @@ class Explorer:
         missed = [
             recipe
             for recipe, trial in self.tried.items()
-            if trial.meets is False
-            and trial.loss is not None
-            and trial.miss is not None
-            and trial.loss < self.lowest
+            if trial.miss is not None and (trial.loss or 0.0) < self.lowest and recipe.finish != NOTHING
         ]
         near = sorted(missed, key=lambda r: (round(self.tried[r].miss or 0.0, 2), self.tried[r].loss or 0.0))
         chosen = [*([self.best] if self.best else []), *near[: 1 if self.best else 2]]

@@ -18,6 +18,7 @@ from scipy.stats import binom
 
 from discreet.engine.comparable import distinct_values
 from discreet.protect import AlphaK, LDiversity, TCloseness
+from discreet.workflow.suggesting.ladders import CUT, GROUP
 from discreet.workflow.suggesting.recipes import Frame, Recipe
 
 Ints = npt.NDArray[np.int64]
@@ -26,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 _CELLS_FOR_COMPANY = 1.3
 _CELLS_FOR_MODELS = 3.0  # where larger groups are to mend it; hidden records lose all their keys
 _BINS = 24
+_LEVELS = 300
 _PRICE = 3.0  # of learning more than is allowed, per unit: more than any column can cost
 _MARGIN = 0.92  # the part of the limit on learning that is aimed at, for suppression shifts it a little
 
@@ -60,11 +62,8 @@ class Forecast:
     weights: Mapping[str, float]
     cells: float = _CELLS_FOR_COMPANY
     asked: int = 0
-    _outcomes: dict[str, _Outcome] = field(default_factory=dict)
+    _outcomes: dict[tuple[str, int], _Outcome] = field(default_factory=dict)
     _known: dict[tuple[tuple[tuple[str, int], ...], int], Exposure] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._outcomes = {name: _Outcome.of(values) for name, values in self.sensitive.items()}
 
     def of_columns(self, recipe: Recipe) -> float:
         """Give what the codings alone cost: a lower bound of the loss."""
@@ -100,7 +99,8 @@ class Forecast:
             small = sizes < recipe.k
             sound = np.ones(len(sizes))
             learned = 0.0
-            for name, outcome in self._outcomes.items():
+            for name in self.sensitive:
+                outcome = self._outcome(recipe, name)
                 true = outcome.shares(owners, sizes)
                 mixed = self._mixed(recipe, name)
                 shares = (1 - mixed) * true + mixed * outcome.overall
@@ -111,6 +111,16 @@ class Forecast:
             broken = (1 - sound[~small]) @ sizes[~small]
             self._known[at] = Exposure(int(sizes[small].sum()), float(broken), learned)
         return self._known[at]
+
+    def _outcome(self, recipe: Recipe, column: str) -> _Outcome:
+        """Give a sensitive column as the recipe codes it."""
+        place = recipe.rung(column)
+        if (column, place) not in self._outcomes:
+            rung = None if column not in self.frame.ladders else self.frame.ladders[column].rungs[place]
+            coarser = rung is not None and rung.kind in (CUT, GROUP)
+            values = pl.Series(rung.codes).cast(pl.String) if coarser and rung else self.sensitive[column]
+            self._outcomes[column, place] = _Outcome.of(values)
+        return self._outcomes[column, place]
 
     def _mixed(self, recipe: Recipe, column: str) -> float:
         ladder = self.frame.ladders.get(column)
@@ -179,6 +189,9 @@ class _Outcome:
                 distance = np.abs(np.cumsum(apart, axis=1)).sum(axis=1) / max(1, self.width - 1)
             else:
                 distance = np.maximum(apart, 0.0).sum(axis=1)
+                if self.width == _LEVELS:
+                    # The last one stands for all rarer values, of which a class has others than the file.
+                    distance += shares[:, -1] - np.maximum(apart[:, -1], 0.0)
             return np.asarray(distance > model.t, dtype=np.float64)
         return np.zeros(len(shares))
 
@@ -198,4 +211,4 @@ def _binned(values: pl.Series) -> tuple[Ints, bool]:
     counts = np.bincount(codes)
     rank = np.empty(len(counts), dtype=np.int64)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return np.minimum(rank, _BINS - 1)[codes], False
+    return np.minimum(rank, _LEVELS - 1)[codes], False

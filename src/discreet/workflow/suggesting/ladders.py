@@ -145,6 +145,15 @@ def _nested(rungs: Sequence[Rung]) -> list[Rung]:
     return kept
 
 
+def outcome_ladder(values: pl.Series) -> Ladder:
+    """Build the ladder of a sensitive column: one of very many values becomes coarser, others are exchanged.
+
+    Every class differs from the file in a column that nearly everybody has a value of their own in.
+    """
+    many = plain_text(plainly_named(values)).dtype == pl.String and values.n_unique() > _MOST_EXCHANGED
+    return ladder_of(values, {}) if many else exchanges_of(values)
+
+
 def exchanges_of(values: pl.Series) -> Ladder:
     """Build the ladder of a sensitive category: ever more values exchanged at random, with the counts kept."""
     name, values = values.name, plainly_named(values)
@@ -153,7 +162,7 @@ def exchanges_of(values: pl.Series) -> Ladder:
     levels = values.drop_nulls().n_unique()
     shares = np.bincount(own) / max(1, len(own))
     room = 1 - float((shares**2).sum())
-    if 2 <= levels <= _MOST_EXCHANGED and room > 0 and not values.dtype.is_float():
+    if 2 <= levels <= _MOST_EXCHANGED and room > 0:
         for chance in _CHANCES:
             made = recoded(values, EXCHANGE, chance)
             changed = 1 - float(same_cells(values, made).mean())
@@ -210,7 +219,9 @@ def _coarser(
     texts = plain_text(values)
     if texts.dtype != pl.String:
         return "other", []
-    lengths = _code_lengths(texts.drop_nulls())
+    meaning = meaning_of(name)
+    is_postcode = meaning is not None and meaning.concept == "postcode"
+    lengths = _code_lengths(texts.drop_nulls(), 2 if is_postcode else _FEW)
     if lengths:
         return "code", _prefixes(name, lengths)
     return "category", _groups(name, texts, outcomes)
@@ -290,13 +301,13 @@ def _plain(breaks: Sequence[float] | npt.NDArray[np.float64]) -> list[float]:
     return [int(number) if number.is_integer() else number for number in sorted(set(rounded))]
 
 
-def _code_lengths(texts: pl.Series) -> list[int]:
+def _code_lengths(texts: pl.Series, fewest: int = _FEW) -> list[int]:
     """Find the lengths to which codes can be cut so that every cut joins some of them; empty for plain words.
 
     Codes are texts with digits in nearly all of them whose first characters repeat more often than all of them do.
     """
     distinct = texts.unique()
-    if len(distinct) <= _FEW or float(distinct.str.contains(r"\d").mean()) < 0.9:  # type: ignore[arg-type]
+    if len(distinct) <= fewest or float(distinct.str.contains(r"\d").mean()) < 0.9:  # type: ignore[arg-type]
         return []
     length = int(distinct.str.len_chars().max())  # type: ignore[arg-type]
     if length > 12 or float(distinct.str.contains(r"\s\S+\s").mean()) > 0.1:  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from discreet.workflow.suggesting.aims import aims_of
 from discreet.workflow.suggesting.explaining import alternatives, obstacles_of, step_effects, summary
 from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer
 from discreet.workflow.suggesting.forecast import Forecast
-from discreet.workflow.suggesting.ladders import Ladder, exchanges_of, ladder_of, plainly_named
+from discreet.workflow.suggesting.ladders import Ladder, ladder_of, outcome_ladder, plainly_named
 from discreet.workflow.suggesting.own_numbers import own_numbers
 from discreet.workflow.suggesting.recipes import Frame
 from discreet.workflow.suggesting.result import Suggestion
@@ -172,7 +172,7 @@ def _explained(bench: Bench, frame: Frame, explorer: Explorer, *, proposed: bool
             chosen=plan,
             caveats=_caveats(bench.data, plan),
         )
-    obstacles = obstacles_of(bench.policy, trials, bench.data)
+    obstacles = obstacles_of(bench, frame, plans, search)
     return Suggestion(
         policy=bench.policy.name,
         verdict=None,
@@ -260,7 +260,7 @@ def _frame(
         ladders={
             **{key: ladder_of(table[key], outcomes) for key in roles.keys},
             **{
-                name: exchanges_of(values)
+                name: outcome_ladder(values)
                 for name, values in outcomes.items()
                 if details.get(name) is not True
             },
