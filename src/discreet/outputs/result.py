@@ -76,7 +76,7 @@ class Output:
         What only a human can judge.
     result
         The numbers to work on with: a table of the kind of the data, or the fitted model.
-    table, tables
+    tables
         What would go out.
     exception
         The researcher's reason why it should go out although it does not pass; empty unless asked for.
