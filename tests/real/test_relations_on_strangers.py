@@ -1,4 +1,4 @@
-"""Relations that many-level predictors used to hide, on files that nothing was tuned on, beside plain CART."""
+"""Relations that many-level predictors used to hide, beside plain CART; some of the files guided the settings."""
 
 from __future__ import annotations
 
