@@ -26,6 +26,7 @@ from discreet.synth.sequential.choosing import (
     named_method,
     names_in,
 )
+from discreet.synth.sequential.needed_first import needed_before
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.plan_checks import (
     check_columns,
@@ -42,7 +43,7 @@ from discreet.synth.sequential.plan_notes import (
     step_notes,
     unit_notes,
 )
-from discreet.synth.sequential.rules import Rule, parsed, read_rules
+from discreet.synth.sequential.rules import Rule, read_rules
 from discreet.synth.sequential.stratified import some_are_small
 from discreet.synth.sequential.survey_weights import design_effect, weight_notes, weight_use
 from discreet.synth.smoothing import SMOOTHINGS
@@ -178,7 +179,7 @@ def _visit_sequence(
         from discreet.synth.ordering import choose_order, in_order
 
         chosen = choose_order(data, by=asked, columns=visited, forms=forms, frame=frame).order
-        needs = _needs(options, frame.schema, events)
+        needs = needed_before(options, frame.schema, events)
         return in_order(_weight_last(list(chosen), data), needs)
     named = list(asked)
     for name in named:
@@ -200,30 +201,6 @@ def _visit_sequence(
             f"keep it as it is with method={{'{absent[0]}': 'keep'}}."
         )
     return [name for name in visited if name not in named] + named
-
-
-def _needs(options: Sequential, schema: Mapping[str, Any], events: Sequence[str]) -> dict[str, set[str]]:
-    """Say which columns must be there before a column: those its rules, its formula or its method speak of."""
-    needs = {
-        name: {other for expression in parsed(own, name, schema) for other in expression.columns}
-        for name, own in read_rules(options.rules).items()
-    }
-    asked = options.method if isinstance(options.method, Mapping) else {}
-    for name, method in asked.items():
-        own = needs.setdefault(name, set())
-        if isinstance(method, str):
-            formula = method[1:] if method.startswith("~") else None
-            partner = method.removeprefix("nested.") if method.startswith("nested.") else None
-        else:
-            given = method if isinstance(method, Mapping) else method.to_dict()
-            formula, partner = given.get("expression"), given.get("of") or given.get("within")
-        own |= {partner} if partner else set()
-        own |= set(parse(formula, schema).columns) if formula and formula.strip() else set()
-    for name, other in (options.denominators or {}).items():
-        needs.setdefault(name, set()).add(other)
-    # What is drawn together with a time is there when the time is.
-    times = {event: time for time, event in (options.events or {}).items() if event in events}
-    return {name: {times.get(other, other) for other in own} for name, own in needs.items()}
 
 
 def _weight_last(order: list[str], data: Microdata) -> list[str]:
