@@ -257,7 +257,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
 def test_a_failed_write_leaves_nothing_behind_and_keeps_the_old_file(tmp_path, name):
     (tmp_path / name).write_bytes(b"old")
     broken = pl.LazyFrame({"a": ["secret"]}).with_columns(pl.col("a").cast(pl.Int64))
-    with pytest.raises(DiscreetError, match="Nothing was written") as caught:
+    with pytest.raises(DiscreetError, match="Nothing of it was written") as caught:
         write(broken, tmp_path / name, overwrite=True)
     assert "secret" not in str(caught.value)
     assert [file.name for file in tmp_path.iterdir()] == [name]

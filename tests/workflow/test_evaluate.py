@@ -329,7 +329,7 @@ def test_synthetic_files_and_detail_tables_are_kept_where_the_study_says_so(fold
         keep_files=True,
     )
     found = evaluate(asked, out=tmp_path / "out")
-    kept = tmp_path / "out" / "synthetic" / "people-a_b-1-1.parquet"
+    kept = tmp_path / "out" / "synthetic" / "people-a b-1-1.parquet"
     assert pl.read_parquet(kept).columns == ["age", "sex", "pay"]
     assert set(found.detail("margins", "variables")["generator"]) == {"holdout", "a b"}
     with pytest.raises(ParameterError, match="keeps no detail of 'tabular'"):

@@ -30,6 +30,7 @@ from discreet.cli.suggest import suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
 from discreet.errors import DiscreetError, DiscreetWarning
+from discreet.written_files import written
 
 app = typer.Typer(
     name="discreet",
@@ -76,6 +77,7 @@ def main() -> None:
         # A console that knows few characters shows the code of the others; it is no reason to stop.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    already = len(written())
     try:
         app()
     except DiscreetError as error:
@@ -87,10 +89,18 @@ def main() -> None:
         if os.environ.get("DISCREET_TRACEBACK"):
             raise
         _refuse(
-            f"Something went wrong inside discreet ({type(error).__name__}). Nothing was written. Run again with "
+            f"Something went wrong inside discreet ({type(error).__name__}). {_said_of_files(already)} Run again with "
             "DISCREET_TRACEBACK=1 in the environment to see where (the trace may show data), and please report it.",
             DEFECT,
         )
+
+
+def _said_of_files(already: int) -> str:
+    """Say what is in place although the run failed: it may have come as far as its first files."""
+    done = list(dict.fromkeys(written()[already:]))
+    if not done:
+        return "Nothing was written."
+    return f"Written before that, and complete: {', '.join(done)}."
 
 
 def _refuse(message: str, code: int) -> None:

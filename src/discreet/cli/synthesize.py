@@ -136,8 +136,7 @@ def synthesize(
     else:
         files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
     seconds_draw = time.perf_counter() - began
-    for made, target in zip(files, targets, strict=False):
-        _write(made, target, overwrite=overwrite, **writing)
+    _write(files, targets, overwrite=overwrite, **writing)
     summary = _summary(fitted, files, targets, model, seconds_fit, seconds_draw)
     if judged is not None:
         summary |= {
@@ -232,10 +231,13 @@ def _save(chosen: Synthesizer, path: Path, *, overwrite: bool) -> None:
     save(chosen, path, overwrite=overwrite)
 
 
-def _write(data: Microdata, target: str, *, overwrite: bool, **writing: str) -> None:
-    from discreet.io import write
+def _write(files: list[Microdata], targets: list[str], *, overwrite: bool, **writing: str) -> None:
+    from discreet.io import write, write_together
 
-    write(data, target, overwrite=overwrite, **writing)
+    if len(files) == 1:
+        write(files[0], targets[0], overwrite=overwrite, **writing)  # a database, perhaps
+    elif files:
+        write_together(files, targets, overwrite=overwrite, **writing)
 
 
 def _check_model_alone(others: dict[str, Any]) -> None:

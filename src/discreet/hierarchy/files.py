@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -37,18 +36,13 @@ def read_rows(path: Path, *, separator: str | None, header: bool, encoding: str)
 
 
 def write_rows(path: Path, rows: Iterable[Sequence[str]], *, separator: str) -> None:
-    """Write rows to a temporary file beside the target, then put it in place."""
+    """Write rows as separated text, whole or not at all."""
+    from discreet.io.atomic import replacing
+
     if len(separator) != 1:
         raise ParameterError("separator must be one character.")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("x", encoding="utf-8", newline="") as file:
-            csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"Cannot write '{path}': {error.strerror}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as unfinished, unfinished.open("x", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows)
 
 
 def _text(path: Path, encoding: str) -> str:

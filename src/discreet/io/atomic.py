@@ -1,20 +1,25 @@
-"""Write a file whole or not at all.
+"""Write a file or a folder whole or not at all.
 
 Whatever is written goes to a hidden folder beside its place and is moved there only when it is complete, so that a
-failure or a full disk never leaves half a file behind. A folder, because some writers open their file in the background
-and may do so after they have failed: once the folder is gone they cannot.
+failure, a kill or a full disk never leaves half of it behind. A folder, because some writers open their file in the
+background and may do so after they have failed: once the folder is gone they cannot. Who may read what was written is
+for the umask to say; what is replaced keeps who may read it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import secrets
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from discreet.errors import InputError
+from discreet.io.exchanging import exchange
+from discreet.io.staging import MADE, REPLACED, staging
+from discreet.written_files import note_written
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 @contextlib.contextmanager
@@ -37,48 +42,181 @@ def replacing(path: str | Path, *, overwrite: bool = True) -> Iterator[Path]:
     >>> [file.name for file in folder.iterdir()]
     ['page.html']
     """
-    target = Path(path)
-    check_target(target, overwrite=overwrite)
-    folder = target.with_name(f".{target.stem}.{secrets.token_hex(4)}")
-    try:
-        folder.mkdir(mode=0o700)
-        unfinished = folder / target.name
+    with replacing_together([path], overwrite=overwrite) as (unfinished,):
         yield unfinished
-        if target.exists():
-            # A replaced file keeps who may read it; a private report must not become public.
-            unfinished.chmod(target.stat().st_mode & 0o777)
+
+
+@contextlib.contextmanager
+def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -> Iterator[list[Path]]:
+    """Give temporary paths for files that belong together; none takes its place before all are complete.
+
+    Parameters
+    ----------
+    paths
+        Where the files are to be in the end; their folders must exist.
+    overwrite
+        Whether files that are already there may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with replacing_together([folder / "a.txt", folder / "b.txt"]) as (first, second):
+    ...     _ = first.write_text("one"), second.write_text("two")
+    >>> sorted(file.name for file in folder.iterdir())
+    ['a.txt', 'b.txt']
+    """
+    targets = [Path(path) for path in paths]
+    for target in targets:
+        check_target(target, overwrite=overwrite)
+    with contextlib.ExitStack() as opened, explained(targets[0].name):
+        unfinished = [opened.enter_context(staging(target.parent)) / target.name for target in targets]
+        yield unfinished
+        for file, target in zip(unfinished, targets, strict=True):
+            _put_in_place(file, target, overwrite=overwrite)
+
+
+def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool) -> None:
+    with explained(target.name):
         if overwrite:
+            if target.exists():
+                # A private report must not become public.
+                unfinished.chmod(target.stat().st_mode & 0o777)
             unfinished.replace(target)
         else:
             _publish_new(unfinished, target)
+    note_written(target.name)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give an empty folder to fill; it becomes ``path`` when the block ends well, else it is removed.
+
+    A folder that is there already is exchanged with the complete new one in one step, and only then removed. Where the
+    file system cannot exchange folders the old one is moved aside first; a run that is killed at that very moment
+    leaves it in a hidden folder from which the next run puts it back.
+
+    Parameters
+    ----------
+    path
+        Where the folder is to be in the end. The folder it lies in must exist.
+    overwrite
+        Whether a folder that is already there may be replaced, with everything in it: the caller makes sure that it is
+        one of its own.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "package"
+    >>> for text in ("old", "new"):
+    ...     with replacing_folder(place, overwrite=True) as unfinished:
+    ...         _ = (unfinished / "content.txt").write_text(text)
+    >>> (place / "content.txt").read_text(), [folder.name for folder in place.parent.iterdir()]
+    ('new', ['package'])
+    """
+    target = Path(path)
+    _check_place(target)
+    with explained(target.name), staging(target.parent) as stage:
+        # Looked at only now: the staging may have put back what a killed run had moved aside.
+        if target.exists() and not target.is_dir():
+            raise InputError(f"'{target.name}' is a file; give the name of a folder to write.")
+        if target.exists() and not overwrite:
+            raise _already_there(target)
+        made = stage / MADE / target.name
+        made.parent.mkdir()
+        made.mkdir()
+        yield made
+        if target.exists():
+            made.chmod(target.stat().st_mode & 0o777)
+        _take_place(made, target, stage, overwrite=overwrite)
+    note_written(target.name)
+
+
+def _take_place(made: Path, target: Path, stage: Path, *, overwrite: bool) -> None:
+    if not target.exists():
+        made.rename(target)
+        return
+    if not overwrite:
+        raise _appeared(target)
+    if exchange(made, target):
+        return
+    aside = stage / REPLACED / target.name
+    aside.parent.mkdir()
+    target.rename(aside)
+    try:
+        made.rename(target)
+    except BaseException:
+        aside.rename(target)
+        raise
+
+
+def write_folder(files: Mapping[str, bytes], path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write files, by their names below the folder, to a folder that takes its place only when it is complete."""
+    target = Path(path)
+    with replacing_folder(target, overwrite=overwrite) as unfinished:
+        for name, content in files.items():
+            place = unfinished / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+    return target
+
+
+def make_folder(path: str | Path) -> Path:
+    """Make a folder that grows, with those above it, where it is not there; say so where it cannot be made."""
+    place = Path(path)
+    with explained(place.name):
+        is_new = not place.exists()
+        place.mkdir(parents=True, exist_ok=True)
+    if is_new:
+        note_written(place.name)
+    return place
+
+
+@contextlib.contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Turn what the operating system says into a refusal that names the file and the way out."""
+    try:
+        yield
     except OSError as error:
+        raise _unwritable(name, error) from error
+
+
+def _unwritable(name: str, error: OSError) -> InputError:
+    if error.errno in _FULL:
+        return InputError(f"'{name}' cannot be written: the disk is full. Make room, or name another place.")
+    return InputError(
+        f"'{name}' cannot be written: {error.strerror or type(error).__name__}. "
+        "Name a place where you may write and that has room."
+    )
+
+
+def _check_place(target: Path) -> None:
+    if not target.parent.is_dir():
         raise InputError(
-            f"'{target.name}' cannot be written: {error.strerror or type(error).__name__}. "
-            "Name a place where you may write and that has room."
-        ) from error
-    finally:
-        _remove(folder)
+            f"'{target.name}' cannot be written: the folder '{target.parent}' does not exist. Create it first."
+        )
 
 
-def _remove(folder: Path) -> None:
-    for _ in range(3):  # again, where something was put into it meanwhile
-        if not folder.exists():
-            return
-        shutil.rmtree(folder, ignore_errors=True)
+def _already_there(target: Path) -> InputError:
+    return InputError(f"'{target.name}' already exists. Give another name, or overwrite=True to replace it.")
+
+
+def _appeared(target: Path) -> InputError:
+    return InputError(
+        f"'{target.name}' appeared while it was being written; it was left as it is. Give another name."
+    )
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
     """Refuse a target that is a folder, lies in a folder that is not there, or would be overwritten."""
     if target.is_dir():
         raise InputError(f"'{target.name}' is a folder; give the name of a file to write.")
-    if not target.parent.is_dir():
-        raise InputError(
-            f"'{target.name}' cannot be written: the folder '{target.parent}' does not exist. Create it first."
-        )
+    _check_place(target)
+    if target.exists() and not target.is_file():
+        # A file takes its place by being renamed, which would do away with a device or a pipe of that name.
+        raise InputError(f"'{target.name}' is no ordinary file; give the name of a file to write.")
     if target.exists() and not overwrite:
-        raise InputError(
-            f"'{target.name}' already exists. Give another name, or overwrite=True to replace it."
-        )
+        raise _already_there(target)
 
 
 def _publish_new(unfinished: Path, target: Path) -> None:
@@ -86,9 +224,7 @@ def _publish_new(unfinished: Path, target: Path) -> None:
     try:
         os.link(unfinished, target)
     except FileExistsError:
-        raise InputError(
-            f"'{target.name}' appeared while it was being written; it was left as it is. Give another name."
-        ) from None
+        raise _appeared(target) from None
     except OSError:
         # File systems without hard links (FAT, some network shares) only know the rename.
         unfinished.replace(target)

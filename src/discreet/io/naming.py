@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import string
+from collections.abc import Mapping
 from pathlib import Path
 
-from discreet.errors import InputError, near_misses
+from discreet.errors import InputError, ParameterError, near_misses
 
 FORMATS = {
     ".csv": "csv",
@@ -29,6 +31,9 @@ FORMATS = {
     ".xlsx": "excel",
 }
 
+_ELSEWHERE = frozenset('/\\:*?"<>|')
+_LONGEST_NAME = 120
+_WIDTH = re.compile(r"^(0?[1-9][0-9]?d?)?$")
 _ADDRESS = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -41,6 +46,72 @@ def is_address(source: str) -> bool:
     (True, False)
     """
     return bool(_ADDRESS.match(source))
+
+
+def checked_name(name: str, what: str) -> str:
+    r"""Return a name that can be a part of a file name; refuse one that could lead elsewhere.
+
+    Parameters
+    ----------
+    name
+        What somebody called an output, a data set or a generator.
+    what
+        Which of these it names, for the message.
+
+    Examples
+    --------
+    >>> checked_name("pay by region", "output")
+    'pay by region'
+    >>> checked_name("../../x", "data set")
+    Traceback (most recent call last):
+    discreet.errors.ParameterError: The name of a data set becomes a file name: leave out / \ : * ? " < > | and ...
+    """
+    fits = (
+        isinstance(name, str)
+        and 0 < len(name) <= _LONGEST_NAME
+        and not _ELSEWHERE & set(name)
+        and name.isprintable()
+        and not name.startswith(".")
+        and name == name.strip()
+    )
+    if not fits:
+        raise ParameterError(
+            f'The name of a {what} becomes a file name: leave out / \\ : * ? " < > | and signs that cannot be printed, '
+            f"begin with no dot and no blank, and use at most {_LONGEST_NAME} characters."
+        )
+    return name
+
+
+def filled_in(pattern: str, known: Mapping[str, str | int]) -> str:
+    """Fill the fields of a pattern for file names; nothing but the known fields may stand in braces.
+
+    A number may say how many digits it wants, as in ``{seed:03}``.
+
+    Examples
+    --------
+    >>> filled_in("ctgan/{data}-{seed:03}.csv", {"data": "adult", "seed": 7})
+    'ctgan/adult-007.csv'
+    """
+    parts = []
+    try:
+        pieces = list(string.Formatter().parse(pattern))
+    except ValueError as error:
+        raise _only_fields(known) from error
+    for text, field, width, conversion in pieces:
+        parts.append(text)
+        if field is None:
+            continue
+        if field not in known or conversion or not _WIDTH.match(width or ""):
+            raise _only_fields(known)
+        if width and not isinstance(known[field], int):
+            raise _only_fields(known)
+        parts.append(format(known[field], width or ""))
+    return "".join(parts)
+
+
+def _only_fields(known: Mapping[str, str | int]) -> ParameterError:
+    *some, last = (f"{{{name}}}" for name in known)
+    return ParameterError(f"A file name may hold {', '.join(some)} and {last}, and nothing else in braces.")
 
 
 def full_suffix(path: Path) -> str:

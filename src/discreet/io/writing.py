@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ import polars as pl
 
 from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.io.address import parsed_address
-from discreet.io.atomic import check_target, replacing
+from discreet.io.atomic import check_target, replacing, replacing_together
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited_writing import style_of, write_delimited
 from discreet.io.naming import format_of, is_address
 from discreet.microdata import Metadata, Microdata
+from discreet.written_files import note_written
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "csv": DELIMITED_OPTIONS,
@@ -74,6 +75,34 @@ def write(
     return path
 
 
+def write_together(
+    data: Sequence[Microdata],
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    overwrite: bool = False,
+    **options: Any,
+) -> list[Path]:
+    """Write files that belong together, such as the copies of one synthesis: none takes its place before all are done.
+
+    The parameters are those of `write`; databases are not written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> people = Microdata(pl.DataFrame({"age": [30, 40]}))
+    >>> [file.name for file in write_together([people, people], [folder / "1.csv", folder / "2.csv"])]
+    ['1.csv', '2.csv']
+    """
+    targets = [Path(path) for path in paths]
+    given = [_allowed(options, format_of(path)) for path in targets]
+    with replacing_together(targets, overwrite=overwrite) as unfinished:
+        for item, file, chosen in zip(data, unfinished, given, strict=True):
+            with _explained(file.name):
+                _write_file(item.frame, file, format_of(file), item.metadata, **chosen)
+    return targets
+
+
 @contextlib.contextmanager
 def _explained(name: str) -> Iterator[None]:
     """Say that nothing was written, without the words of an engine, which may quote data."""
@@ -84,7 +113,7 @@ def _explained(name: str) -> Iterator[None]:
     except Exception as error:
         raise InputError(
             f"'{name}' cannot be written: the format cannot hold a column of the data, or the data could "
-            f"not be read to its end ({type(error).__name__}). Nothing was written."
+            f"not be read to its end ({type(error).__name__}). Nothing of it was written."
         ) from None
 
 
@@ -166,4 +195,5 @@ def _write_table(frame: Any, uri: str, *, overwrite: bool, table: str | None = N
         if address.file is not None and is_new:
             address.file.unlink(missing_ok=True)
         raise
+    note_written(f"{table} in {address.shown}")
     return address.file or address.shown

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError
+from discreet.io.journal import append_line
+from discreet.io.staging import held
 
 DECISIONS = ("accept", "reject", "ask")
 KEY_VARIABLE = "DISCREET_REGISTER_KEY"
@@ -132,21 +134,33 @@ def _append(  # noqa: PLR0917
     entry["keyed"] = _key() is not None
     entry["hash"] = _hash(entry)
     # One write of one line at the end: a crash leaves the earlier lines as they were.
-    with file.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(entry, ensure_ascii=False, sort_keys=True) + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
+    append_line(file, json.dumps(entry, ensure_ascii=False, sort_keys=True))
     return entry
 
 
 @contextlib.contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Hold the register for one writer: two lines with the same number would break the chain."""
+    """Hold the register for one writer: two lines with the same number would break the chain.
+
+    The lock on its folder goes with the process. A file as a lock, where a file system knows no other, stays behind
+    when its writer is killed.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            if not stack.enter_context(held(file.parent)):
+                stack.enter_context(_locked_by_file(file))
+        except BlockingIOError:
+            raise InputError(f"Somebody else is writing to '{file.name}'. Try again in a moment.") from None
+        yield
+
+
+@contextlib.contextmanager
+def _locked_by_file(file: Path) -> Iterator[None]:
     lock = file.with_name(f".{file.name}.lock")
     patience = time.monotonic() + _PATIENCE
     while True:
         try:
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0o600))
             break
         except FileExistsError:
             if time.monotonic() > patience:

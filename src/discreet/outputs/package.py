@@ -11,8 +11,6 @@ import hashlib
 import io
 import json
 import re
-import secrets
-import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +21,7 @@ import polars as pl
 
 from discreet._version import __version__
 from discreet.errors import InputError
-from discreet.io import replacing
+from discreet.io import atomic, replacing
 from discreet.outputs.findings import Status, worst
 from discreet.outputs.register import Registered
 from discreet.outputs.rejudging import borne_out
@@ -156,32 +154,13 @@ def write_package(session: Recorder, target: Path, *, overwrite: bool = False) -
 
 
 def write_folder(files: Mapping[str, bytes], target: Path, *, overwrite: bool) -> None:
-    """Write files to a folder that takes its name only when it is complete."""
-    if target.exists() and not overwrite:
-        raise InputError(
-            f"'{target.name}' already exists. Give another name, or overwrite=True to replace it."
-        )
-    if not target.parent.is_dir():
-        raise InputError(f"The folder '{target.parent}' does not exist. Create it first.")
-    if target.exists() and not (target / MANIFEST).is_file() and not (target / "results.json").is_file():
+    """Write files to a folder that takes its name only when it is complete; replace nothing but a package."""
+    ours = any((target / name).is_file() for name in (MANIFEST, "results.json"))
+    if overwrite and target.is_dir() and not ours:
         raise InputError(
             f"'{target.name}' is there and no output package; it was left as it is. Give another name."
         )
-    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        for name, content in files.items():
-            place = unfinished / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
-        if target.exists():
-            shutil.rmtree(target)
-        unfinished.rename(target)
-    except OSError as error:
-        raise InputError(
-            f"'{target.name}' cannot be written: {error.strerror or type(error).__name__}."
-        ) from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    atomic.write_folder(files, target, overwrite=overwrite)
 
 
 def _session_files(session: Recorder) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from discreet.engine import like
 from discreet.errors import ParameterError, unknown_name
+from discreet.io.naming import checked_name
 from discreet.microdata import Microdata
 from discreet.outputs.findings import Finding, Status, worst
 from discreet.outputs.register import OutputRegister, Registered
@@ -172,8 +173,7 @@ class Recorder:
             raise ParameterError(
                 f"There is already an output '{name}'. Give another name, or remove it first."
             )
-        if not name or any(sign in name for sign in '/\\:*?"<>|') or name.startswith("."):
-            raise ParameterError(f"'{name}' cannot be the name of an output, which becomes a file name.")
+        checked_name(name, "output")
 
 
 def _command() -> str:

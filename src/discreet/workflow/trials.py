@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +18,8 @@ import polars as pl
 from discreet import engine
 from discreet.engine import Missing
 from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.io.journal import append_line, lines_of
+from discreet.io.staging import scratch_folder
 from discreet.microdata import Metadata, Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
@@ -94,15 +95,9 @@ class Ledger:
             self._open(self._path)
 
     def _open(self, path: Path) -> None:
-        text = path.read_text(encoding="utf-8")
-        *lines, last = text.split("\n")
-        if last.startswith('{"fingerprint"'):
-            # A search that was killed while it wrote leaves half a line; that plan is tried again.
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            last = ""
-        for line in (*lines, last):
-            if line:
-                self._read(line, path.name)
+        # A search that was killed while it wrote leaves half a line; that plan is tried again.
+        for line in lines_of(path, begins='{"fingerprint"', what="trials of a search"):
+            self._read(line, path.name)
 
     def _read(self, line: str, file: str) -> None:
         try:
@@ -135,8 +130,7 @@ class Ledger:
                 "seed": seed,
                 "trial": jsonable(trial.__dict__),
             }
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
+            append_line(self._path, json.dumps(entry))
 
 
 @dataclass(frozen=True)
@@ -183,8 +177,8 @@ def run(data: Microdata, jobs: Sequence[Job], workers: int) -> Iterator[Trial]:
         for job in jobs:
             yield tried(numbered, job)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "data.arrow"
+    with scratch_folder() as folder:
+        file = folder / "data.arrow"
         engine.whole_frame(numbered.data).write_ipc(file)
         about = (str(file), data.roles.to_dict(), data.metadata, numbered.column)
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:

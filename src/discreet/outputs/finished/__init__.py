@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import gzip
 import re
-import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from discreet.errors import DiscreetError, InputError
+from discreet.io.staging import scratch_folder
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.finished.grids import DATA_FILES, Grid, decoded, hidden_records, read_grids
 from discreet.outputs.finished.summaries import Facts, close_numbers, facts_of
@@ -50,8 +50,7 @@ def check(
 
     Examples
     --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "table.csv"
+    >>>     >>> file = Path(tempfile.mkdtemp()) / "table.csv"
     >>> _ = file.write_text("region,women,men\nnorth,40,7\nsouth,35,50\n")
     >>> found = check(file)
     >>> found.status, [str(place) for place in found.findings[0].places]
@@ -73,8 +72,7 @@ def check_many(
 
     Examples
     --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
+    >>>     >>> folder = Path(tempfile.mkdtemp())
     >>> for name, n in (("a.txt", 1000), ("b.txt", 999)):
     ...     _ = (folder / name).write_text(f"No. Observations: {n}\nDf Residuals: {n - 3}\n")
     >>> [f.status for f in check_many([folder])[folder / "b.txt"].findings if f.check == "differencing"]
@@ -188,8 +186,8 @@ def _unpacked(file: Path, rules: OutputPolicy, show_values: bool) -> tuple[Check
         return _only(
             Finding("file", "a", "fail", f"'{file.name}' is far too large for an output: look for records.")
         )
-    with tempfile.TemporaryDirectory() as folder:
-        inner = Path(folder) / file.with_suffix("").name
+    with scratch_folder() as folder:
+        inner = folder / file.with_suffix("").name
         inner.write_bytes(content)
         return _checked(inner, rules, show_values)
 

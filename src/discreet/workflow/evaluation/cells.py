@@ -143,17 +143,13 @@ def _described(record: Record, parts: Parts, made: Made) -> None:
 
 
 def _keep(made: Made, cell: Cell) -> None:
-    from discreet.io import write
+    from discreet.io import make_folder, write_together
 
     assert cell.keep is not None
-    cell.keep.mkdir(parents=True, exist_ok=True)
-    for number, copy in enumerate(made.copies, start=1):
-        name = "-".join(_plain(str(part)) for part in (*cell.name, number))
-        write(copy, cell.keep / f"{name}.parquet", overwrite=True)
-
-
-def _plain(text: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "._" else "_" for letter in text)
+    make_folder(cell.keep)
+    names = ["-".join(map(str, (*cell.name, number))) for number in range(1, len(made.copies) + 1)]
+    places = [cell.keep / f"{name}.parquet" for name in names]
+    write_together(made.copies, places, overwrite=True)
 
 
 def _content(data: DataSet, folder: Path) -> dict[str, Any]:

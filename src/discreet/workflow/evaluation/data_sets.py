@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.io.naming import checked_name
 from discreet.microdata import ROLES, Microdata, Roles
 from discreet.randomness import generator
 from discreet.results import jsonable
@@ -59,6 +60,10 @@ class DataSet:
     holdout: str | None = None
 
     def __post_init__(self) -> None:
+        try:
+            checked_name(self.name, "data set")
+        except ParameterError as error:
+            raise ParameterError(f"{error} A file is named as source.") from error
         object.__setattr__(self, "source", str(self.source or self.name))
         object.__setattr__(self, "columns", listed(self.columns))
         for role in self.roles:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ParameterError
+from discreet.io import make_folder
 from discreet.progress import track
 from discreet.workflow.evaluation.cells import cells_of
 from discreet.workflow.evaluation.ledger import Ledger
@@ -95,10 +96,10 @@ def evaluate(
     # The data sets are read first, so that a study of files that are not there leaves no folder behind.
     cells = cells_of(chosen, keep=keep)
     if folder is not None:
-        _make(folder)
+        make_folder(folder)
+        chosen.save(folder / "study.toml", overwrite=True)
         if not resume:
             (folder / RESULTS).unlink(missing_ok=True)
-        chosen.save(folder / "study.toml", overwrite=True)
     ledger = Ledger(None if folder is None else folder / RESULTS)
     todo = []
     for cell in cells:
@@ -110,12 +111,3 @@ def evaluate(
         ledger.add(record)
     results = [ledger.result(cell) for cell in cells]
     return Evaluation(chosen, tuple(result for result in results if result is not None))
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"The folder '{folder.name}' for the results cannot be made: {error.strerror or type(error).__name__}."
-        ) from error

@@ -15,6 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.described import nested
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.io.naming import checked_name, filled_in
 from discreet.microdata import Microdata
 from discreet.protect import Plan, Treatment
 from discreet.randomness import generator
@@ -77,6 +78,9 @@ class Generator:
         for name in ("files", "data"):
             object.__setattr__(self, name, listed(getattr(self, name)))
         object.__setattr__(self, "steps", tuple(self.steps))
+        checked_name(self.name, "generator")
+        for pattern in self.files:
+            self._file_name(pattern, "data", 1, 1)
         kinds = [kind for kind in _KINDS if getattr(self, kind)]
         if len(kinds) != 1:
             said = f"it says {' and '.join(kinds)}" if kinds else "it says none"
@@ -131,18 +135,18 @@ class Generator:
 
     def paths(self, data: str, seed: int, copies: int, folder: Path) -> list[Path]:
         """Name the files of one cell."""
-        try:
-            named = [
-                pattern.format(data=data, seed=seed, copy=copy)
-                for pattern in self.files
-                for copy in range(1, copies + 1)
-            ]
-        except (KeyError, IndexError, ValueError) as error:
-            raise ParameterError(
-                f"Generator '{self.name}': a file name may hold {{data}}, {{seed}} and {{copy}}, and nothing else in "
-                "braces."
-            ) from error
+        named = [
+            self._file_name(pattern, data, seed, copy)
+            for pattern in self.files
+            for copy in range(1, copies + 1)
+        ]
         return [folder / name for name in dict.fromkeys(named)]
+
+    def _file_name(self, pattern: str, data: str, seed: int, copy: int) -> str:
+        try:
+            return filled_in(pattern, {"data": data, "seed": seed, "copy": copy})
+        except ParameterError as error:
+            raise ParameterError(f"Generator '{self.name}': {error}") from error
 
     def describe(self, data: str, seed: int, copies: int, folder: Path) -> dict[str, Any]:
         """Say what the files of one cell depend on: the parameters in full, or the checksums of its files."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError
+from discreet.io.journal import append_line, lines_of
 from discreet.workflow.evaluation.cells import Cell, Record, print_of
 from discreet.workflow.evaluation.metrics import Metric
 
 _START = '{"cell": '
+_WHAT = "results of a study"
 
 
 class Ledger:
@@ -24,22 +25,15 @@ class Ledger:
             self._open(path)
 
     def _open(self, path: Path) -> None:
-        text = path.read_text(encoding="utf-8")
-        *lines, last = text.split("\n")
-        if last:
-            # A study that was killed while it wrote leaves half a line; that cell is run again.
-            if not (last.startswith(_START) or _START.startswith(last)):
-                raise _not_ours(path)
-            with path.open("r+b") as file:
-                file.truncate(len(text.encode()) - len(last.encode()))
-        for line in lines:
-            if not line:
-                continue
+        # A study that was killed while it wrote leaves half a line; that cell is run again.
+        for line in lines_of(path, begins=_START, what=_WHAT):
             try:
                 record = json.loads(line)
                 self._records.setdefault(record["cell"], []).append(record)
             except (ValueError, KeyError, TypeError) as error:
-                raise _not_ours(path) from error
+                raise InputError(
+                    f"The file '{path.name}' does not hold {_WHAT}. Name another folder, or start afresh."
+                ) from error
 
     def open_metrics(self, cell: Cell, *, retry: bool) -> tuple[Metric, ...] | None:
         """Return what is still to be measured on a cell; None when it is done, or failed and is not to be retried."""
@@ -59,17 +53,8 @@ class Ledger:
     def add(self, record: Record) -> None:
         """Note a cell; on disk its line is written in one piece."""
         self._records.setdefault(record["cell"], []).append(record)
-        if self._path is None:
-            return
-        line = (json.dumps(record, allow_nan=False) + "\n").encode()
-        # One write to a file that is opened for appending: a crash leaves all of it or a part that is cut off next
-        # time, and two studies that share a file do not mix their lines.
-        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            os.write(handle, line)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        if self._path is not None:
+            append_line(self._path, json.dumps(record, allow_nan=False))
 
     def result(self, cell: Cell) -> Record | None:
         """Return what is known about a cell, with the answers of the study's own metrics by their names."""
@@ -97,9 +82,3 @@ class Ledger:
     @staticmethod
     def _measures(runs: list[Record]) -> dict[str, Any]:
         return {key: answer for run in runs if not run["failed"] for key, answer in run["measures"].items()}
-
-
-def _not_ours(path: Path) -> InputError:
-    return InputError(
-        f"The file '{path.name}' does not hold results of a study. Name another folder, or start afresh."
-    )

@@ -37,6 +37,7 @@ from typing import Any, Literal, TypeVar
 
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.io.toml_files import read_toml
+from discreet.microdata import Microdata
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
 from discreet.workflow.evaluation.data_sets import BUNDLED, DataSet, Split, parts_of
@@ -135,6 +136,8 @@ class Study:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool | str) or value < least):
                 raise ParameterError(f"{name} must be a number of {least} or more.")
+        if not isinstance(self.title, str):
+            raise ParameterError("title must be a text.")
         if not isinstance(self.holdout, int | float) or not 0 <= self.holdout < 1:
             raise ParameterError("holdout must be a share from 0 to below 1, e.g. 0.2.")
         if self.split not in ("once", "by seed"):
@@ -205,11 +208,10 @@ class Study:
 
     def write_training(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write what generators may learn from, and the hold-outs, as CSV files for other tools; return the paths."""
-        from discreet.io import write
+        from discreet.io import make_folder, write_together
 
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        written = []
+        parted: dict[Path, Microdata] = {}
         for data in self.data:
             assert isinstance(data, DataSet)
             for seed in self.seeds if self.split == "by seed" else self.seeds[:1]:
@@ -217,10 +219,9 @@ class Study:
                 mark = f"-{seed}" if self.split == "by seed" else ""
                 for kind, part in (("training", parts.training), ("holdout", parts.holdout)):
                     if part is not None:
-                        path = place / f"{data.name}{mark}-{kind}.csv"
-                        write(part, path, overwrite=overwrite)
-                        written.append(path)
-        return written
+                        parted[place / f"{data.name}{mark}-{kind}.csv"] = part
+        make_folder(place)
+        return write_together(list(parted.values()), list(parted), overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as it stands in TOML."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -17,6 +16,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import DiscreetError, InputError
+from discreet.io.staging import scratch_folder
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
@@ -110,7 +110,7 @@ class Laboratory:
     workers: int = 1
     deadline: float | None = None
     progress: bool = False
-    _folder: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+    _opened: ExitStack = field(default_factory=ExitStack, repr=False)
     _pool: ProcessPoolExecutor | None = field(default=None, repr=False)
     _about: tuple[Any, ...] = field(default=(), repr=False)
 
@@ -122,8 +122,7 @@ class Laboratory:
     ) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._opened.close()
 
     @property
     def out_of_time(self) -> bool:
@@ -162,8 +161,7 @@ class Laboratory:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._folder = tempfile.TemporaryDirectory()
-            file = Path(self._folder.name) / "data.arrow"
+            file = self._opened.enter_context(scratch_folder()) / "data.arrow"
             bench = self.bench
             engine.whole_frame(bench.data).write_ipc(file)
             self._about = (
