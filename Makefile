@@ -5,7 +5,7 @@ EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,docs,dev
 
 .PHONY: demo test test-all lint bench docs install clean
 
-demo: install
+demo: $(VENV)/core
 	@mkdir -p demo
 	@$(BIN)/discreet assess src/discreet/datasets/adult.csv.gz \
 	  --keys age,sex,race,marital-status,native-country --sensitive income \
@@ -34,9 +34,14 @@ docs: install
 
 install: $(VENV)/installed
 
-$(VENV)/installed: pyproject.toml constraints.txt
+# What the demo needs is here within a minute or so; the extras, for the tests, take longer.
+$(VENV)/core: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/installed: $(VENV)/core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
 	@touch $@
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import discreet
 from discreet import protect, risk, synth, utility
 from discreet.protect import Plan, Treatment
 from discreet.report.chapters import CHAPTERS
@@ -97,8 +98,31 @@ def test_the_report_has_words_a_place_and_a_reference_for_every_measure(name):
 
 def test_every_page_of_the_manual_is_linked_from_its_front_page():
     front = (DOCS / "index.md").read_text(encoding="utf-8")
+    front += (DOCS / "coming-from" / "index.md").read_text(encoding="utf-8")
     pages = [page.relative_to(DOCS).with_suffix("") for page in DOCS.glob("*/*.md")]
-    assert [str(page) for page in sorted(pages) if page.as_posix() not in front] == []
+    linked = [page for page in pages if page.as_posix() in front or f"({page.name}.md)" in front]
+    assert sorted(set(pages) - set(linked)) == []
+
+
+@pytest.mark.parametrize("page", sorted(path.stem for path in (DOCS / "coming-from").glob("*.md")))
+def test_every_name_given_to_users_of_other_tools_exists(page):
+    text = (DOCS / "coming-from" / f"{page}.md").read_text(encoding="utf-8")
+    ours = re.sub(
+        r"^\| .*? \|", "|", text, flags=re.MULTILINE
+    )  # the first cell of a row speaks of the other tool
+    for room, name in re.findall(r"`(risk|protect|synth|utility|tables|discreet)\.(\w+)", ours):
+        home = discreet if room == "discreet" else getattr(discreet, room)
+        assert name in home.__all__ or hasattr(home, name), f"{room}.{name}"
+    for name in re.findall(r"`Hierarchy\.(\w+)", ours):
+        assert hasattr(discreet.Hierarchy, name), name
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(code, {})
+
+
+def test_every_test_named_in_the_list_of_corrections_exists():
+    text = (DOCS / "about" / "what-the-literature-gets-wrong.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", text))
+    assert named <= {path.stem for path in Path(__file__).parent.glob("golden/*.py")}
 
 
 @pytest.mark.parametrize(
