@@ -326,6 +326,8 @@ class Step:
     removed_records: int = 0
     notes: Sequence[str] = ()
     seconds: float = 0.0
+    counts_withheld: bool = False
+    """Whether the counts are kept in the internal log, because a guarantee would not survive them."""
     internal: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self, *, internal: bool = False) -> dict[str, Any]:
@@ -339,7 +341,8 @@ class Step:
         suppressed = sum(self.suppressed_cells.values())
         parts += [f"{suppressed:,} of them suppressed"] if suppressed else []
         parts += [f"{self.removed_records:,} records removed"] if self.removed_records else []
-        return f"{self.treatment}: {', '.join(parts) or 'no cell changed'}"
+        none = "counts are in the internal log only" if self.counts_withheld else "no cell changed"
+        return f"{self.treatment}: {', '.join(parts) or none}"
 
     __repr__ = __str__
 
@@ -363,17 +366,26 @@ class Release:
         One entry a step.
     guarantee
         A privacy guarantee that is proved for what was done, else None.
+    why_none
+        Where a treatment could give one and did not: why.
     """
 
     data: Microdata
     log: tuple[Step, ...] = ()
     guarantee: str | None = None
+    why_none: str = ""
+
+    @property
+    def guarantee_in_words(self) -> str:
+        """The guarantee, or ``none`` and why."""
+        return self.guarantee or (f"none: {self.why_none}" if self.why_none else "none")
 
     def to_dict(self, *, internal: bool = False) -> dict[str, Any]:
         """Return the log, ready for JSON: the public one, or the internal one that stays in the house."""
         return {
             "steps": [step.to_dict(internal=internal) for step in self.log],
             "guarantee": self.guarantee,
+            "why_none": self.why_none,
         }
 
     def __str__(self) -> str:
@@ -381,7 +393,7 @@ class Release:
         for number, step in enumerate(self.log, start=1):
             lines += [f"  {number}. {step}", *(f"     {note}" for note in step.notes)]
         lines += [] if self.log else ["  Nothing was done to the file."]
-        return "\n".join([*lines, f"Guarantee: {self.guarantee or 'none'}"])
+        return "\n".join([*lines, f"Guarantee: {self.guarantee_in_words}"])
 
     __repr__ = __str__
 
@@ -391,7 +403,7 @@ class Release:
         )
         return (
             f"<h4>Release of {html.escape(self.data.size_in_words)}</h4><ol>{steps}</ol>"
-            f"<p>Guarantee: {html.escape(self.guarantee or 'none')}</p>"
+            f"<p>Guarantee: {html.escape(self.guarantee_in_words)}</p>"
         )
 
 

@@ -62,10 +62,30 @@ def test_other_methods_go_by_their_name(run, method, setting, tmp_path):
 
 def test_a_table_is_synthesized_with_its_guarantee(run, tmp_path):
     out = tmp_path / "o.csv"
-    how = ("--alpha", 0.1, "--epsilon", 3, "--public-domain", "--seed", 1, "--out", out)
+    frame = datasets.social_assistance().frame
+    how = ["--alpha", 0.1, "--epsilon", 3, "--public-domain", "--out", out, "--zeros"]
+    for name in ("region", "main_income"):
+        codes = tmp_path / f"{name}.csv"
+        pl.DataFrame({"child": frame[name].unique().sort(), "parent": "All"}).write_csv(codes)
+        how += ["--hierarchy", f"{name}={codes}"]
     done = run("synthesize", "--table", "region*main_income", "--count", "freq", *how)
     assert done.exit_code == 0
     assert "(3, 0.207)-differential privacy" in done.output
+    seeded = run(
+        "synthesize", "--table", "region*main_income", "--count", "freq", *how, "--seed", 1, "--overwrite"
+    )
+    assert "drawn from a seed" in seeded.output
+    believed = run(
+        "synthesize",
+        "--table",
+        "region*main_income",
+        "--count",
+        "freq",
+        *how[:5],
+        "--out",
+        tmp_path / "b.csv",
+    )
+    assert "read from the data" in believed.output
     assert pl.read_csv(out).height == 60
 
 

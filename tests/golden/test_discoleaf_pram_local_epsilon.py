@@ -46,7 +46,7 @@ def test_epsilon_is_right_where_the_closed_form_fails():
 def test_pram_reports_epsilon_by_column_and_adds_it_up_for_the_record():
     frame = pl.DataFrame({"x": ["a"] * 50 + ["b"] * 30 + ["c"] * 20, "y": ["u", "v", "w", "z"] * 25})
     log = Pram(columns=["x", "y"], theta=0.3).apply(Microdata(frame), seed=1).log[0]
-    assert log.parameters["local_epsilon"] == pytest.approx({"x": 2.590267, "y": math.log(7)}, abs=5e-7)
-    assert log.parameters["local_epsilon_of_record"] == pytest.approx(2.590267 + math.log(7), abs=5e-7)
+    assert log.internal["local_epsilon"] == pytest.approx({"x": 2.590267, "y": math.log(7)}, abs=5e-7)
+    assert log.internal["local_epsilon_of_record"] == pytest.approx(2.590267 + math.log(7), abs=5e-7)
     asked = Pram(columns=["x"], epsilon=3.0).apply(Microdata(frame), seed=1).log[0]
-    assert asked.parameters["local_epsilon"]["x"] == pytest.approx(3.0)
+    assert asked.internal["local_epsilon"]["x"] == pytest.approx(3.0)

@@ -74,7 +74,7 @@ def test_invariant_pram_keeps_counts_empirically_and_changes_as_many_as_said():
     laws = release.log[0].internal["matrices"]["x"]["matrices"][0]
     spread = np.sqrt((before[:, None] * laws * (1 - laws)).sum(axis=0))
     assert (np.abs(after - before) < 4.5 * spread).all()
-    expected = release.log[0].parameters["expected_changed"]["x"] * 200_000
+    expected = release.log[0].internal["expected_changed"]["x"] * 200_000
     assert release.log[0].changed_cells["x"] == pytest.approx(expected, rel=0.02)
 
 
@@ -151,8 +151,10 @@ def test_same_seed_same_bytes_and_a_column_more_changes_nothing_in_the_others():
 def test_a_guarantee_is_given_only_for_a_matrix_fixed_beforehand_without_zeros():
     frame = pl.DataFrame({"x": [0, 1] * 50})
     own = {"x": {0: {0: 0.75, 1: 0.25}, 1: {0: 0.25, 1: 0.75}}}
-    fixed = pram(frame, columns=["x"], invariant=False, matrix=own)
-    assert "epsilon = 1.099 for each record" in fixed.guarantee
+    fixed = Pram(columns=["x"], invariant=False, matrix=own).apply(Microdata(frame))
+    assert fixed.guarantee.startswith(
+        "1.09862-local differential privacy against changing the values of one record"
+    )
     assert fixed.log[0].parameters["local_epsilon"]["x"] == pytest.approx(math.log(3))
     assert pram(frame, columns=["x"]).guarantee is None
     assert pram(frame, columns=["x"], matrix=own).guarantee is None
@@ -223,4 +225,4 @@ def test_columns_without_values_or_with_one_value_stay_as_they_are():
     frame = pl.DataFrame({"x": ["a"] * 5, "n": pl.Series([None] * 5, dtype=pl.String)})
     release = pram(frame, columns=["x", "n"])
     assert release.data.frame.equals(frame)
-    assert release.log[0].parameters["local_epsilon"] == {"x": 0.0, "n": 0.0}
+    assert release.log[0].internal["local_epsilon"] == {"x": 0.0, "n": 0.0}

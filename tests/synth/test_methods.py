@@ -165,7 +165,8 @@ def test_a_privacy_parameter_is_honored_or_refused():
         pl.col("sex").cast(pl.Enum(["f", "m"])), "health", pl.Series("x", RNG.random(N) < 0.4)
     )
     noisy = {"method": "catall", "method_options": {"catall": {"epsilon": 1.0}}}
-    fitted = Sequential(**noisy).fit(Microdata(declared), seed=1)
+    assert Sequential(**noisy).fit(Microdata(declared), seed=1).guarantee is None
+    fitted = Sequential(**noisy).fit(Microdata(declared))
     assert "1-differential privacy" in fitted.guarantee
     assert fitted.sample(100, seed=1).frame.height == 100
     with pytest.raises(ColumnError, match="Declare them"):

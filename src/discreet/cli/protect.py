@@ -175,9 +175,8 @@ def _write_release(release: Release, out: str, *, overwrite: bool, **writing: st
 def _show(release: Release, out: str | None, report: ReleaseReport | None, html: Path | None) -> None:
     for number, step in enumerate(release.log, start=1):
         changed = ", ".join(f"{name} {count:,}" for name, count in step.changed_cells.items() if count)
-        typer.echo(
-            f"{number}. {step.treatment}: {f'changed cells: {changed}' if changed else 'no cell changed'}"
-        )
+        none = "counts are in the internal log only" if step.counts_withheld else "no cell changed"
+        typer.echo(f"{number}. {step.treatment}: {f'changed cells: {changed}' if changed else none}")
         if step.removed_records:
             typer.echo(f"   removed records: {step.removed_records:,}")
         for note in step.notes:

@@ -273,6 +273,7 @@ def _summary(
         "plan": None if planned is None else planned.to_dict(),
         "combining_rule": fitted.combining_rule,
         "guarantee": fitted.guarantee,
+        "why_none": fitted.why_none,
         "model": None if model is None else model.name,
         "seconds": {"fit": round(seconds[0], 3), "draw": round(seconds[1], 3)},
     }

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, ParameterError, unknown_name
+from discreet.guarantees import PART_OF_A_PLAN
 from discreet.io.sidecar import save_text
 from discreet.io.toml_files import read_toml
 from discreet.microdata import Microdata
@@ -86,18 +87,21 @@ class Plan(Treatment):
 
     def stages(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> Iterator[Release]:
         """Apply the steps one by one and hand over what each has made; the last one is what `apply` gives."""
-        root = generator(fresh_seed() if seed is None else seed).integers(2**62)
+        root = None if seed is None else generator(seed).integers(2**62)
         release = Release(data)
         for number, step in enumerate(
             track(self.steps, description="Protecting", progress=progress), start=1
         ):
-            own = int(generator(int(root), str(number), step.name).integers(2**62))
+            # Without a seed every step draws from the operating system: a seed made here would be one.
+            own = None if root is None else int(generator(int(root), str(number), step.name).integers(2**62))
             try:
                 done = step.apply(release.data, seed=own)
             except DiscreetError as error:
                 raise type(error)(f"In step {number} of the plan ({step.name}): {error}") from error
-            only_step = done.guarantee if len(self.steps) == 1 else None
-            release = Release(done.data, (*release.log, *done.log), only_step)
+            told = (done.guarantee, done.why_none)
+            if len(self.steps) > 1:
+                told = (None, PART_OF_A_PLAN if done.guarantee else release.why_none or done.why_none)
+            release = Release(done.data, (*release.log, *done.log), *told)
             yield release
 
     def dry_run(self, data: Microdata, *, seed: Seed = None) -> Release:

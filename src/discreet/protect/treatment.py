@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -20,12 +20,14 @@ import polars as pl
 
 from discreet import engine
 from discreet.described import kebab, parameters_of
+from discreet.dp.entropy import Stream
 from discreet.errors import ParameterError, unknown_name
+from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Release, Step
 
-Stream = Callable[..., np.random.Generator]
+__all__ = ["Change", "Stream", "Treatment"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,12 @@ class Change:
     internal
         What could undo the protection; stays in the house.
     guarantee
-        A privacy guarantee that is proved for what was done, else None.
+        A guarantee about the released file (such as k-anonymity) that is proved for what was done, else None.
+    private
+        A claim of differential privacy, which stands where the noise was not drawn from a seed
+        (`discreet.guarantees`); the log then holds no count.
+    why_none
+        Where a claim was possible and is not made: why.
     """
 
     columns: Mapping[str, pl.Series] = field(default_factory=dict)
@@ -63,6 +70,8 @@ class Change:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict, repr=False)
     guarantee: str | None = None
+    private: DifferentialPrivacy | None = None
+    why_none: str = ""
 
 
 class Treatment(ABC):
@@ -94,7 +103,8 @@ class Treatment(ABC):
         data
             The file; it is not changed.
         seed
-            Same data, same parameters, same seed: same bytes out.
+            Same data, same parameters, same seed: same bytes out. What is drawn from a seed has no differential
+            privacy.
 
         Returns
         -------
@@ -104,7 +114,8 @@ class Treatment(ABC):
         began = time.perf_counter()
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
-        change = self.treat(data, lambda *path: generator(int(root), self.name, *path))
+        stream = Stream(int(root), self.name, seeded=seed is not None)
+        change = self.treat(data, stream)
         treated = data.with_frame(
             engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
         )
@@ -119,17 +130,27 @@ class Treatment(ABC):
             *change.notes,
             *(f"Nothing is left of '{name}': every value was suppressed." for name in emptied),
         )
+        counts: dict[str, Any] = {
+            "changed_cells": changed,
+            "suppressed_cells": suppressed,
+            "removed_records": 0 if change.keep is None else int((~change.keep).sum()),
+            "seconds": time.perf_counter() - began,
+        }
+        secret = {"seed": int(root), **change.internal}
+        if change.private is None:
+            learned = {**self.to_dict(), **change.parameters}
+            step = Step(self.name, learned, notes=notes, internal=secret, **counts)
+            return Release(treated, (step,), change.guarantee, change.why_none)
+        public, inside = public_and_internal(self.name, change.parameters)
+        secret |= inside | counts | {"notes": notes[len(change.notes) :]}
         step = Step(
-            treatment=self.name,
-            parameters={**self.to_dict(), **change.parameters},
-            changed_cells=changed,
-            suppressed_cells=suppressed,
-            removed_records=0 if change.keep is None else int((~change.keep).sum()),
-            notes=notes,
-            seconds=time.perf_counter() - began,
-            internal={"seed": int(root), **change.internal},
+            self.name,
+            {**self.to_dict(), **public},
+            notes=tuple(change.notes),
+            counts_withheld=True,
+            internal=secret,
         )
-        return Release(treated, (step,), change.guarantee)
+        return Release(treated, (step,), *settled(change.private, change.why_none, seeded=stream.seeded))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters that differ from their defaults, ready for JSON or TOML."""

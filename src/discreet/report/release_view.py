@@ -67,6 +67,7 @@ class StepView:
     cells: Excerpt
     removed: int
     notes: tuple[str, ...]
+    withheld: bool = False
 
     @property
     def done(self) -> str:
@@ -78,7 +79,8 @@ class StepView:
             parts.append(f"Cells changed: {', '.join(named)}{f' and {more} more columns' if more else ''}")
         if self.removed:
             parts.append(f"{counted(self.removed, 'record')} removed")
-        return f"{'; '.join(parts) or 'No cell changed'}."
+        none = "How much it changed is in the internal log only" if self.withheld else "No cell changed"
+        return f"{'; '.join(parts) or none}."
 
 
 @dataclass(frozen=True)
@@ -281,6 +283,7 @@ def _step(number: int, step: Step, columns: frozenset[str], show_values: bool) -
         ),
         removed=step.removed_records,
         notes=tuple(step.notes),
+        withheld=step.counts_withheld,
     )
 
 

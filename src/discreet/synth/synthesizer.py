@@ -17,13 +17,15 @@ import polars as pl
 
 from discreet import engine
 from discreet.described import kebab, made_from, parameters_of
+from discreet.dp.entropy import Stream
 from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.guarantees import FROM_A_FILE
 from discreet.io.toml_files import read_toml
 from discreet.microdata import Metadata, Microdata, Roles
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.synth.model_files import load_state, save_state
 
-__all__ = ["Fitted", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
+__all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
 
 
 class Synthesizer(ABC):
@@ -107,6 +109,8 @@ class Fitted(ABC):
     known: ClassVar[dict[str, type[Fitted]]] = {}
     guarantee: str | None = None
     """A privacy guarantee that is proved for what was done, else None."""
+    why_none: str = ""
+    """Where a guarantee was possible and is not given: why."""
     keeps_records: bool = False
     """Whether synthetic records are the original ones with some columns replaced (partial synthesis)."""
     combining_rule: str = "simple"
@@ -181,7 +185,7 @@ class Fitted(ABC):
             f"{type(self).__name__}: a model of {self.rows:,} records, {len(self.like.columns):,} columns",
             f"  It draws {columns}{f' and {more:,} more' if more > 0 else ''}: sample(n, copies=…, seed=…)",
             "  It may hold values of real records: keep it as the data are kept.",
-            f"Guarantee: {self.guarantee or 'none'}",
+            f"Guarantee: {self.guarantee or (f'none: {self.why_none}' if self.why_none else 'none')}",
         ]
         return "\n".join([*lines, *([str(plan)] if plan is not None and not callable(plan) else [])])
 
@@ -214,21 +218,6 @@ class Fitted(ABC):
         )
 
 
-class Stream:
-    """The random numbers of one file: ``stream("name")`` opens a named child generator."""
-
-    def __init__(self, root: int, *path: str) -> None:
-        self.root = root
-        self.path = path
-
-    def __call__(self, *path: str) -> np.random.Generator:
-        return generator(self.root, *self.path, *path)
-
-    def child(self, *path: str) -> Stream:
-        """Return the stream of a part of the file."""
-        return Stream(self.root, *self.path, *path)
-
-
 def seed_of(seed: Seed) -> int:
     """Turn what a user gives as seed into one whole number."""
     if seed is None:
@@ -250,14 +239,19 @@ def empty_like(data: Microdata, frame: pl.DataFrame) -> Microdata:
 
 
 def load(path: str | Path) -> Fitted:
-    """Read a fitted model that `Fitted.save` has written; its synthetic files come as Polars frames."""
+    """Read a fitted model that `Fitted.save` has written; its synthetic files come as Polars frames.
+
+    A model that was loaded has no guarantee, whatever the file says: how its noise was drawn cannot be seen from it.
+    """
     document = load_state(path)
     if document.get("kind") not in Fitted.known:
         raise InputError(f"'{Path(path).name}' holds a model that this version of discreet does not know.")
     columns = dict(zip(document["names"], document["columns"], strict=True))
     roles = Roles.of(**document["roles"]).to_dict()
     like = Microdata(pl.DataFrame(columns), **roles, metadata=Metadata())
-    return Fitted.known[document["kind"]].restored(document["state"], like, document["rows"])
+    fitted = Fitted.known[document["kind"]].restored(document["state"], like, document["rows"])
+    fitted.guarantee, fitted.why_none = None, FROM_A_FILE
+    return fitted
 
 
 def _checked(seed: int) -> int:

@@ -19,7 +19,6 @@ import polars as pl
 
 from discreet.errors import DiscreetWarning, ParameterError, unknown_name
 from discreet.protect.recodings.secret_key import DEFAULT_VARIABLE, secret_key
-from discreet.randomness import generator
 from discreet.tables.drawing import drawn_for_cells
 from discreet.tables.protecting import Stream, TableChange, TableProtection
 from discreet.tables.relations import equations
@@ -145,7 +144,7 @@ class ControlledRounding(TableProtection):
         digest = hmac.digest(
             key, b"controlled-rounding:" + str(self.base).encode() + drawn.tobytes(), "sha256"
         )
-        return lambda *path: generator(int.from_bytes(digest[:8], "big"), self.name, *path)
+        return Stream(int.from_bytes(digest[:8], "big"), self.name)
 
     def _rounded(self, table: Table, values: Floats, rng: np.random.Generator) -> _Found:
         sums = _holding(table, values)

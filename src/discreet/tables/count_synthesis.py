@@ -5,13 +5,16 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet import dp
 from discreet.errors import DiscreetWarning, ParameterError
+from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
 from discreet.tables.count_laws import MixedPoisson, NegativeBinomial, PoissonInverseGaussian
 from discreet.tables.loglinear import fit_log_linear
@@ -22,6 +25,7 @@ from discreet.tables.protecting import (
     TableProtection,
     added_up,
     counts_of,
+    domain_is_declared,
 )
 from discreet.tables.rolling import possible_cells
 
@@ -64,9 +68,12 @@ class _CountSynthesis(TableProtection):
 
     # What a law must say.
 
+    drawn_exactly: ClassVar[bool] = False
+    """Whether the draws have the very law that the account speaks of, not one of floating-point numbers."""
+
     @abstractmethod
-    def drawn(self, means: Floats, rng: np.random.Generator) -> Ints:
-        """Draw one count a mean."""
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+        """Draw one count around every mean plus alpha."""
 
     @abstractmethod
     def variance(self, means: Floats) -> Floats:
@@ -106,10 +113,10 @@ class _CountSynthesis(TableProtection):
                 "table. Use a smaller alpha, fewer cells, or rescale to a public total with total=."
             )
             warnings.warn(text, DiscreetWarning, stacklevel=4)
-        drawn = [self._one(means + alpha, stream("cells", str(i))) for i in range(self.copies)]
+        drawn = [self._one(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
         made = [({"count": added_up(table, one)}, {"count": one}) for one in drawn]
         account = self.accounted(alpha) if alpha > 0 else {}
-        guarantee, why = self._words(alpha, account)
+        claim, why = self._claim(table, alpha, account)
         notes.append(
             "Margins are sums of the synthetic cells, so that the table is additive; no count in it is a real one."
         )
@@ -126,14 +133,14 @@ class _CountSynthesis(TableProtection):
             inner=made[0][1],
             notes=tuple(notes),
             figures=figures,
-            guarantee=guarantee,
+            private=claim,
             why_none=why,
             detail={"by_count": lambda: self._by_count(counts, drawn[0], alpha)},
             copies=tuple(made[1:]),
         )
 
-    def _one(self, means: Floats, rng: np.random.Generator) -> Ints:
-        drawn = self.drawn(means, rng)
+    def _one(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+        drawn = self.drawn(means, alpha, stream)
         return drawn if self.total is None else scaled_to(drawn, self.total)
 
     def _check_zeros(self, counts: Ints, alpha: float) -> None:
@@ -153,39 +160,39 @@ class _CountSynthesis(TableProtection):
         if table.inner.height < whole and self.domain is None:
             raise ParameterError(
                 f"The table has {table.inner.height:,} of {whole:,} possible inner cells, so that empty ones show "
-                f"that "
-                "nobody is in them. Build it with zeros='all'; or say domain='public' where the missing combinations "
-                "are "
-                "known to be impossible, or domain='observed' to go on without a guarantee."
+                "that nobody is in them. Build it with zeros='all', and with structural= for combinations that are "
+                "known to be impossible; or say domain='observed' to go on without a guarantee."
             )
 
-    def _words(self, alpha: float, account: dict[str, float]) -> tuple[str | None, str]:
+    def _claim(
+        self, table: Table, alpha: float, account: dict[str, float]
+    ) -> tuple[DifferentialPrivacy | None, str]:
         if alpha <= 0:
             return None, "without a pseudocount one person can change what is possible at all."
         if self.model != "saturated":
             return None, "the fitted model depends on everybody, and no bound on that is proved."
-        if self.domain != "public":
-            return None, (
-                "the codes and cells of the table were read from the data. Where they are public knowledge, say "
-                "domain='public'."
-            )
+        if self.domain != "public" or not domain_is_declared(table):
+            return None, CODES_OF_THE_DATA
         epsilon, delta = self.copies * account["epsilon"], self.copies * account["delta"]
+        if not self.drawn_exactly:
+            return None, (
+                "the counts are drawn in floating point, for which nothing is proved. Drawn exactly, the law would "
+                f"keep ({rounded_up(epsilon, 6)}, {rounded_up(delta, 3)})-differential privacy against adding or "
+                "removing one record."
+            )
         several = f" for all {self.copies} tables together (basic composition)" if self.copies > 1 else ""
         # Said whatever the number of people is: the guarantee must not speak of the data.
         warning = (
-            " Such a delta is not acceptable as a chance of failure by the usual standards, which ask for less than "
-            "one in "
-            "the number of people."
+            ". Such a delta is not acceptable as a chance of failure by the usual standards, which ask for less than "
+            "one in the number of people"
             if delta > _SMALL_DELTA * 1.001
             else ""
         )
-        return (
-            f"({epsilon:.4g}, {delta:.3g})-differential privacy against adding or removing one record{several}, for "
-            f"the "
-            f"synthetic cells and everything made from them, as long as the seed stays secret and serves no other "
-            f"table.{warning}",
-            "",
+        covers = (
+            f"{several}, for the synthetic cells and everything made from them, where the codes of the table are "
+            f"public knowledge and no other table of these people is drawn{warning}"
         )
+        return DifferentialPrivacy(epsilon, delta, covers=covers), ""
 
     def _by_count(self, counts: Ints, drawn: Ints, alpha: float) -> pl.DataFrame:
         """By original count 1 to 10: how far synthetic cells lie from the originals in percent, expected and seen."""
@@ -230,8 +237,9 @@ class PoissonSynthesis(_CountSynthesis):
         ``saturated`` draws around the counts; a formula such as ``"age*sex + region"`` around the counts of a
         log-linear model with these margins, for which no guarantee is proved.
     domain
-        ``public``: the codes and the possible cells are public knowledge, not read from the data; only then is
-        there a guarantee. ``observed``: go on with the cells that occur, without one.
+        ``public``: the codes and the possible cells are public knowledge. Only then is there a guarantee, and only for
+        a table that was given them: built with ``hierarchies`` that list the codes, and ``zeros="all"``.
+        ``observed``: go on with the cells that occur, without one.
     copies
         How many tables are drawn. Each spends the budget again.
     total
@@ -243,7 +251,8 @@ class PoissonSynthesis(_CountSynthesis):
     -----
     The stated delta is that of (epsilon, delta)-differential privacy (tight), from `discreet.tables.poisson`. It is
     much larger than with Laplace noise of the same epsilon: values such as 0.05 are not acceptable as chances of
-    failure.
+    failure. The counts are drawn exactly, in whole numbers (`discreet.dp.samplers`); with a seed nothing is guaranteed,
+    see `discreet.guarantees`.
 
     What it costs
     -------------
@@ -257,15 +266,21 @@ class PoissonSynthesis(_CountSynthesis):
     --------
     >>> from discreet.tables import Table
     >>> people = pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60})
-    >>> table = Table.from_microdata(people, "place")
-    >>> result = PoissonSynthesis(alpha=1, epsilon=2, domain="public").apply(table, seed=1)
+    >>> codes = {"Total": ["a", "b", "c"]}
+    >>> table = Table.from_microdata(people, "place", hierarchies={"place": codes}, zeros="all")
+    >>> result = PoissonSynthesis(alpha=1, epsilon=2, domain="public").apply(table)
     >>> result.guarantee.split(" against")[0]
-    '(2, 0.0256)-differential privacy'
+    '(2, 0.0257)-differential privacy'
     """
 
-    def drawn(self, means: Floats, rng: np.random.Generator) -> Ints:
-        """Draw Poisson counts."""
-        return rng.poisson(means)
+    drawn_exactly: ClassVar[bool] = True
+
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+        """Draw Poisson counts, exactly."""
+        distinct, which = np.unique(means, return_inverse=True)
+        # Added as fractions: the sum of two floats is rounded, and neighbors would no longer differ by one.
+        exact = [Fraction(float(mean)) + Fraction(alpha) for mean in distinct]
+        return dp.poisson(exact, which.astype(np.int64), stream.words())
 
     def variance(self, means: Floats) -> Floats:
         """A Poisson count has its mean as variance."""
@@ -306,9 +321,9 @@ class _MixedSynthesis(_CountSynthesis):
     def law(self) -> MixedPoisson:
         """The law of the counts."""
 
-    def drawn(self, means: Floats, rng: np.random.Generator) -> Ints:
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
         """Draw counts of this law."""
-        return self.law().draw(means, rng)
+        return self.law().draw(means + alpha, stream())
 
     def variance(self, means: Floats) -> Floats:
         """Poisson's variance and that of the random factors."""
@@ -347,6 +362,11 @@ class NegativeBinomialSynthesis(_MixedSynthesis):
     dispersion
         The variance of the random factor of mean 1 that every mean is multiplied by; at least 0.001.
 
+    Notes
+    -----
+    The factors are drawn in floating point, so that no guarantee is claimed; ``figures`` has the epsilon and delta that
+    the law would keep.
+
     What it costs
     -------------
     All cells move, large ones by a share of about the root of the dispersion.
@@ -359,9 +379,9 @@ class NegativeBinomialSynthesis(_MixedSynthesis):
     --------
     >>> from discreet.tables import Table
     >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
-    >>> result = NegativeBinomialSynthesis(alpha=1, epsilon=2, domain="public", dispersion=0.1).apply(table, seed=1)
-    >>> result.guarantee.split(" against")[0]
-    '(2, 0.0234)-differential privacy'
+    >>> result = NegativeBinomialSynthesis(alpha=1, epsilon=2, dispersion=0.1).apply(table, seed=1)
+    >>> result.guarantee is None, round(result.figures["delta"], 4)
+    (True, 0.0234)
     """
 
     def law(self) -> MixedPoisson:
@@ -383,6 +403,10 @@ class PoissonInverseGaussianSynthesis(_MixedSynthesis):
         As in `PoissonSynthesis`.
     dispersion
         The variance of the random factor of mean 1; at least 0.001.
+
+    Notes
+    -----
+    No guarantee is claimed, as in `NegativeBinomialSynthesis`.
 
     What it costs
     -------------

@@ -44,6 +44,8 @@ class Dimension:
         The hierarchies, each a tuple of levels (the leaves first), each level one label a leaf.
     total
         The code of the total.
+    declared
+        Whether codes and groups were given with the table, and none was read from the data.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Dimension:
     starts: Ints = field(compare=False, repr=False)
     covering: Ints = field(compare=False, repr=False)
     total: str = TOTAL
+    declared: bool = field(default=False, compare=False)
 
     def above(self, leaf: int) -> Ints:
         """The places of the codes that cover one leaf: the total, its groups, itself."""
@@ -122,6 +125,7 @@ def dimension_of(
     chains: Sequence[Sequence[Sequence[str]]] = (),
     *,
     total: str = TOTAL,
+    declared: bool = False,
 ) -> Dimension:
     """Put a dimension together from its leaves and its hierarchies.
 
@@ -177,6 +181,7 @@ def dimension_of(
         starts,
         pairs[:, 1].copy(),
         total,
+        declared,
     )
 
 

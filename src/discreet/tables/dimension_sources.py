@@ -55,7 +55,8 @@ def built_dimension(
 
     ``lookups`` has, for hierarchies given as columns, the distinct combinations of value and coarser values.
     ``complete`` takes in the leaves that the hierarchy has and the data does not. `MISSING` among the values is
-    covered by no hierarchy and stands right below the total.
+    covered by no hierarchy and stands right below the total. The dimension is declared where a list of codes was given
+    and the data added none to it; whether anybody's code is missing is read from the data.
     """
     gone = values.filter(values == MISSING) if values.dtype == pl.String else values.clear()
     known = values.filter(values != MISSING) if len(gone) else values
@@ -85,7 +86,15 @@ def built_dimension(
     if len(gone):
         leaves.append(MISSING)
         chains = [tuple((*level, MISSING) for level in chain) for chain in chains]
-    return dimension_of(name, leaves, chains, total=total)
+    listed = set(_listed(read[0])) if read else set()
+    declared = (
+        complete
+        and not len(gone)
+        and not any(level_columns(source) for source in read)
+        and bool(listed)
+        and set(leaves) <= listed
+    )
+    return dimension_of(name, leaves, chains, total=total, declared=declared)
 
 
 def branch_order(chain: Chain) -> list[int]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet import dp
 from discreet.errors import ParameterError, unknown_name
+from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
 from discreet.tables.protecting import (
     SEVERAL_DRAWS,
@@ -18,6 +21,7 @@ from discreet.tables.protecting import (
     TableProtection,
     added_up,
     counts_of,
+    domain_is_declared,
 )
 
 if TYPE_CHECKING:
@@ -41,16 +45,16 @@ class NoisyCounts(TableProtection):
     Parameters
     ----------
     epsilon
-        The budget for the whole table.
+        The budget for the whole table, between 2^-30 and 2^10.
     mechanism
-        ``geometric``: whole numbers, two-sided geometric. ``laplace``: Laplace noise, then rounded.
+        ``geometric``: whole numbers, two-sided geometric. ``laplace``: Laplace noise, rounded to whole numbers.
     margins
         ``added`` or ``independent``.
     nonnegative
         Publish negative draws as 0. This makes small cells, and sums of many of them, larger on average.
     domain
-        ``public``: codes and possible cells are public knowledge, not read from the data; only then is there a
-        guarantee.
+        ``public``: codes and possible cells are public knowledge. Only then is there a guarantee, and only for a table
+        that was given them: built with ``hierarchies`` that list the codes, and ``zeros="all"``.
 
     Notes
     -----
@@ -58,6 +62,9 @@ class NoisyCounts(TableProtection):
     tell whether two tables count the same people, which the guarantee forbids. So several releases add up: n of them
     spend n times epsilon, and their mean has noise smaller by the root of n. Enter every one into the ledger
     (`discreet.dp`), or publish one table and answer from it.
+
+    Both mechanisms are drawn exactly, in whole numbers (`discreet.dp.samplers`). With a seed the law is the same, and
+    nothing is guaranteed: see `discreet.guarantees`.
 
     What it costs
     -------------
@@ -71,8 +78,10 @@ class NoisyCounts(TableProtection):
     --------
     >>> import polars as pl
     >>> from discreet.tables import Table
-    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
-    >>> NoisyCounts(epsilon=1, domain="public").apply(table, seed=1).guarantee.split(" against")[0]
+    >>> people = pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60})
+    >>> codes = {"Total": ["a", "b", "c"]}
+    >>> table = Table.from_microdata(people, "place", hierarchies={"place": codes}, zeros="all")
+    >>> NoisyCounts(epsilon=1, domain="public").apply(table).guarantee.split(" against")[0]
     '1-differential privacy'
     """
 
@@ -83,8 +92,7 @@ class NoisyCounts(TableProtection):
     domain: Domain | None = None
 
     def __post_init__(self) -> None:
-        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
-            raise ParameterError("epsilon must be more than 0.")
+        dp.checked_epsilon(self.epsilon)
         if self.mechanism not in MECHANISMS:
             raise ParameterError(unknown_name(str(self.mechanism), MECHANISMS, what="mechanism"))
         if self.margins not in ("added", "independent"):
@@ -103,12 +111,13 @@ class NoisyCounts(TableProtection):
         inner = poisson.checked_counts(inner)
         if self.margins == "added":
             shares = 1
-            small = self._noisy(inner, self.epsilon, stream("inner"))
+            small = self._noisy(inner, dp.rational_epsilon(self.epsilon), stream.words("inner"))
             cells = added_up(table, small)
         else:
             # One record is counted in every published cell that its inner cell is part of.
             shares = int(table.x.sum(axis=1).max()) if table.x.nnz else 1
-            cells = self._noisy(published, self.epsilon / shares, stream("cells"))
+            each_cell = dp.rational_epsilon(self.epsilon, shares)
+            cells = self._noisy(published, each_cell, stream.words("cells"))
             place = {key: at for at, key in enumerate(table.keys)}
             at = [place.get(key, -1) for key in table.inner.select(table.dimensions).rows()]
             small = np.where(np.asarray(at) >= 0, cells[at], 0)
@@ -125,32 +134,24 @@ class NoisyCounts(TableProtection):
         if self.nonnegative:
             notes.append("Negative draws are published as 0, which makes small cells larger on average.")
         notes.append(SEVERAL_DRAWS)
-        guarantee = (
-            f"{self.epsilon:.4g}-differential privacy against adding or removing one record, for the published cells "
-            f"and "
-            "everything made from them, as long as the seed stays secret and serves no other table, and up to the "
-            "precision of floating-point draws."
+        claim = DifferentialPrivacy(
+            self.epsilon,
+            covers=", for the published cells and everything made from them, where the codes of the table are public "
+            "knowledge and no other table of these people is drawn",
         )
-        public = self.domain == "public"
+        public = self.domain == "public" and domain_is_declared(table)
         return TableChange(
             cells={"count": cells},
             inner={"count": small},
             notes=tuple(notes),
             figures={"epsilon": self.epsilon, "cells_of_a_record": shares, "epsilon_a_cell": each},
-            guarantee=guarantee if public else None,
-            why_none=""
-            if public
-            else "the codes and cells of the table were read from the data. Where they are public knowledge, say "
-            "domain='public' (and build the table with zeros='all').",
+            private=claim if public else None,
+            why_none=CODES_OF_THE_DATA,
         )
 
-    def _noisy(self, counts: Ints, epsilon: float, rng: np.random.Generator) -> Ints:
-        if self.mechanism == "geometric":
-            chance = -math.expm1(-epsilon)
-            noise = rng.geometric(chance, len(counts)) - rng.geometric(chance, len(counts))
-        else:
-            noise = np.rint(rng.laplace(0.0, 1 / epsilon, len(counts))).astype(np.int64)
-        made = counts + noise
+    def _noisy(self, counts: Ints, epsilon: Fraction, words: dp.Words) -> Ints:
+        draw = dp.discrete_laplace if self.mechanism == "geometric" else dp.rounded_laplace
+        made = counts + draw(epsilon, len(counts), words)
         return np.maximum(made, 0) if self.nonnegative else made
 
 
@@ -171,6 +172,10 @@ class MultinomialDirichletSynthesis(TableProtection):
         The wanted guarantee.
     domain
         As in `NoisyCounts`.
+
+    Notes
+    -----
+    The draws are in floating point, so that no guarantee is claimed; ``figures["epsilon"]`` is that of the law.
 
     What it costs
     -------------
@@ -213,7 +218,6 @@ class MultinomialDirichletSynthesis(TableProtection):
         epsilon = math.log1p(total / alpha)
         rng = stream("cells")
         drawn = rng.multinomial(total, rng.dirichlet(counts + alpha))
-        public = self.domain == "public"
         return TableChange(
             cells={"count": added_up(table, drawn)},
             inner={"count": drawn},
@@ -222,11 +226,9 @@ class MultinomialDirichletSynthesis(TableProtection):
                 SEVERAL_DRAWS,
             ),
             figures={"alpha": alpha, "epsilon": epsilon},
-            guarantee=f"{epsilon:.4g}-differential privacy against replacing one record, where the total is public."
-            if public
-            else None,
-            why_none=""
-            if public
-            else "the codes and cells of the table were read from the data. Where they are public knowledge, say "
-            "domain='public'.",
+            why_none=(
+                "shares and units are drawn in floating point, for which nothing is proved. Drawn exactly, the law "
+                f"would keep epsilon {rounded_up(epsilon, 4)} against replacing one record, where the total and the "
+                "codes are public."
+            ),
         )

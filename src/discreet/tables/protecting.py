@@ -21,14 +21,28 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.described import kebab, made_from, parameters_of
+from discreet.dp.entropy import Stream
 from discreet.errors import ParameterError, unknown_name
+from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Detail, Measure, Step, jsonable
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
 
-Stream = Callable[..., np.random.Generator]
+__all__ = [
+    "SEVERAL_DRAWS",
+    "ProtectedTable",
+    "Stream",
+    "TableChange",
+    "TableProtection",
+    "Values",
+    "added_up",
+    "counts_of",
+    "domain_is_declared",
+    "released",
+]
+
 Values = Mapping[str, npt.NDArray[Any]]
 _KEPT = ("table", "level", "inner_cells")
 SEVERAL_DRAWS = (
@@ -52,8 +66,9 @@ class TableChange:
         Counts of what was done that may be published.
     internal
         What could undo the protection; stays in the house.
-    guarantee
-        A privacy guarantee that is proved for what was done, else None.
+    private
+        A claim of differential privacy, which stands where the noise was not drawn from a seed
+        (`discreet.guarantees`).
     why_none
         Where there is none: why.
     detail
@@ -67,7 +82,7 @@ class TableChange:
     notes: tuple[str, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict)
-    guarantee: str | None = None
+    private: DifferentialPrivacy | None = None
     why_none: str = ""
     detail: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     copies: tuple[tuple[Values, Values], ...] = ()
@@ -190,35 +205,42 @@ class TableProtection(ABC):
         table
             The table; it is not changed.
         seed
-            Same table, same parameters, same seed: same bytes out. Keep it secret. Draws that come from a secret key
+            Same table, same parameters, same seed: same bytes out. Keep it secret; what is drawn from a seed has no
+            differential privacy. Draws that come from a secret key
             do not depend on it.
         """
         table.need_crossing(f"The protection {self.name}")
         began = time.perf_counter()
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
-        change = self.protect(table, lambda *path: generator(int(root), self.name, *path))
+        stream = Stream(int(root), self.name, seeded=seed is not None)
+        change = self.protect(table, stream)
         made = released(table, change.cells, change.inner, change.notes)
         value = made.value
         moved = {value: int((made.cells[value] != table.cells[value]).sum())} if value in table.cells else {}
-        # How many cells changed is itself a fact about the data, which a guarantee does not cover.
-        inside = {"changed_cells": moved} if change.guarantee else {}
+        figures, inside, seconds = dict(change.figures), {}, time.perf_counter() - began
+        withheld = change.private is not None
+        if withheld:
+            figures, more = public_and_internal(self.name, figures)
+            inside = {"changed_cells": moved, "seconds": seconds, **more}
         step = Step(
             treatment=self.name,
             parameters=self.to_dict(),
-            changed_cells={} if change.guarantee else moved,
+            changed_cells={} if withheld else moved,
             notes=change.notes,
-            seconds=time.perf_counter() - began,
+            seconds=0.0 if withheld else seconds,
+            counts_withheld=withheld,
             internal={"seed": int(root), **inside, **change.internal},
         )
+        guarantee, why_none = settled(change.private, change.why_none, seeded=stream.seeded)
         others = tuple(released(table, cells, inner, change.notes) for cells, inner in change.copies)
         return ProtectedTable(
             made,
             table,
             (step,),
-            change.guarantee,
-            "" if change.guarantee else change.why_none,
-            change.figures,
+            guarantee,
+            why_none,
+            figures,
             Detail(**change.detail),
             (made, *others),
         )
@@ -290,3 +312,8 @@ def counts_of(table: Table, method: str) -> tuple[npt.NDArray[np.int64], npt.NDA
             "measure=, or protect sums by suppression, cell keys or controlled rounding."
         )
     return table.cells["count"].to_numpy().astype(np.int64), table.inner["count"].to_numpy().astype(np.int64)
+
+
+def domain_is_declared(table: Table) -> bool:
+    """Whether all codes were given with the table, so that neither a code nor a missing cell tells of the data."""
+    return all(dimension.declared for dimension in table.hierarchy.values())

@@ -105,11 +105,13 @@ class ReleaseReport:
 
     def __str__(self) -> str:
         steps = [
-            f"{number}. {step.treatment}: {sum(step.changed_cells.values()):,} cells changed"
+            f"{number}. {step}"
+            if step.counts_withheld
+            else f"{number}. {step.treatment}: {sum(step.changed_cells.values()):,} cells changed"
             + (f", {step.removed_records:,} records removed" if step.removed_records else "")
             for number, step in enumerate(self.release.log, start=1)
         ]
-        told = [*steps, "", self.line, f"Guarantee: {self.release.guarantee or 'none'}"]
+        told = [*steps, "", self.line, f"Guarantee: {self.release.guarantee_in_words}"]
         return "\n".join([*told, *([self.not_judged] if self.not_judged else [])])
 
     __repr__ = __str__

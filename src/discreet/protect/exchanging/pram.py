@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet import engine
+from discreet import dp, engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.exchanging.categories import Codes, Units, coded, crossed
@@ -23,9 +24,10 @@ from discreet.protect.exchanging.transition_matrices import (
     one_step_invariant,
     theta_for_epsilon,
     two_stage_invariant,
+    whole_local_epsilon,
+    whole_weights,
 )
 from discreet.protect.treatment import Change, Stream, Treatment
-from discreet.results import percent
 from discreet.wording import type_name
 
 Floats = npt.NDArray[np.float64]
@@ -57,7 +59,7 @@ class Pram(Treatment):
     change
         The chance that a value is changed by P, to any other value with the same chance; one number, or
         ``{column: number}``. R changes values a second time: rare ones nearly always, frequent ones seldom. The
-        log says how many changes are expected in the end.
+        internal log says how many changes are expected in the end.
     matrix
         A matrix P of your own, ``{column: {from: {to: chance}}}``; chances of a row add up to 1. With
         ``invariant=False`` it is used as it is.
@@ -78,11 +80,12 @@ class Pram(Treatment):
 
     Notes
     -----
-    The log reports for every column ``expected_changed``, the share of values expected to change, and
+    The internal log has for every column ``expected_changed``, the share of values expected to change, and
     ``local_epsilon``, the largest log ratio in a column of the matrix (infinite where there are zeros); columns
-    drawn on their own add up for a record. A matrix made from the counts of the file depends on everybody in it,
-    so that this epsilon is a guarantee only for a ``matrix`` of your own with ``invariant=False``. Matrices are
-    noted in the internal log only.
+    drawn on their own add up for a record. Beside the parameters both give away how often the values occur, so they
+    stay in the house, as the matrices do. A matrix made from the counts of the file depends on everybody in it:
+    this epsilon is a guarantee only for a ``matrix`` of your own with ``invariant=False``, from which values are drawn
+    exactly (`discreet.dp`), and without a seed. It is then public.
 
     References
     ----------
@@ -104,7 +107,7 @@ class Pram(Treatment):
     --------
     >>> people = Microdata(pl.DataFrame({"job": ["nurse", "clerk", "clerk", "cook"] * 500}))
     >>> release = Pram(columns=["job"], change=0.2).apply(people, seed=1)
-    >>> round(release.log[0].parameters["expected_changed"]["job"], 3)
+    >>> round(release.log[0].internal["expected_changed"]["job"], 3)
     0.328
     >>> sorted(release.data.frame["job"].unique())
     ['clerk', 'cook', 'nurse']
@@ -168,54 +171,63 @@ class Pram(Treatment):
         drawn = [_Block(self, block, table, groups) for block in blocks]
         columns = {}
         for block in drawn:
-            for name, series in block.randomized(stream(*block.names)).items():
+            for name, series in block.randomized(stream.child(*block.names)).items():
                 columns[name] = series.gather(units.of_record) if by else series
+        fixed = all(block.weights is not None for block in drawn)
+        epsilons = {
+            "local_epsilon": {block.label: block.epsilon for block in drawn},
+            "local_epsilon_of_record": sum(block.epsilon for block in drawn),
+        }
+        claim = self._claim(drawn)
         return Change(
             columns=columns,
-            notes=self._notes(drawn),
+            notes=self._notes(claim),
+            # Of a matrix that was made from the counts of the file, epsilon tells these counts.
             parameters={
-                "expected_changed": {block.label: block.expected for block in drawn},
-                "local_epsilon": {block.label: block.epsilon for block in drawn},
-                "local_epsilon_of_record": sum(block.epsilon for block in drawn),
+                **(epsilons if fixed else {}),
                 **({"matrix": "see the internal log"} if self.matrix else {}),
             },
-            internal={"matrices": {block.label: block.described() for block in drawn}},
-            guarantee=self._guarantee(drawn),
+            internal={
+                "expected_changed": {block.label: block.expected for block in drawn},
+                **({} if fixed else epsilons),
+                "matrices": {block.label: block.described() for block in drawn},
+            },
+            private=claim,
+            why_none="" if claim else self._why_none(fixed),
         )
 
-    def _notes(self, drawn: Sequence[_Block]) -> tuple[str, ...]:
-        shares = ", ".join(f"'{block.label}' {percent(block.expected)}" for block in drawn)
-        notes = [f"Values were exchanged at random; expected to change: {shares}."]
+    def _notes(self, claim: DifferentialPrivacy | None) -> tuple[str, ...]:
+        notes = ["Values were exchanged at random, with chances that the internal log holds."]
         if self.invariant:
             notes.append("Expected counts of the released values equal the counts of the file.")
-        if self._guarantee(drawn) is None:
-            notes.append(
-                "No privacy guarantee is claimed: "
-                + (
-                    "some values can never come from some others (local epsilon is infinite)."
-                    if any(math.isinf(block.epsilon) for block in drawn)
-                    else "the matrix was made from the file itself, and local epsilon holds for a matrix fixed "
-                    "beforehand."
-                )
-            )
+        if claim is None:
+            fixed = not self.invariant and self.matrix is not None
+            notes.append(f"No privacy guarantee is claimed: {self._why_none(fixed)}")
         return tuple(notes)
 
-    def _guarantee(self, drawn: Sequence[_Block]) -> str | None:
-        given = self.matrix or {}
-        fixed = not self.invariant and all(block.label in given for block in drawn)
+    @staticmethod
+    def _why_none(fixed: bool) -> str:
+        if fixed:
+            return (
+                "some values can never come from some others (local epsilon is infinite), or not every column has a "
+                "matrix of its own."
+            )
+        return (
+            "the matrix was made from the file itself, and local epsilon holds for a matrix fixed beforehand."
+        )
+
+    def _claim(self, drawn: Sequence[_Block]) -> DifferentialPrivacy | None:
         total = sum(block.epsilon for block in drawn)
-        if not fixed or math.isinf(total):
+        if not drawn or any(block.weights is None for block in drawn) or math.isinf(total):
             return None
         who = "record" if self.by is None else f"'{self.by}'"
-        return (
-            f"The released values of {', '.join(block.label for block in drawn)} satisfy local differential privacy "
-            f"with epsilon = {total:.4g} for each {who}, among the values that the matrix names"
-            + (
-                "; whether a value is missing is not hidden"
-                if self.missing == "keep" and any(block.gone.any() for block in drawn)
-                else ""
-            )
-            + ". Other columns are not covered."
+        hidden = "; whether a value is missing is not hidden" if self.missing == "keep" else ""
+        return DifferentialPrivacy(
+            total,
+            against=f"changing the values of one {who}",
+            covers=f" in {', '.join(block.label for block in drawn)}, among the values that the matrix names{hidden}; "
+            "other columns are not covered",
+            local=True,
         )
 
 
@@ -249,6 +261,7 @@ class _Block:
     def _set_laws(self) -> None:
         """Make the matrix of every group, in the order of the levels."""
         first = self._own_matrix()
+        self.weights: npt.NDArray[np.uint64] | None = None
         size = self.levels.height
         many = 1 if self.groups is None or not len(self.groups) else int(self.groups.max()) + 1
         if many * size * size > _MOST_ENTRIES:
@@ -273,7 +286,8 @@ class _Block:
             moved += expected_change(self.laws[group][np.ix_(there, there)], known) * known.sum()
             epsilons.append(local_epsilon(law))
         if first is not None and not self.asked.invariant:
-            epsilons = [local_epsilon(first[first.sum(axis=1) > 0])]
+            self.weights = whole_weights(first)
+            epsilons = [whole_local_epsilon(self.weights)]
         total = counts.sum()
         self.expected = float(moved / total) if total else 0.0
         self.epsilon = max(epsilons)
@@ -310,23 +324,34 @@ class _Block:
             raise ColumnError(
                 f"The matrix for '{self.label}' has no row for {lost:,} of its values. Give every value a row."
             )
-        fresh = named.filter(~named.is_in(column.implode(), nulls_equal=True))
-        self.levels = pl.concat([column, fresh]).to_frame()
+        if self.asked.invariant:
+            fresh = named.filter(~named.is_in(column.implode(), nulls_equal=True))
+            self.levels = pl.concat([column, fresh]).to_frame()
+        else:
+            # The order of the matrix, not of the file: which values did not occur must not show in a list of levels.
+            self.levels = named.alias(column.name).to_frame()
         place = {value: at for at, value in enumerate(self.levels.to_series().to_list())}
+        if len(column):
+            moved = np.asarray([place[value] for value in column.to_list()], dtype=np.int64)
+            self.codes = np.where(self.codes < 0, -1, moved[np.maximum(self.codes, 0)])
         matrix = np.zeros((len(place), len(place)))
         for source, row in zip(sources.to_list(), given.values(), strict=True):
             for target, chance in zip(_typed(list(row), column).to_list(), row.values(), strict=True):
                 matrix[place[source], place[target]] += chance / sum(row.values())
         return matrix
 
-    def randomized(self, rng: np.random.Generator) -> dict[str, pl.Series]:
+    def randomized(self, stream: Stream) -> dict[str, pl.Series]:
         """Draw the new values of every record."""
         from discreet.protect.exchanging.category_kernels import alias_tables, draw
 
         if not self.levels.height:
             return {name: self.table[name] for name in self.names}
-        cut, other = alias_tables(self.laws.reshape(-1, self.levels.height))
-        drawn = draw(self.rows, rng.random(self.table.height), cut, other)
+        if self.weights is not None:
+            drawn = np.full(self.table.height, -1, dtype=np.int64)
+            drawn[~self.gone] = dp.weighted_rows(self.weights, self.codes[~self.gone], stream.words())
+        else:
+            cut, other = alias_tables(self.laws.reshape(-1, self.levels.height))
+            drawn = draw(self.rows, stream().random(self.table.height), cut, other)
         if not self.gone.any():
             return {name: self.levels[name].gather(drawn) for name in self.names}
         stay = pl.Series(self.gone)

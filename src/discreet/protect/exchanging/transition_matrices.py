@@ -6,6 +6,9 @@ t times the matrix is t again: the expected counts of the released values are th
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import numpy.typing as npt
 
@@ -98,6 +101,44 @@ def local_epsilon(matrix: Floats) -> float:
     if (low <= 0).any():
         return float("inf")
     return float(np.log(reached.max(axis=0) / low).max())
+
+
+def whole_weights(matrix: Floats) -> npt.NDArray[np.uint64]:
+    """Write every row of a matrix in whole parts of 2^62, from which values are drawn exactly.
+
+    Chances are rounded down and the largest takes the rest; rows of zeros stay as they are.
+
+    Examples
+    --------
+    >>> whole_weights(np.array([[0.25, 0.75]])).tolist() == [[2**60, 3 * 2**60]]
+    True
+    """
+    parts = np.asarray(
+        [[math.floor(Fraction(float(chance)) * 2**62) for chance in row] for row in matrix], dtype=np.uint64
+    ).reshape(matrix.shape)
+    full = np.flatnonzero(parts.any(axis=1))
+    left = np.uint64(2**62) - parts[full].sum(axis=1, dtype=np.uint64)
+    parts[full, parts[full].argmax(axis=1)] += left
+    return parts
+
+
+def whole_local_epsilon(weights: npt.NDArray[np.uint64]) -> float:
+    """Work out the local epsilon of whole weights, as `local_epsilon` does for chances, without rounding it down.
+
+    Examples
+    --------
+    >>> round(whole_local_epsilon(whole_weights(np.array([[0.75, 0.25], [0.25, 0.75]]))), 6)
+    1.098612
+    """
+    named = weights[weights.any(axis=1)]
+    reached = named[:, named.any(axis=0)]
+    if len(named) < 2 or not reached.size:
+        return 0.0
+    low, high = reached.min(axis=0), reached.max(axis=0)
+    if not low.all():
+        return float("inf")
+    worst = max(Fraction(int(top), int(bottom)) for top, bottom in zip(high, low, strict=True))
+    return math.nextafter(math.log(worst), math.inf) if worst > 1 else 0.0
 
 
 def theta_for_epsilon(counts: npt.ArrayLike, epsilon: float, *, column: str = "the column") -> float:

@@ -6,14 +6,16 @@ import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet import engine
+from discreet import dp, engine
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.guarantees import DifferentialPrivacy
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
@@ -32,6 +34,7 @@ from discreet.protect.treatment import Change, Stream, Treatment
 Score = Literal["granularity", "classification", "group-size"]
 
 _SMALL_LATTICE = 10_000
+_SMALLEST_EPSILON = 1e-4
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class SampleAndAnonymize(Treatment):
     differentially private (Li, Qardaji and Su 2012). For that the levels are chosen by the exponential mechanism
     on a second sample, independent of the one released; both parts then compose. Records are released in random
     order. The privacy is that of one record: people with several records, and households, are not covered as a
-    whole. The exact counts in the log (removed records, changed cells) and the seed are not covered either.
+    whole. Samples and the choice of levels are drawn exactly (`discreet.dp`), without a seed from the operating
+    system; with one nothing is guaranteed. Exact counts (removed records, changed cells) are in the internal log only.
 
     References
     ----------
@@ -93,19 +97,19 @@ class SampleAndAnonymize(Treatment):
     When not to use it
     ------------------
     Do not use it on small files, where nothing survives the threshold, nor where a person has several
-    records: the guarantee is about one. Do not publish exact counts of the log beside it. Hierarchies must
-    not come from the file.
+    records: the guarantee is about one. Do not publish counts of the internal log, nor the number of records of the
+    file, beside it. Hierarchies must not come from the file.
 
     Examples
     --------
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 2000, "age": [31, 34, 42, 48] * 1000})
     >>> release = SampleAndAnonymize(epsilon=2, delta=1e-6, hierarchies={"age": Hierarchy.intervals([10, 50])}).apply(
-    ...     Microdata(people, keys=["sex", "age"]), seed=1
+    ...     Microdata(people, keys=["sex", "age"])
     ... )
     >>> release.log[0].parameters["k"], release.log[0].parameters["sampling_rate"]
     (14, 0.3)
     >>> release.guarantee
-    '(2, 1e-06)-differential privacy for ...'
+    '(2, 1e-06)-differential privacy against adding or removing one record, ...'
     """
 
     epsilon: float
@@ -122,6 +126,12 @@ class SampleAndAnonymize(Treatment):
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta)
+        dp.checked_epsilon(self.epsilon)
+        if self.epsilon < _SMALLEST_EPSILON:
+            raise ParameterError(
+                f"epsilon must be at least {_SMALLEST_EPSILON:g} for sample-and-anonymize: with less, hardly anybody "
+                "would be sampled."
+            )
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
         if not 0 < self.search_fraction < 1:
             raise ParameterError("search_fraction must be a share between 0 and 1.")
@@ -157,14 +167,14 @@ class SampleAndAnonymize(Treatment):
         table = engine.collect(data, list(dict.fromkeys([*keys, *targets])))
         rate, k, plan = self._sized(table.height)
         coded = [coded_key(table[key], self.hierarchies.get(key)) for key in keys]
-        trial = table.filter(pl.Series(stream("trial sample").random(table.height) < rate))
+        trial = table.filter(_sampled(rate, table.height, stream.words("trial sample")))
         heights = tuple(key.height for key in coded)
-        node = _Choice(self, trial, keys, targets, heights=heights, k=k).draw(stream("levels"))
+        node = _Choice(self, trial, keys, targets, heights=heights, k=k).draw(stream.words("levels"))
         released = table.with_columns(
             _plain(key.released(table[key.name], level), level)
             for key, level in zip(coded, node, strict=True)
         )
-        sampled = pl.Series(stream("sample").random(table.height) < rate)
+        sampled = _sampled(rate, table.height, stream.words("sample"))
         sizes = released.with_columns(sampled.alias("\0sampled")).select(
             pl.len().over([*released.columns, "\0sampled"])
         )
@@ -177,7 +187,7 @@ class SampleAndAnonymize(Treatment):
         return Change(
             columns={key: released[key] for key, level in zip(keys, node, strict=True) if level},
             keep=keep,
-            order=stream("order").permutation(left).astype(np.int64),
+            order=dp.shuffled(left, stream.words("order")),
             drop=tuple(name for name in data.columns if name not in released.columns)
             if self.others == "drop"
             else (),
@@ -200,7 +210,8 @@ class SampleAndAnonymize(Treatment):
                 "suppressed": int(sampled.sum()) - left,
                 "classes": released.filter(keep).n_unique() if left else 0,
             },
-            guarantee=self._guarantee(released.columns),
+            private=self._claim(released.columns),
+            why_none="columns that are not keys were kept, which k records need not share.",
         )
 
     def _sized(self, records: int) -> tuple[float, int, pl.DataFrame | None]:
@@ -210,7 +221,8 @@ class SampleAndAnonymize(Treatment):
             best = sampling_plan(epsilon, self.delta)
             rate, k, plan = best.rate, best.k, best.table
         else:
-            rate = highest_rate(epsilon) if self.sampling_rate == "max" else float(self.sampling_rate)
+            top = highest_rate(epsilon)
+            rate = top if self.sampling_rate == "max" else min(float(self.sampling_rate), top)
             k = smallest_k(epsilon, self.delta, rate)
         k += int(self.arx_compatible)
         if self.delta > 1 / records:
@@ -232,7 +244,6 @@ class SampleAndAnonymize(Treatment):
     def _notes(self, data: Microdata, rate: float, k: int) -> tuple[str, ...]:
         notes = [
             f"Each record was sampled with chance {rate:.4g}; classes with fewer than {k} records were left out.",
-            "The exact counts in this log are not covered by the guarantee: publish the file without them.",
         ]
         several = [role for role in ("household", "person", "contributor") if getattr(data.roles, role)]
         if several:
@@ -245,13 +256,15 @@ class SampleAndAnonymize(Treatment):
             )
         return tuple(notes)
 
-    def _guarantee(self, released: Sequence[str]) -> str | None:
+    def _claim(self, released: Sequence[str]) -> DifferentialPrivacy | None:
         if self.others == "keep":
             return None
-        return (
-            f"({self.epsilon:g}, {self.delta:g})-differential privacy for the presence and values of one record in "
-            f"the columns {', '.join(released)}, with hierarchies and lists of category levels that do not come "
-            "from this file, as long as the seed and the exact counts of the log stay secret."
+        return DifferentialPrivacy(
+            self.epsilon,
+            self.delta,
+            against="adding or removing one record",
+            covers=f", for the released columns {', '.join(released)}, with hierarchies and lists of category levels "
+            "that do not come from this file",
         )
 
 
@@ -277,19 +290,19 @@ class _Choice:
             self.sensitivity = max(k - 1, 1)
         else:
             self.sensitivity = k * len(targets) if asked.score == "classification" else 1
-        self._scores: dict[Node, float] = {}
+        self._scores: dict[Node, int | Fraction] = {}
 
-    def draw(self, rng: np.random.Generator) -> Node:
+    def draw(self, words: dp.Words) -> Node:
         """Choose a node with all of the budget for the search."""
         many = int(np.prod([height + 1 for height in self.heights], dtype=object))
         if many <= _SMALL_LATTICE:
             nodes = list(itertools.product(*(range(height + 1) for height in self.heights)))
-            return self._mechanism(nodes, self.epsilon, rng)
-        return self._walk(rng)
+            return self._mechanism(nodes, dp.rational_epsilon(self.epsilon), words)
+        return self._walk(words)
 
-    def _walk(self, rng: np.random.Generator) -> Node:
+    def _walk(self, words: dp.Words) -> Node:
         """Expand from the top, one private choice a step, and choose privately among the nodes visited."""
-        each = self.epsilon / (self.steps + 1)
+        each = dp.rational_epsilon(self.epsilon, self.steps + 1)
         pivot = self.heights
         visited, candidates = [pivot], {pivot}
         for _ in range(self.steps):
@@ -300,37 +313,44 @@ class _Choice:
                     candidates.add(finer)
             if not candidates:
                 break
-            pivot = self._mechanism(sorted(candidates), each, rng)
+            pivot = self._mechanism(sorted(candidates), each, words)
             visited.append(pivot)
-        return self._mechanism(visited, each, rng)
+        return self._mechanism(visited, each, words)
 
-    def _mechanism(self, nodes: Sequence[Node], epsilon: float, rng: np.random.Generator) -> Node:
-        """Draw a node with chances proportional to exp(epsilon score / (2 sensitivity)), by the Gumbel trick."""
-        scores = np.array([self._scored(node) for node in nodes])
-        return nodes[int(np.argmax(epsilon * scores / (2 * self.sensitivity) + rng.gumbel(size=len(nodes))))]
+    def _mechanism(self, nodes: Sequence[Node], epsilon: Fraction, words: dp.Words) -> Node:
+        """Draw a node with chances proportional to exp(epsilon score / (2 sensitivity))."""
+        scores = [self._scored(node) for node in nodes]
+        return nodes[dp.chosen_privately(scores, epsilon, self.sensitivity, words)]
 
-    def _scored(self, node: Node) -> float:
+    def _scored(self, node: Node) -> int | Fraction:
         if node not in self._scores:
             self._scores[node] = self._score(node)
         return self._scores[node]
 
-    def _score(self, node: Node) -> float:
+    def _score(self, node: Node) -> int | Fraction:
+        """Score a node in whole numbers and fractions: what is drawn from it is to be exact."""
         if self.lattice is None:
-            return 0.0
+            return 0
         table = self.lattice.table(node)
         kept = table.sizes >= self.k
         if self.score == "group-size":
-            return float(kept.sum()) + float(not kept.all())
+            return int(kept.sum()) + int(not kept.all())
         if self.score == "classification":
             return sum(self._predictable(table.values(target), kept) for target in self.targets)
         stay = int(table.sizes[kept].sum())
-        coarse = float(np.mean([level / top for level, top in zip(node, self.heights, strict=True)]))
+        levels = [Fraction(level, top) for level, top in zip(node, self.heights, strict=True)]
+        coarse = sum(levels, Fraction(0)) / len(levels)
         return -(stay * coarse + self.lattice.records - stay)
 
     @staticmethod
-    def _predictable(counts: Any, kept: npt.NDArray[np.bool_]) -> float:
+    def _predictable(counts: Any, kept: npt.NDArray[np.bool_]) -> int:
         """Count the records of kept classes that have the commonest target value of their class."""
-        return float(np.maximum.reduceat(counts.counts, counts.starts[:-1])[kept].sum())
+        return int(np.maximum.reduceat(counts.counts, counts.starts[:-1])[kept].sum())
+
+
+def _sampled(rate: float, records: int, words: dp.Words) -> pl.Series:
+    """Sample every record with exactly this chance."""
+    return pl.Series(dp.bernoulli([Fraction(rate)], np.zeros(records, dtype=np.int64), words))
 
 
 def _plain(column: pl.Series, level: int) -> pl.Series:

@@ -28,7 +28,9 @@ def highest_rate(epsilon: float) -> float:
     >>> round(highest_rate(0.9), 6)
     0.59343
     """
-    return -math.expm1(-epsilon)
+    # Rounded down: a rate a last digit above the bound would not be covered by the proof.
+    top = -math.expm1(-epsilon)
+    return math.nextafter(math.nextafter(top, 0.0), 0.0)
 
 
 def telling_share(epsilon: float, rate: float) -> float:

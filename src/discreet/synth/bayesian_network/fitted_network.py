@@ -93,7 +93,6 @@ class FittedBayesianNetwork(Fitted):
             "keys": {name: pl.Series(name, [], dtype=dtype) for name, dtype in self.keys.items()},
             "joint": self.joint,
             "left_out": dict(self.left_out),
-            "guarantee": self.guarantee,
             "combining_rule": self.combining_rule,
         }
 
@@ -111,7 +110,6 @@ class FittedBayesianNetwork(Fitted):
             joint=int(state["joint"]),
             left_out=state["left_out"],
         )
-        fitted.guarantee = state["guarantee"]
         fitted.combining_rule = state["combining_rule"]
         return fitted
 

@@ -1,13 +1,16 @@
-"""The law of one column given the cell of its parents: counts, plain or with Laplace noise."""
+"""The law of one column given the cell of its parents: counts, plain or with discrete Laplace noise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from discreet import dp
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -54,12 +57,13 @@ class CellLaw:
 
     @classmethod
     def noisy(
-        cls, parents: Codes, child: Codes, shape: tuple[int, int], scale: float, rng: np.random.Generator
+        cls, parents: Codes, child: Codes, shape: tuple[int, int], epsilon: Fraction, words: dp.Words
     ) -> CellLaw:
         """Count all cells, add noise to each, and take what is left above zero; a cell left empty is uniform."""
         cells, size = shape
-        counts = np.bincount(parents * size + child, minlength=cells * size).astype(np.float64)
-        table = np.clip(counts + rng.laplace(0.0, scale, len(counts)), 0.0, None).reshape(cells, size)
+        counts = np.bincount(parents * size + child, minlength=cells * size)
+        noisy = counts + dp.discrete_laplace(epsilon, len(counts), words)
+        table = np.clip(noisy, 0, None).astype(np.float64).reshape(cells, size)
         table[table.sum(axis=1) == 0] = 1.0
         return cls(None, None, None, np.cumsum(table), np.cumsum(table.sum(axis=0)))
 

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet import engine
+from discreet import dp, engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import Attribute, declared_attribute, observed_attribute
@@ -41,8 +42,8 @@ class BayesianNetwork(Synthesizer):
 
     Columns are cut into bins. One after the other they are placed into a network, each with the few columns that say
     most about it (mutual information) as parents, and drawn from its counts given them (PrivBayes: Zhang et al. 2017;
-    DataSynthesizer: Ping et al. 2017). With ``epsilon`` the choice and the counts carry noise, and the synthetic file
-    is differentially private.
+    DataSynthesizer: Ping et al. 2017). With ``epsilon`` the choice and the counts carry noise, and where the fit has no
+    seed the synthetic file is differentially private (`discreet.guarantees`).
 
     Parameters
     ----------
@@ -105,8 +106,10 @@ class BayesianNetwork(Synthesizer):
     def __post_init__(self) -> None:
         if self.parents is not None and (isinstance(self.parents, bool) or self.parents < 1):
             raise ParameterError("parents must be at least 1, or None to choose it.")
-        if not self.epsilon >= 0 or math.isinf(self.epsilon):
+        if self.epsilon < 0 or math.isnan(self.epsilon):
             raise ParameterError("epsilon must be a number that is not negative; 0 adds no noise.")
+        if self.epsilon:
+            dp.checked_epsilon(self.epsilon)
         if self.within_bin not in WAYS:
             raise ParameterError(unknown_name(str(self.within_bin), WAYS, what="within_bin"))
         if self.bins_by not in ("width", "quantile"):
@@ -131,7 +134,7 @@ class BayesianNetwork(Synthesizer):
         """Learn the network and its counts."""
         require_microdata(data)
         frame = engine.collect(data)
-        stream = Stream(seed_of(seed), "bayesian-network")
+        stream = Stream(seed_of(seed), "bayesian-network", seeded=seed is not None)
         names, keys, left_out = self._columns(data, frame)
         if len(names) < 2:
             raise ParameterError("A network needs at least two columns. Name fewer columns in leave_out.")
@@ -150,7 +153,7 @@ class BayesianNetwork(Synthesizer):
             self._weights(data, frame),
         )
         budgets = _Budgets.of(self, any(a.edges is not None for a in attributes))
-        network = self._structure(coded, budgets.structure, stream("structure"))
+        network = self._structure(coded, budgets.structure, stream.child("structure"))
         joint = _shared(network) if self.epsilon else 0
         laws = self._laws(network, coded, budgets.counts, joint, stream)
         within = self._within(coded, frame, budgets.bins, stream)
@@ -166,7 +169,9 @@ class BayesianNetwork(Synthesizer):
             joint=joint,
             left_out=left_out,
         )
-        fitted.guarantee = _guarantee(self.epsilon)
+        fitted.guarantee, fitted.why_none = settled(
+            _claim(self.epsilon), "no noise was added (epsilon is 0).", seeded=stream.seeded
+        )
         if coded.weights is not None:
             fitted.combining_rule = "pseudo-likelihood"
         return fitted
@@ -237,7 +242,8 @@ class BayesianNetwork(Synthesizer):
             raise ColumnError(f"Column '{series.name}' is missing in every record. Name it under leave_out.")
         return observed_attribute(series, threshold=self.category_threshold, bins=self.bins, by=self.bins_by)
 
-    def _structure(self, coded: _Coded, epsilon: float, rng: np.random.Generator) -> list[Node]:
+    def _structure(self, coded: _Coded, epsilon: float, stream: Stream) -> list[Node]:
+        rng = stream()
         codes, weights, records = coded.codes, coded.weights, len(coded.codes[0])
         if not self.epsilon and records > self.structure_rows:
             rows = np.sort(rng.choice(records, size=self.structure_rows, replace=False))
@@ -250,6 +256,7 @@ class BayesianNetwork(Synthesizer):
             epsilon=epsilon,
             most_cells=self.max_cells,
             rng=rng,
+            words=stream.words("choices"),
         )
 
     def _laws(
@@ -258,20 +265,20 @@ class BayesianNetwork(Synthesizer):
         """Count every column given its parents; the first ones share a noisy table, which saves budget."""
         tables = len(network) - joint
         # Replacing a record moves one count down and another up: each table changes by 2.
-        scale = 2 * tables / epsilon if epsilon else 0.0
+        each = dp.rational_epsilon(epsilon, 2 * tables) if epsilon else None
         laws = []
         for place in range(joint, len(network)):
             node = network[place]
-            rng = stream("counts", str(place))
-            if epsilon and place == joint:
+            words = stream.words("counts", str(place))
+            if each is not None and place == joint:
                 together = [own.child for own in network[: joint + 1]]
                 child, size = packed(coded.codes, coded.sizes, together)
-                laws.append(CellLaw.noisy(np.zeros_like(child), child, (1, size), scale, rng))
+                laws.append(CellLaw.noisy(np.zeros_like(child), child, (1, size), each, words))
                 continue
             above, cells = packed(coded.codes, coded.sizes, node.parents)
             child, size = coded.codes[node.child], coded.sizes[node.child]
-            if epsilon:
-                laws.append(CellLaw.noisy(above, child, (cells, size), scale, rng))
+            if each is not None:
+                laws.append(CellLaw.noisy(above, child, (cells, size), each, words))
             else:
                 laws.append(CellLaw.counted(above, child, size, coded.weights))
         return laws
@@ -291,9 +298,9 @@ class BayesianNetwork(Synthesizer):
                 own[there],
                 attribute.edges,
                 way=self.within_bin,
-                scale=2 * len(numbers) / epsilon if epsilon else 0.0,
+                epsilon=dp.rational_epsilon(epsilon, 2 * len(numbers)) if epsilon else None,
                 weights=None if coded.weights is None else coded.weights[there],
-                rng=stream("within", attribute.name),
+                words=stream.words("within", attribute.name),
             )
         return laws
 
@@ -341,11 +348,12 @@ def _is_range(domain: Any, dtype: pl.DataType) -> bool:
     return isinstance(domain, tuple) or not dtype.is_integer()
 
 
-def _guarantee(epsilon: float) -> str | None:
+def _claim(epsilon: float) -> DifferentialPrivacy | None:
     if not epsilon:
         return None
-    return (
-        f"{epsilon:g}-differential privacy of the network and its counts, and so of any number of files drawn from it, "
-        "against the replacement of one record; the number of records and the declared domain count as public. Proved "
-        "for exact arithmetic, not for the last bits of floating-point noise."
+    return DifferentialPrivacy(
+        epsilon,
+        against="the replacement of one record",
+        covers=" for the network and its counts, and so for any number of files drawn from it; the number of records "
+        "and the declared domain count as public",
     )

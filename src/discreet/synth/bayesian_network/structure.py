@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from discreet import dp
 from discreet.errors import ParameterError
 
 Codes = npt.NDArray[np.int64]
@@ -17,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 
 USEFULNESS = 4.0
 _DENSE = 20_000_000
+_GRID = 1024
+"""Scores of the private choice are whole numbers of these parts of their sensitivity."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ def greedy_network(
     epsilon: float,
     most_cells: int,
     rng: np.random.Generator,
+    words: dp.Words,
 ) -> list[Node]:
     """Place the columns one after the other, each with the parents that say most about it.
 
@@ -144,10 +148,11 @@ def greedy_network(
         candidates = list(_candidates(informations.sizes, placed, parents, most_cells))
         scores = np.array([informations.of(child, own) for child, own in candidates])
         if epsilon:
-            limits = np.array([_limit(informations.sizes, records, child, own) for child, own in candidates])
-            exponents = scores * epsilon / (2 * (d - 1) * limits)
-            chances = np.exp(exponents - exponents.max())
-            at = int(rng.choice(len(candidates), p=chances / chances.sum()))
+            limits = [_limit(informations.sizes, records, child, own) for child, own in candidates]
+            # A record moves a score by its sensitivity, _GRID parts; cutting it to a whole number of parts, and the
+            # rounding errors of the entropies (far below one part), move it by one more each.
+            whole = [math.floor(_GRID * score / limit) for score, limit in zip(scores, limits, strict=True)]
+            at = dp.chosen_privately(whole, dp.rational_epsilon(epsilon, d - 1), _GRID + 2, words)
         else:
             at = int(np.argmax(scores))
         child, own = candidates[at]

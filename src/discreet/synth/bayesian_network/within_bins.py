@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from discreet import dp
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -50,11 +53,11 @@ class BinLaw:
         edges: Floats,
         *,
         way: WithinBin,
-        scale: float = 0.0,
+        epsilon: Fraction | None = None,
         weights: Floats | None = None,
-        rng: np.random.Generator,
+        words: dp.Words,
     ) -> BinLaw:
-        """Learn the law; ``scale`` is that of Laplace noise on the finer histogram."""
+        """Learn the law; ``epsilon`` is that of the discrete Laplace noise on the finer histogram."""
         bins = len(edges) - 1
         none = np.empty(0)
         if way == "uniform":
@@ -67,8 +70,8 @@ class BinLaw:
             counts: Floats = np.bincount(codes * _FINER + fine, weights=own, minlength=bins * _FINER).astype(
                 float
             )
-            if scale:
-                counts = counts + rng.laplace(0.0, scale, len(counts))
+            if epsilon is not None:
+                counts = counts + dp.discrete_laplace(epsilon, len(counts), words)
             table = np.clip(counts, 0.0, None).reshape(bins, _FINER)
             empty = table.sum(axis=1) == 0
             table[empty] = 1.0

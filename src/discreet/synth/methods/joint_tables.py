@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from discreet import dp
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.synth.methods.method import (
     Floats,
@@ -35,9 +36,9 @@ class Catall(JointMethod):
     prior
         Records that are spread evenly over all cells before drawing, so that unseen combinations can occur.
     epsilon
-        Add Laplace noise of scale 1/epsilon to every cell. The noisy table is epsilon-differentially private (one
-        record more or less) only where the levels were declared beforehand and no other column is synthesized;
-        otherwise the synthesis refuses it.
+        Add discrete Laplace noise of scale 1/epsilon to every cell. The noisy table is epsilon-differentially private
+        (one record more or less) only where the levels were declared beforehand and no other column is synthesized;
+        otherwise the synthesis refuses it. With a seed the noise is the same and nothing is guaranteed.
     max_cells
         The largest table that is made.
     """
@@ -53,7 +54,7 @@ class Catall(JointMethod):
         check_number("prior", self.prior)
         check_number("max_cells", self.max_cells)
         if self.epsilon is not None:
-            check_number("epsilon", self.epsilon, positive=True)
+            dp.checked_epsilon(self.epsilon)
 
     def fit_joint(self, task: JointTask) -> TableLaw:
         """Count the cells."""
@@ -61,7 +62,7 @@ class Catall(JointMethod):
         counts = _counts(task.targets, shape, task.weights)
         total = counts.sum()
         if self.epsilon is not None:
-            counts = counts + task.rng.laplace(scale=1 / self.epsilon, size=len(counts))
+            counts = counts + dp.discrete_laplace(dp.rational_epsilon(self.epsilon), len(counts), task.words)
             # The number of records is itself told by the table; it is read off the noisy one.
             total = max(counts.sum(), 1.0)
             counts = np.maximum(counts, 0.0)

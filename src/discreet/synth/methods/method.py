@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.described import made_from, parameters_of
+from discreet.dp.entropy import Words
 from discreet.errors import ParameterError, unknown_name
 from discreet.synth.variables import Variable
 
@@ -52,11 +53,12 @@ class Task:
 
 @dataclass(frozen=True)
 class JointTask:
-    """What a joint method is fitted to: as `Task`, with several targets."""
+    """What a joint method is fitted to: as `Task`, with several targets and bits for noise with a guarantee."""
 
     targets: Sequence[Variable]
     predictors: Sequence[Variable]
     rng: np.random.Generator
+    words: Words
     weights: Floats | None = None
     proper: bool = False
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet.errors import ParameterError
 from discreet.expressions import parse
+from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.synth.forms import Form, columns_named, restored_form
@@ -131,7 +132,8 @@ class FittedSequential(Fitted):
             least_weight=least,
             refit=again if options.proper else None,
         )
-        fitted.guarantee = None if private is None else private[1]
+        if private is not None:
+            fitted.guarantee, fitted.why_none = settled(private[1], "", seeded=stream.seeded)
         return fitted
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
@@ -239,7 +241,6 @@ class FittedSequential(Fitted):
             "max_rounds": self.max_rounds,
             "weight": None if self.weight is None else list(self.weight),
             "least_weight": None if self.least_weight is None else list(self.least_weight),
-            "guarantee": self.guarantee,
         }
 
     @classmethod
@@ -261,7 +262,7 @@ class FittedSequential(Fitted):
             for chain in state["chains"]
         ]
         named = zip(state["kept_names"], state["kept"], strict=True)
-        fitted = cls(
+        return cls(
             like,
             rows,
             plan=plan_of(json.loads(state["plan"]), like.columns),
@@ -275,8 +276,6 @@ class FittedSequential(Fitted):
             weight=None if state["weight"] is None else (state["weight"][0], state["weight"][1]),
             least_weight=tuple(state["least_weight"]) if state.get("least_weight") else None,
         )
-        fitted.guarantee = state["guarantee"]
-        return fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +348,7 @@ def _as_used(
     chains: Sequence[Chain],
     training: Scene,
     strata: Strata,
-    private: tuple[int, str] | None,
+    private: tuple[int, DifferentialPrivacy] | None,
 ) -> SynthesisPlan:
     """Take out predictors that no fit could use, and add what the fits have to say."""
     if private is not None:
@@ -373,16 +372,14 @@ def _as_used(
     return replace(plan, steps=steps, warnings=(*plan.warnings, *strata.notes, *notes))
 
 
-def _noisy_table(plan: SynthesisPlan, chains: Sequence[Chain]) -> tuple[int, str] | None:
-    """Return the noisy number of records and the guarantee, where the whole synthesis is one private table."""
+def _noisy_table(plan: SynthesisPlan, chains: Sequence[Chain]) -> tuple[int, DifferentialPrivacy] | None:
+    """Return the noisy number of records and the claim, where the whole synthesis is one private table."""
     epsilon = getattr(plan.steps[0].method, "epsilon", None)
     step = chains[0][0]
     if epsilon is None or not isinstance(step, JointStep):
         return None
-    return int(getattr(step.law, "total", 1)), (
-        f"{epsilon:g}-differential privacy of the noisy table, and so of any number of files drawn from it, "
-        "against one record more or less, as long as the seed stays secret; proved for exact arithmetic, not for the "
-        "last bits of floating-point noise."
+    return int(getattr(step.law, "total", 1)), DifferentialPrivacy(
+        epsilon, covers=" for the noisy table, and so for any number of files drawn from it"
     )
 
 

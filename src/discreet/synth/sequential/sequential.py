@@ -233,7 +233,7 @@ class Sequential(Synthesizer):
         require_microdata(data)
         check_columns(data.columns)
         frame = engine.collect(data)
-        stream = Stream(seed_of(seed), "sequential")
+        stream = Stream(seed_of(seed), "sequential", seeded=seed is not None)
         unit = unit_of(self, data, frame)
         if unit is not None:
             return FittedUnits.fit(self, unit, data, frame, stream=stream, progress=progress)

@@ -217,6 +217,7 @@ class JointStep(Step):
         predictors = training.predictors(entry.predictors)
         targets = [training.parts[name][0] for name in names]
         rng = fitting.stream("fit", entry.name)
+        words = fitting.stream.words("noise", entry.name)
         weights = fitting.weights
         if fitting.proper:
             again = rng.integers(training.size, size=training.size)
@@ -225,7 +226,9 @@ class JointStep(Step):
             targets = [target.take(again) for target in targets]
             predictors = [variable.take(again) for variable in predictors]
             weights = None if weights is None else weights[again]
-        law = entry.method.fit_joint(JointTask(targets, predictors, rng, weights, bool(fitting.proper)))
+        law = entry.method.fit_joint(
+            JointTask(targets, predictors, rng, words, weights, bool(fitting.proper))
+        )
         within = {}
         for name in names:
             form, parts = fitting.forms[name], training.parts[name]

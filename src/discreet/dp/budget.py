@@ -1,0 +1,52 @@
+"""Which epsilons can be honored? Those for which the draws are exact."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import ParameterError
+
+SMALLEST_EPSILON = Fraction(1, 2**30)
+LARGEST_EPSILON = Fraction(2**10)
+GRID = 2**50
+"""An epsilon is rounded down to a whole number of these parts: what is spent is never more than what was asked."""
+
+
+def checked_epsilon(epsilon: Any, *, name: str = "epsilon") -> None:
+    """Refuse an epsilon that is no number above 0, or lies where draws could not be exact.
+
+    Examples
+    --------
+    >>> checked_epsilon(1e-20)
+    Traceback (most recent call last):
+    discreet.errors.ParameterError: epsilon must lie between 9.31e-10 and 1,024, ...
+    """
+    number = isinstance(epsilon, int | float | Fraction) and not isinstance(epsilon, bool)
+    if not number or not epsilon > 0 or not (isinstance(epsilon, Fraction) or math.isfinite(epsilon)):
+        raise ParameterError(f"{name} must be a number of more than 0.")
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise ParameterError(
+            f"{name} must lie between {float(SMALLEST_EPSILON):.3g} and {float(LARGEST_EPSILON):,.0f}, where noise can "
+            "be drawn exactly. A smaller one would bury every count, a larger one would protect nothing."
+        )
+
+
+def rational_epsilon(epsilon: float | Fraction, parts: int = 1, *, name: str = "epsilon") -> Fraction:
+    """Give one of ``parts`` equal shares of an epsilon as a fraction that the samplers take, never more than asked.
+
+    Examples
+    --------
+    >>> rational_epsilon(0.5, 2), rational_epsilon(0.1) <= Fraction(1, 10)
+    (Fraction(1, 4), True)
+    """
+    checked_epsilon(epsilon, name=name)
+    share = Fraction(epsilon) / parts
+    if share < SMALLEST_EPSILON:
+        raise ParameterError(
+            f"{name} is shared by {parts:,} draws about the same person, which leaves each less than "
+            f"{float(SMALLEST_EPSILON):.3g}: too little to be drawn exactly. Raise it, or publish fewer cells."
+        )
+    # A float is taken down to the grid as well: 0.1 as the machine holds it lies above one tenth.
+    return Fraction(share.numerator * GRID // share.denominator, GRID)

@@ -1,0 +1,124 @@
+"""What may be claimed of a release, and which figures may stand beside the claim?
+
+One rule for every treatment, table and generator: differential privacy is claimed where a proof covers what the code
+did, which takes three things. The noise is drawn in whole numbers by `discreet.dp`; its bits come from the operating
+system, so whoever gives a seed gets the same law of noise and no claim; and nothing else that was published was read
+off the data. A claim is worked out from parameters each time. It is never read from a file: of a model that was loaded
+nobody can say how its noise was drawn.
+
+This module also owns the list of what a public log may hold beside a claim. Exact counts of what a treatment did
+(records removed, cells changed, the time it took) are facts about the data, and one of them can undo the proof: they
+go to the internal log, whether or not a seed was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+SEEDED = (
+    "it was drawn from a seed, so that whoever has the seed can take the noise off. Leave the seed out: the draws then "
+    "come from the operating system."
+)
+FROM_A_FILE = (
+    "the model was read from a file, which cannot show how its noise was drawn. What was guaranteed is said where the "
+    "model is fitted."
+)
+CODES_OF_THE_DATA = (
+    "the codes and cells of the table were read from the data. Where they are public knowledge, build the table with "
+    "hierarchies= that list all codes and with zeros='all', and say domain='public'."
+)
+PART_OF_A_PLAN = "the plan has other steps, and none is proved for all of them together."
+
+FOLLOW_FROM_PARAMETERS: Mapping[str, frozenset[str]] = {
+    "noisy-counts": frozenset({"epsilon", "cells_of_a_record", "epsilon_a_cell"}),
+    "poisson-synthesis": frozenset(
+        {"alpha", "inner_cells", "expected_added", "copies", "epsilon", "delta", "delta_probabilistic"}
+    ),
+    "pram": frozenset({"local_epsilon", "local_epsilon_of_record", "matrix"}),
+    "sample-and-anonymize": frozenset({"heights", "k", "sampling_rate", "gamma", "ledger", "plan"}),
+}
+"""Figures that follow from the parameters and the declared domain alone, by method."""
+
+DRAWN_PRIVATELY: Mapping[str, frozenset[str]] = {"sample-and-anonymize": frozenset({"levels"})}
+"""Figures that are themselves the outcome of a private draw, and paid for from the budget."""
+
+
+@dataclass(frozen=True)
+class DifferentialPrivacy:
+    """A claim of differential privacy, as a treatment makes it; `settled` decides whether it stands.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The bounds, worked out from the parameters.
+    against
+        What may differ between two files that cannot be told apart.
+    covers
+        What it is true of, and what else counts as public; a clause that goes on after "against …".
+    local
+        Whether it holds for every record by itself, before anybody collects it.
+    """
+
+    epsilon: float | Fraction
+    delta: float = 0.0
+    against: str = "adding or removing one record"
+    covers: str = ""
+    local: bool = False
+
+    @property
+    def told(self) -> str:
+        """The claim in one sentence; bounds are rounded up.
+
+        Examples
+        --------
+        >>> DifferentialPrivacy(1, 0.02561).told
+        '(1, 0.0257)-differential privacy against adding or removing one record.'
+        """
+        epsilon = rounded_up(self.epsilon, 6)
+        bounds = f"({epsilon}, {rounded_up(self.delta, 3)})" if self.delta else epsilon
+        kind = "local differential privacy" if self.local else "differential privacy"
+        return f"{bounds}-{kind} against {self.against}{self.covers}."
+
+
+def settled(claim: DifferentialPrivacy | None, why_none: str, *, seeded: bool) -> tuple[str | None, str]:
+    """Decide what is said: the claim, or None and why.
+
+    Examples
+    --------
+    >>> settled(DifferentialPrivacy(1), "", seeded=True)[0] is None
+    True
+    """
+    if claim is None:
+        return None, why_none
+    return (None, SEEDED) if seeded else (claim.told, "")
+
+
+def public_and_internal(method: str, figures: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Divide the figures of a treatment with a claim: what may be published beside it, and what stays in the house.
+
+    Examples
+    --------
+    >>> public_and_internal("pram", {"local_epsilon": 1.0, "expected_changed": 0.3})
+    ({'local_epsilon': 1.0}, {'expected_changed': 0.3})
+    """
+    listed = FOLLOW_FROM_PARAMETERS.get(method, frozenset()) | DRAWN_PRIVATELY.get(method, frozenset())
+    public = {name: figure for name, figure in figures.items() if name in listed}
+    return public, {name: figure for name, figure in figures.items() if name not in listed}
+
+
+def rounded_up(bound: float | Fraction, digits: int) -> str:
+    """Write a bound with so many digits, never smaller than it is.
+
+    Examples
+    --------
+    >>> rounded_up(0.1, 6), rounded_up(0.0256101, 3), rounded_up(1e-6, 3)
+    ('0.1', '0.0257', '1e-06')
+    """
+    # The shortest decimal that names the number is what the user wrote; its fraction as a float may lie above.
+    exact = Decimal(repr(float(bound)))
+    cut = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)
+    return f"{float(cut):.{digits}g}"

@@ -1,0 +1,206 @@
+"""What is claimed, when, and what stands beside the claim."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet import Microdata, synth
+from discreet.dp import seeded_words
+from discreet.errors import DiscreetError
+from discreet.guarantees import DRAWN_PRIVATELY, FOLLOW_FROM_PARAMETERS, rounded_up
+from discreet.protect import Plan, Pram, Round, SampleAndAnonymize
+from discreet.protect.treatment import Treatment
+from discreet.synth import BayesianNetwork, Sequential
+from discreet.tables import (
+    MultinomialDirichletSynthesis,
+    NegativeBinomialSynthesis,
+    NoisyCounts,
+    PoissonSynthesis,
+    Table,
+    TableProtection,
+)
+
+MATRIX = {"job": {a: {b: 0.7 if a == b else 0.15 for b in "xyz"} for a in "xyz"}}
+TREATMENTS = [
+    Pram(columns=["job"], invariant=False, matrix=MATRIX),
+    SampleAndAnonymize(epsilon=3.0, delta=1e-3, sampling_rate=0.5, keys=["job", "sex"]),
+]
+TABLES = [
+    NoisyCounts(epsilon=0.7, domain="public"),
+    NoisyCounts(epsilon=0.7, mechanism="laplace", margins="independent", domain="public"),
+    PoissonSynthesis(alpha=0.5, epsilon=2, domain="public", copies=2),
+]
+CODES = {"job": {"All": ["x", "y", "z"]}, "sex": {"All": ["f", "m"]}}
+LEVELS = {"job": pl.Enum(["x", "y", "z"]), "sex": pl.Enum(["f", "m"])}
+
+
+def people(seed=0, rows=200):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame({"job": rng.choice(list("xyz"), rows), "sex": rng.choice(["f", "m"], rows)})
+
+
+def table_of(frame):
+    return Table.from_microdata(frame, "job*sex", hierarchies=CODES, zeros="all")
+
+
+def public_log(method, frame, monkeypatch):
+    """The public log with the operating system's bits replaced by ones that come again."""
+    monkeypatch.setattr("discreet.dp.entropy.os_words", seeded_words(np.random.default_rng(5)))
+    made = method.apply(Microdata(frame) if isinstance(method, Treatment) else table_of(frame))
+    assert "differential privacy" in made.guarantee
+    told = made.to_dict()
+    for name in DRAWN_PRIVATELY.get(method.name, ()):
+        told["steps"][0]["parameters"].pop(name)
+    return json.dumps(told, sort_keys=True)
+
+
+@pytest.mark.parametrize("method", [*TREATMENTS, *TABLES], ids=lambda method: method.name)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    change=st.tuples(st.integers(0, 199), st.sampled_from("xyz"), st.sampled_from("fm")), gone=st.booleans()
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_public_log_of_neighboring_files_is_the_same_beside_a_guarantee(
+    method, change, gone, monkeypatch
+):
+    frame = people()
+    at, job, sex = change
+    other = frame.filter(pl.int_range(pl.len()) != at) if gone else frame.clone()
+    if not gone:
+        other[at, "job"], other[at, "sex"] = job, sex
+    assert public_log(method, frame, monkeypatch) == public_log(method, other, monkeypatch)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", [*TREATMENTS, *TABLES], ids=lambda method: method.name)
+def test_every_figure_beside_a_guarantee_is_on_the_list_and_counts_stay_in_the_house(method):
+    made = method.apply(Microdata(people()) if isinstance(method, Treatment) else table_of(people()))
+    step = made.log[0]
+    listed = FOLLOW_FROM_PARAMETERS[method.name] | DRAWN_PRIVATELY.get(method.name, frozenset())
+    assert set(step.parameters) <= set(type(method).__dataclass_fields__) | listed
+    assert set(getattr(made, "figures", {})) <= listed
+    assert (dict(step.changed_cells), dict(step.suppressed_cells), step.removed_records) == ({}, {}, 0)
+    assert step.seconds == 0
+    assert "changed_cells" in step.internal
+    assert "internal log" in str(step)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", [*TREATMENTS, *TABLES], ids=lambda method: method.name)
+@pytest.mark.parametrize("seed", [0, 1, np.random.default_rng(3)], ids=["0", "1", "generator"])
+def test_what_is_drawn_from_a_seed_has_no_guarantee_and_says_why(method, seed):
+    made = method.apply(
+        Microdata(people()) if isinstance(method, Treatment) else table_of(people()), seed=seed
+    )
+    assert made.guarantee is None
+    assert "drawn from a seed" in made.why_none
+    assert made.to_dict()["why_none"] == made.why_none
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_plan_of_one_step_keeps_its_guarantee_and_one_of_several_has_none():
+    data = Microdata(people().with_columns(pay=pl.int_range(pl.len())))
+    assert Plan([TREATMENTS[0]]).apply(data).guarantee
+    assert Plan([TREATMENTS[0]]).apply(data, seed=1).guarantee is None
+    both = Plan([TREATMENTS[0], Round({"pay": 10})]).apply(data)
+    assert both.guarantee is None
+
+
+@pytest.mark.parametrize("believed", [{}, {"zeros": "all"}, {"hierarchies": CODES}])
+def test_a_table_of_observed_codes_is_not_public_because_somebody_says_so(believed):
+    table = Table.from_microdata(people(), "job*sex", **believed)
+    for method in TABLES:
+        made = method.apply(table)
+        assert made.guarantee is None
+        assert "read from the data" in made.why_none
+
+
+def test_a_missing_code_is_read_from_the_data():
+    frame = people().with_columns(job=pl.when(pl.int_range(pl.len()) > 0).then("job"))
+    assert TABLES[0].apply(table_of(frame)).guarantee is None
+    dropped = Table.from_microdata(frame, "job*sex", hierarchies=CODES, zeros="all", missing="drop")
+    assert TABLES[0].apply(dropped).guarantee
+
+
+def test_laws_drawn_in_floating_point_claim_nothing():
+    for method in (
+        NegativeBinomialSynthesis(alpha=1, epsilon=2, domain="public"),
+        MultinomialDirichletSynthesis(epsilon=3, domain="public"),
+    ):
+        made = method.apply(table_of(people()))
+        assert made.guarantee is None
+        assert "floating point" in made.why_none
+
+
+@pytest.mark.parametrize("epsilon", [1e-20, 1e-19, 1e-12, 0.0, -1.0, 1e5, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda e: NoisyCounts(epsilon=e),
+        lambda e: NoisyCounts(epsilon=e, mechanism="laplace"),
+        lambda e: SampleAndAnonymize(epsilon=e, keys=["job"]),
+        lambda e: BayesianNetwork(epsilon=e or -1.0),
+        lambda e: Sequential(method="catall", method_options={"catall": {"epsilon": e}}).fit(
+            Microdata(people().cast(LEVELS))
+        ),
+    ],
+    ids=["geometric", "laplace", "sample-and-anonymize", "bayesian-network", "catall"],
+)
+def test_an_epsilon_outside_the_exact_range_is_refused(make, epsilon):
+    with pytest.raises(DiscreetError, match="epsilon"):
+        make(epsilon)
+
+
+def test_a_budget_shared_too_thinly_is_refused_and_not_published_exactly():
+    with pytest.raises(DiscreetError, match="shared by"):
+        NoisyCounts(epsilon=2**-30, margins="independent").apply(table_of(people()))
+    made = NoisyCounts(epsilon=2**-29, nonnegative=False).apply(table_of(people()))
+    assert (made.table.cells["count"] != table_of(people()).cells["count"]).all()
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        BayesianNetwork(epsilon=1.0, domain={"job": ["x", "y", "z"], "sex": ["f", "m"]}),
+        Sequential(method="catall", method_options={"catall": {"epsilon": 1.0}}),
+    ],
+    ids=["bayesian-network", "catall"],
+)
+def test_a_model_file_is_not_believed_whatever_it_says(maker, tmp_path):
+    data = Microdata(people().cast(LEVELS))
+    fitted = maker.fit(data)
+    assert "1-differential privacy" in fitted.guarantee
+    state = fitted.state
+    fitted.state = lambda: {**state(), "guarantee": "0-differential privacy, honestly"}
+    loaded = synth.load(fitted.save(tmp_path / "model.discreet"))
+    assert loaded.guarantee is None
+    assert "read from a file" in loaded.why_none
+    assert "honestly" not in repr(loaded)
+    assert maker.fit(data, seed=1).guarantee is None
+
+
+@given(st.floats(1e-12, 1e3), st.integers(1, 6))
+def test_bounds_are_never_rounded_down(bound, digits):
+    assert float(rounded_up(bound, digits)) >= bound * (1 - 1e-15)
+
+
+def test_no_method_with_a_claim_draws_floating_point_noise():
+    """The list of methods with a claim is the list of public figures; none of them has other noise than `dp`'s."""
+    assert set(FOLLOW_FROM_PARAMETERS) <= set(Treatment.known) | set(TableProtection.known)
+    claims = [
+        path
+        for path in Path(discreet.__file__).parent.rglob("*.py")
+        if "DifferentialPrivacy(" in path.read_text() and path.name != "guarantees.py"
+    ]
+    assert len(claims) >= 6
+    for path in claims:
+        assert not re.search(
+            r"\.(laplace|gumbel|geometric|normal|poisson)\(", path.read_text().replace("dp.poisson(", "")
+        )
