@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,docs,dev
 
-.PHONY: demo test test-all lint bench docs install clean
+.PHONY: demo test test-all fuzz kill lint bench docs install clean
 
 demo: $(VENV)/core
 	@mkdir -p demo
@@ -19,6 +19,16 @@ test: install lint
 
 test-all: install lint
 	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
+
+# New cases every time; the seed is printed, and CASES and SEED bring the same ones again.
+CASES ?= 20000
+SEED ?= $(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(10**9))')
+fuzz: install
+	DISCREET_FUZZ_CASES=$(CASES) DISCREET_FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n 2 tests/fuzz
+
+KILLS ?= 200
+kill: install
+	DISCREET_KILLS=$(KILLS) DISCREET_FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -s -m slow tests/fuzz/test_kills.py
 
 lint: install
 	$(BIN)/ruff format --check .

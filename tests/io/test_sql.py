@@ -301,3 +301,23 @@ def test_a_treated_duckdb_file_stays_a_relation(tmp_path):
 def test_two_tables_of_one_database_are_open_side_by_side(address):
     first, second = read(address, query="people"), read(address, query="SELECT age FROM people")
     assert in_memory(first.frame).height == in_memory(second.frame).height == 3
+
+
+def test_a_sqlite_file_whose_writer_was_killed_is_read_as_it_was_before(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    place = tmp_path / "people.db"
+    write(PEOPLE, f"sqlite:///{place}", table="people")
+    # A copy of the file and its journal in the middle of a change is what a killed writer leaves.
+    connection = sqlite3.connect(place)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE people SET age = 99")
+    connection.execute("CREATE TABLE filler (x)")
+    connection.executemany("INSERT INTO filler VALUES (?)", [("y" * 900,)] * 400)
+    left = tmp_path / "left.db"
+    left.write_bytes(place.read_bytes())
+    (tmp_path / "left.db-journal").write_bytes((tmp_path / "people.db-journal").read_bytes())
+    connection.rollback()
+    connection.close()
+    assert read(f"sqlite:///{left}", query="people").frame["age"].to_list() == [30, None, 52]
+    assert not (tmp_path / "left.db-journal").exists()

@@ -6,11 +6,13 @@ SQLAlchemy. DuckDB has its own module, because its answers stay lazy.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -228,6 +230,7 @@ def _no_pool(sqlalchemy: Any) -> Any:
 def _reading_sqlite(address: Address) -> sqlite3.Connection:
     """Open a SQLite file so that nothing but reading it is possible."""
     assert address.file is not None
+    _undo_what_was_cut_short(address.file)
     connection = sqlite3.connect(f"{address.file.resolve().as_uri()}?mode=ro", uri=True)
     # A query may select from its tables and call functions; it may not attach other files or change settings.
     allowed = {
@@ -245,6 +248,24 @@ def _reading_sqlite(address: Address) -> sqlite3.Connection:
 
     connection.set_authorizer(decide)
     return connection
+
+
+def _undo_what_was_cut_short(file: Path) -> None:
+    """Let SQLite take back the half of a change that a killed program left, which it cannot do while only reading.
+
+    SQLite does so by itself when a file is opened for writing and nobody else is at work on it; the tables are then as
+    they were before that change.
+    """
+    journal = file.with_name(f"{file.name}-journal")
+    if not journal.exists() or journal.stat().st_size == 0:
+        return
+    place = f"{file.resolve().as_uri()}?mode=rw"
+    # Who may not write reads on, and is told by SQLite where that fails.
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(place, uri=True)) as connection,
+    ):
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 def _connected(engine: Any, address: Address) -> Any:

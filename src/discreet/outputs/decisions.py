@@ -182,8 +182,9 @@ def read_decisions(path: str | Path) -> list[dict[str, Any]]:
     if not file.exists():
         return []
     try:
-        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+        # Only the line feed ends a line: a note may hold what Unicode counts as an end as well.
+        lines = [json.loads(line) for line in file.read_bytes().split(b"\n") if line.strip()]
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise InputError(f"The register '{file.name}' cannot be read: a line is damaged.") from error
     if not all(isinstance(line, dict) and "hash" in line and "before" in line for line in lines):
         raise InputError(f"The register '{file.name}' has a line that is no decision.")

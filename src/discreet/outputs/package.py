@@ -12,6 +12,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -23,6 +24,7 @@ from discreet._version import __version__
 from discreet.errors import InputError
 from discreet.io import atomic, replacing
 from discreet.outputs.findings import Status, worst
+from discreet.outputs.manifest import checked_manifest
 from discreet.outputs.register import Registered
 from discreet.outputs.rejudging import borne_out
 from discreet.outputs.settings import OutputPolicy
@@ -80,13 +82,13 @@ class Package:
             raise InputError(f"'{source.name}' is no output package: it has no {MANIFEST}.")
         _verify(files, source.name)
         try:
-            document = json.loads(files[MANIFEST])
+            document = checked_manifest(json.loads(files[MANIFEST]))
             register = tuple(Registered.from_dict(entry) for entry in document["register"]["entries"])
             own = OutputPolicy.from_dict(document["policy"])
             rules = own if policy is None else OutputPolicy.load(policy)
             outputs = tuple(borne_out(output, files, rules) for output in document["outputs"])
             return cls(source, document["about"], rules, outputs, files, register)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise InputError(f"The manifest of '{source.name}' cannot be read: it is damaged.") from error
 
     @property
@@ -234,7 +236,7 @@ def package_contents(source: Path) -> dict[str, bytes]:
                 if item.filename.startswith("/") or ".." in parts or re.match(r"^[A-Za-z]:", item.filename):
                     raise InputError(f"'{source.name}' has a file whose name points out of the package.")
             return {item.filename: archive.read(item) for item in items}
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise InputError(f"'{source.name}' is neither a folder nor a zip of outputs.") from error
 
 
@@ -242,9 +244,11 @@ def _verify(files: Mapping[str, bytes], name: str) -> None:
     if CHECKSUMS not in files:
         raise InputError(f"'{name}' has no {CHECKSUMS}, so nothing says that its files are as they were.")
     listed = {}
-    for line in files[CHECKSUMS].decode("utf-8", errors="replace").splitlines():
+    for line in files[CHECKSUMS].decode("utf-8", errors="replace").split("\n"):
+        if not line.strip():
+            continue
         digest, _, file = line.partition("  ")
-        listed[file] = digest
+        listed[file.rstrip("\r")] = digest
     extra = sorted(set(files) - set(listed) - {CHECKSUMS})
     if extra:
         raise InputError(

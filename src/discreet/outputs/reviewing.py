@@ -82,12 +82,11 @@ class Reviewer:
         self.form_token = secrets.token_urlsafe(24)
         self._lock = threading.Lock()
         try:
-            self._server = ThreadingHTTPServer((_HOST, port), _handler(self))
+            self._server = _Server((_HOST, port), _handler(self))
         except OSError as error:
             raise ParameterError(
                 f"Port {port} cannot be used: {error.strerror}. Leave it out for a free one."
             ) from error
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
@@ -127,6 +126,11 @@ class Reviewer:
         """Whether a request was sent to this server and not through another name."""
         return host in (f"{_HOST}:{self.port}", f"localhost:{self.port}")
 
+    def is_own(self, origin: str) -> bool:
+        """Whether a form comes from a page of this server: the same scheme, name and port, and nothing else."""
+        scheme, _, host = origin.partition("://")
+        return scheme == "http" and self.is_here(host)
+
     def decide(self, form: dict[str, str]) -> str:
         """Enter a decision; return what to tell the checker."""
         output = self.package[form.get("output", "")]
@@ -154,6 +158,13 @@ class Reviewer:
         )
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: a caller that hangs up is no news, and a trace would show what the package holds."""
+
+
 def _handler(reviewer: Reviewer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         server_version = "discreet"
@@ -173,13 +184,16 @@ def _handler(reviewer: Reviewer) -> type[BaseHTTPRequestHandler]:
             if self._refused():
                 return
             origin = self.headers.get("Origin")
-            if origin is not None and not reviewer.is_here(urllib.parse.urlsplit(origin).netloc):
+            if origin is not None and not reviewer.is_own(origin):
                 self._answer(HTTPStatus.FORBIDDEN, "The form comes from another page.")
                 return
             length = self.headers.get("Content-Length", "")
             kind = self.headers.get("Content-Type", "").split(";")[0].strip()
             if (
-                not length.isdigit()
+                not (
+                    length.isascii() and length.isdecimal()
+                )  # a superscript two is a digit to Python as well
+                or len(length) > len(str(_LARGEST_FORM))
                 or int(length) > _LARGEST_FORM
                 or kind != "application/x-www-form-urlencoded"
             ):
@@ -208,7 +222,12 @@ def _handler(reviewer: Reviewer) -> type[BaseHTTPRequestHandler]:
 
         def _show(self, message: str = "", status: HTTPStatus = HTTPStatus.OK) -> None:
             nonce = secrets.token_urlsafe(16)
-            self._answer(status, reviewer.page(nonce, message), nonce=nonce, kind="text/html")
+            try:
+                content = reviewer.page(nonce, message)
+            except DiscreetError as error:  # the register was damaged meanwhile
+                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+                return
+            self._answer(status, content, nonce=nonce, kind="text/html")
 
         def _answer(
             self, status: HTTPStatus, text: str, *, nonce: str = "none", kind: str = "text/plain"

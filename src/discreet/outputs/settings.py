@@ -109,7 +109,10 @@ class OutputPolicy:
     def __post_init__(self) -> None:
         if self.difference_threshold is None:
             object.__setattr__(self, "difference_threshold", self.threshold)
-        object.__setattr__(self, "blocked", tuple(ending.lower() for ending in self.blocked))
+        endings: Any = self.blocked  # from a file, where it may be anything
+        if not isinstance(endings, tuple | list) or not all(isinstance(ending, str) for ending in endings):
+            raise ParameterError("blocked must be a list of file endings, such as ['.svg', '.pkl'].")
+        object.__setattr__(self, "blocked", tuple(ending.lower() for ending in endings))
         for name in _COUNTS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -155,7 +158,7 @@ class OutputPolicy:
             return cls.from_dict(read_toml(path, "policy file"), origin=path.name)
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, ValueError) as error:
+        except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
             raise InputError(
                 f"The policy file '{path.name}' cannot be read ({type(error).__name__})."
             ) from error
@@ -185,7 +188,7 @@ class OutputPolicy:
             if name not in known:
                 raise ParameterError(f"In {origin}: {unknown_name(name, known, what='entry')}")
         title = str(document.get("name", origin))
-        given = {n: tuple(v) if n == "blocked" else v for n, v in table.items()}
+        given = {n: tuple(v) if n == "blocked" and isinstance(v, list) else v for n, v in table.items()}
         return cls(name=title, description=str(document.get("description", "")), **given)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,92 @@
+"""How many cases are tried, which ones, and how a failure is told.
+
+In ``make test`` every target tries a few cases, always the same ones. ``make fuzz`` sets ``DISCREET_FUZZ_CASES`` (how
+many in all) and ``DISCREET_FUZZ_SEED`` (a new one each time): every target then takes its share in batches, which the
+two processes divide among them, and a batch goes on after a failure, so that one run tells all faults it meets. A
+failure names the seed and the batch, prints the whole case, and comes again with the same two variables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+CASES = int(os.environ.get("DISCREET_FUZZ_CASES", "0"))
+SEED = os.environ.get("DISCREET_FUZZ_SEED", "0")
+_BATCH = 200
+
+
+def fuzzed(cases: st.SearchStrategy[Any], *, quick: int, share: float) -> Callable[[Any], Any]:
+    """Turn ``check(case)`` into a test: ``quick`` cases in `make test`, a ``share`` of all in `make fuzz`."""
+
+    def decorate(check: Callable[[Any], None]) -> Callable[..., None]:
+        wanted = max(1, round(CASES * share)) if CASES else quick
+
+        @pytest.mark.parametrize("batch", range(math.ceil(wanted / _BATCH)))
+        def test(batch: int, record_property: Any) -> None:
+            size = min(_BATCH, wanted - batch * _BATCH)
+            record_property("fuzzed", _tried(check, cases, size, f"{SEED}/{check.__name__}/{batch}"))
+
+        test.__name__, test.__doc__, test.__module__ = check.__name__, check.__doc__, check.__module__
+        return test
+
+    return decorate
+
+
+def _tried(check: Callable[[Any], None], cases: st.SearchStrategy[Any], size: int, label: str) -> int:
+    """Try cases; raise at once in `make test`, so that hypothesis shrinks the case, and at the end of a batch else."""
+    found: dict[str, str] = {}
+    number = 0
+    search = (hypothesis.Phase.generate,) if CASES else tuple(hypothesis.Phase)
+
+    @hypothesis.seed(int.from_bytes(hashlib.sha256(label.encode()).digest()[:8]))
+    @settings(
+        max_examples=size,
+        database=None,
+        deadline=None,
+        print_blob=True,
+        derandomize=False,
+        phases=search,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=cases)
+    def one(case: Any) -> None:
+        nonlocal number
+        number += 1
+        try:
+            check(case)
+        except (KeyboardInterrupt, hypothesis.errors.HypothesisException):
+            raise
+        except BaseException as error:
+            if not CASES:
+                raise
+            told = f"{case!r}\n{''.join(traceback.format_exception(error, limit=-6))}"
+            place = _place(error)
+            if place not in found or len(told) < len(found[place]):
+                found[place] = told
+
+    one()
+    if found:
+        heading = f"{len(found)} different failures in batch {label} (DISCREET_FUZZ_SEED={SEED})"
+        raise AssertionError(
+            "\n\n".join([heading, *(f"== {place}\n{told}" for place, told in found.items())])
+        )
+    return number
+
+
+def _place(error: BaseException) -> str:
+    """Name a failure by what it is and the last line of discreet that it went through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/discreet/" in frame.filename] or frames
+    last = own[-1]
+    name = last.filename.rpartition("/discreet/")[2]
+    return f"{type(error).__name__} at {name}:{last.lineno} ({last.name}): {str(error)[:80]}"

@@ -1,0 +1,179 @@
+"""Values for parameters, drawn from what the signatures say: fitting ones, and ones that cannot be meant.
+
+Nothing here knows a method by name. A parameter that says ``Literal["a", "b"]`` gets one of them, one that says
+``Mapping[str, float]`` gets columns with numbers, and now and then any of them gets something else altogether.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import datetime as dt
+import decimal
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from hypothesis import strategies as st
+
+from discreet.hierarchy import Hierarchy
+from discreet.microdata import Microdata
+
+_ROWS = 24
+COLUMNS = ("age", "sex", "region", "pay", "day", "w", "hh", "x", "y", "name")
+PEOPLE = pl.DataFrame(
+    {
+        "age": [20 + (i * 7) % 40 for i in range(_ROWS)],
+        "sex": ["f", "m", "m"] * (_ROWS // 3),
+        "region": [["north", "east", None, "south"][i % 4] for i in range(_ROWS)],
+        "pay": [1000.5 + (i * 37) % 300 if i % 5 else None for i in range(_ROWS)],
+        "day": [dt.date(2024, 1, 1) + dt.timedelta(i) for i in range(_ROWS)],
+        "w": [1.0 + i % 3 for i in range(_ROWS)],
+        "hh": [i // 3 for i in range(_ROWS)],
+        "x": [float((i * 13) % 50) for i in range(_ROWS)],
+        "y": [float((i * 29) % 70) for i in range(_ROWS)],
+        "name": [f"person {i}" for i in range(_ROWS)],
+    }
+)
+ROLES = {
+    "keys": ["age", "sex", "region"], "sensitive": "pay", "weight": "w", "household": "hh", "location": ["x", "y"],
+    "identifiers": "name", "time": "day",
+}  # fmt: skip
+
+WRONG = st.sampled_from(
+    [None, float("nan"), float("inf"), -float("inf"), -1, 0, -0.5, 1.5, 10**30, 2**63, -(2**63) - 1, 1e308, "", "x",
+     " ",
+     "nan", "5", True, False, [], {}, (), set(), [None], [[]], {"": 1}, {"age": None}, {"age": []}, {"nope": 1},
+          {1: 2},
+     ["nope"], ["age", "age"], ["age", 5], b"x", object(), int, print, dt.date.max, decimal.Decimal("NaN"), 1j,
+      range(3),
+     np.float64("nan"), np.array([1, 2]), np.array([]), np.int8(3), pl.Series([1]), "a" * 5000, "*", "^.*$",
+     {"age": "x"},
+     {"age": float("nan")}, {"age": [float("nan"), 1]}, {"age": {"a": 1}}, {"age": -1}, [[1, 2], [3]], [float("inf")]]
+)  # fmt: skip
+PLAIN_WRONG = st.sampled_from(
+    [float("nan"), float("inf"), -1, 0, -0.5, 1.5, 2**62, 1e308, "", "x", True, [], {}, [[]], {"age": []},
+     {"nope": 1},
+     ["nope"], ["age", "age"], ["age", 5], dt.date(9999, 12, 31), dt.time(1), "*", "^.*$", {"age": "x"}, [1, "a"],
+     {"age": float("nan")}, {"age": {"a": 1}}, {"age": -1}, [[1, 2], [3]], [float("inf")], {"": ""}, "\x1b[31m",
+     10**15]
+)  # fmt: skip
+"""Values that a TOML file can hold."""
+
+_NUMBERS = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0, 10.0]), st.floats(0, 5))
+_COUNTS = st.integers(0, 12)
+_COLUMN = st.sampled_from(COLUMNS)
+_HIERARCHIES = st.sampled_from(
+    [
+        Hierarchy.intervals(widths=[10, 20]),
+        Hierarchy.prefixes([1]),
+        Hierarchy.from_tree({"all": ["f", "m"]}),
+        Hierarchy.dates(),
+    ]
+)
+
+
+def microdata() -> Microdata:
+    """The file that parameters are tried on."""
+    return Microdata(PEOPLE, **ROLES)
+
+
+def fitting(annotation: Any, depth: int = 3) -> st.SearchStrategy[Any]:
+    """Values of the type that a parameter says it takes."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is Any or annotation is inspect.Parameter.empty or depth == 0:
+        return st.one_of(_COLUMN, _COUNTS, WRONG)
+    if annotation is None or annotation is type(None):
+        return st.none()
+    if origin is Literal:
+        return st.sampled_from(inner)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of([fitting(part, depth) for part in inner])
+    if origin is typing.Annotated:
+        return fitting(inner[0], depth)
+    if annotation is bool:
+        return st.booleans()
+    if annotation is int:
+        return _COUNTS
+    if annotation is float:
+        return _NUMBERS
+    if annotation is str:
+        return st.one_of(
+            _COLUMN, _COLUMN, st.sampled_from(["age * sex", "pay ~ age", "age >= 30", "EPSG:3035", "age"])
+        )
+    if origin is tuple:
+        parts = [part for part in inner if part is not Ellipsis]
+        return st.tuples(*(fitting(part, depth - 1) for part in parts)) if parts else st.just(())
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        return st.dictionaries(_COLUMN, fitting(inner[1], depth - 1), max_size=3)
+    if origin in (collections.abc.Sequence, collections.abc.Iterable, list):
+        return st.lists(fitting(inner[0], depth - 1), max_size=4)
+    if isinstance(annotation, type):
+        return _of_class(annotation, depth)
+    return st.one_of(_COLUMN, _COUNTS, WRONG)
+
+
+def _of_class(kind: type, depth: int) -> st.SearchStrategy[Any]:
+    if issubclass(kind, Microdata):
+        return st.builds(microdata)
+    if issubclass(kind, Hierarchy):
+        return _HIERARCHIES
+    kinds = [
+        one
+        for one in [kind, *kind.__subclasses__()]
+        if dataclasses.is_dataclass(one) and not inspect.isabstract(one)
+    ]
+    made = [st.just(one).flatmap(lambda one: _attempted(one, depth - 1)) for one in kinds]
+    return st.one_of(made) if made else WRONG
+
+
+@st.composite
+def _attempted(draw: st.DrawFn, kind: type, depth: int) -> Any:
+    """An object of a class of parameters, or something else where it refuses what was drawn for it."""
+    from discreet.errors import DiscreetError
+
+    try:
+        return kind(**draw(settings(kind, depth=depth)))
+    except DiscreetError:
+        return draw(WRONG)
+
+
+def annotations(thing: Any) -> dict[str, tuple[Any, bool]]:
+    """The parameters of a class or function: what each takes, and whether it must be given."""
+    found = inspect.signature(thing).parameters
+    namespace = dict(vars(sys.modules[thing.__module__]))
+    taken = {}
+    for name, parameter in found.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        annotation = parameter.annotation
+        if isinstance(annotation, str):
+            try:
+                annotation = eval(annotation, {**vars(typing), **namespace, "Microdata": Microdata})
+            except Exception:  # a name that is imported for type checkers only
+                annotation = Any
+        taken[name] = (annotation, parameter.default is parameter.empty)
+    return taken
+
+
+@st.composite
+def settings(
+    draw: st.DrawFn, thing: Any, *, plain: bool = False, skip: tuple[str, ...] = (), depth: int = 3
+) -> dict[str, Any]:
+    """Settings for some of the parameters of a class or function, most of them fitting."""
+    chosen = {}
+    wrong = PLAIN_WRONG if plain else WRONG
+    for name, (annotation, needed) in annotations(thing).items():
+        if name in skip:
+            continue
+        how = draw(st.sampled_from(["fits", "fits", "wrong", *["usual"] * 5]))
+        if how == "wrong":
+            chosen[name] = draw(wrong)
+        elif how == "fits" or needed:
+            chosen[name] = draw(fitting(annotation, depth))
+    return chosen
