@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError, unknown_name
 from discreet.plain_values import jsonable, plain
+from discreet.value_gate import gated
 from discreet.verdicts import Check, Figure, Unjudged, Verdict
 from discreet.wording import columns_not_judged, is_percentage, percent, shown, signed, title_of
 
@@ -333,7 +334,10 @@ class Step:
     def to_dict(self, *, internal: bool = False) -> dict[str, Any]:
         """Return the step, ready for JSON; with ``internal`` also what must not leave the house."""
         names = [name for name in self.__dataclass_fields__ if internal or name != "internal"]
-        return {name: jsonable(getattr(self, name)) for name in names}
+        document: dict[str, Any] = {name: jsonable(getattr(self, name)) for name in names}
+        # What is recoded is in the internal log only: the public one travels with the data.
+        shown: dict[str, Any] = gated(document, show_values=internal)
+        return shown
 
     def __str__(self) -> str:
         changed = {name: count for name, count in self.changed_cells.items() if count}

@@ -19,6 +19,7 @@ from discreet.synth.preflighting.proposing import in_order
 from discreet.synth.preflighting.restoring import topological
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.written_numbers import WrittenNumberForm
+from discreet.value_gate import is_withheld
 
 
 def people(n=600, seed=1):
@@ -234,7 +235,8 @@ def test_small_files_are_not_searched_for_outliers_and_spikes():
 def test_a_plan_is_saved_edited_and_run_again(tmp_path):
     frame, data = people(), Microdata(people())
     found = look(frame)
-    path = found.save(tmp_path / "plan.toml")
+    path = found.save(tmp_path / "plan.toml", show_values=True)
+    assert path.read_text(encoding="utf-8").startswith("# This file holds values of the data")
     again = Preflight.load(path)
     assert again.to_dict() == found.to_dict()
     text = path.read_text(encoding="utf-8").replace(
@@ -246,6 +248,18 @@ def test_a_plan_is_saved_edited_and_run_again(tmp_path):
     assert edited.synthesizer().special_codes is None
     assert edited.restore(edited.apply(data)).frame.equals(frame)
     assert found.synthesizer(accept=["sum:costs"]).method == {"costs": "~rent + 2 * heat"}
+
+
+def test_a_plan_that_is_saved_without_values_can_be_decided_on_but_not_acted_on(tmp_path):
+    found = look(people())
+    again = Preflight.load(found.save(tmp_path / "plan.toml"))
+    assert [f.name for f in again.findings] == [f.name for f in found.findings]
+    assert again["sum:costs"] == found["sum:costs"]
+    assert again["coded-missing:wage"].parameters == {"codes": {"withheld": 1}}
+    with pytest.raises(ParameterError, match="'coded-missing:wage' was saved without its values"):
+        again.synthesizer()
+    left = [f.name for f in found.findings if is_withheld(dict(again[f.name].parameters))]
+    assert again.decided(reject=left).synthesizer() == found.decided(reject=left).synthesizer()
 
 
 def test_the_whole_way_round_works_with_any_generator():
@@ -391,7 +405,8 @@ def test_a_code_among_numbers_that_are_texts_is_named_with_what_to_do():
     found = look(coded_incomes())
     income = found["number-as-text:income"]
     assert (income.confidence, income.reversible) == ("high", True)
-    assert income.evidence["code"] == "'N'"
+    assert income.evidence["code"] == "1 text"
+    assert look(coded_incomes(), show_values=True)["number-as-text:income"].evidence["code"] == "'N'"
     assert income.evidence["records_with_code"] == (coded_incomes()["income"] == "N").sum()
     assert "take as numbers, its codes as states of their own (special_codes)" in str(found)
     # Numbers of industries may be mere labels; school years are few enough to stay a category.

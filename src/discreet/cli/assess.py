@@ -61,7 +61,7 @@ def assess(
     )
     written = found.to_html(html) if html else None
     if json:
-        options.print_json(found.to_dict())
+        options.print_json(found.to_dict(), show_values=show_values)
     elif check:
         typer.echo(found.line)
     else:

@@ -102,7 +102,7 @@ def compare(
         options.write_picture(found.plot(), plot)
     written = found.to_html(html) if html else None
     if json:
-        options.print_json(found.to_dict())
+        options.print_json(found.to_dict(), show_values=show_values)
     elif check:
         typer.echo(found.line)
     else:

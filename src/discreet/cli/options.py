@@ -137,12 +137,26 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
     return found
 
 
-def print_json(document: Any) -> None:
-    """Print one JSON document, escaped where the output is not Unicode, so that it stays JSON."""
+def print_json(document: Any, *, show_values: bool = False) -> None:
+    """Print one JSON document without values of the data, escaped where the output is not Unicode."""
     import json
 
+    from discreet.value_gate import gated
+
+    document = gated(document, show_values=show_values)
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     typer.echo(json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False))
+
+
+def say_written(path: Path) -> None:
+    """Say where instructions were written, and how to keep them where they hold values of the data."""
+    from discreet.value_gate import MARK
+
+    with path.open(encoding="utf-8") as file:
+        marked = file.readline() == MARK
+    typer.echo(
+        f"Wrote {path}{' (it holds values of the data; keep it as the data are kept)' if marked else ''}"
+    )
 
 
 def write_picture(picture: Picture, path: Path) -> None:

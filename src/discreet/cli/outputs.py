@@ -54,7 +54,10 @@ def check_files(
             for p in packages
         ]
         documents += [{"file": path.name, **result.to_dict()} for path, result in found.items()]
-        options.print_json(documents[0] if len(documents) == 1 else {"status": status, "files": documents})
+        options.print_json(
+            documents[0] if len(documents) == 1 else {"status": status, "files": documents},
+            show_values=show_values,
+        )
     else:
         for package in packages:
             typer.echo(str(package))

@@ -34,13 +34,13 @@ def preflight(
 
     found = look(source.read(), accept=accept, show_values=show_values)
     if findings is not None:
-        found.save(findings, overwrite=overwrite)
+        found.save(findings, show_values=show_values, overwrite=overwrite)
     if plan is not None:
         save_plan(found.synthesizer(), plan, overwrite=overwrite)
     if json:
-        options.print_json(found.to_dict())
+        options.print_json(found.to_dict(), show_values=show_values)
         return
     typer.echo(str(found))
     for path in (findings, plan):
         if path is not None:
-            typer.echo(f"Wrote {path}")
+            options.say_written(path)

@@ -116,7 +116,7 @@ def protect(
         if path is not None:
             _write_json(release.to_dict(internal=internal), path, overwrite=overwrite)
     if json:
-        typer.echo(_text((report or release).to_dict()))
+        options.print_json((report or release).to_dict(), show_values=show_values)
     else:
         _show(release, written, report, html)
     if report is not None and report.verdict is not None:

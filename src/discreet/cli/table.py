@@ -363,7 +363,9 @@ def _finish(
 
         write_table_report(result, html, show_values=show_values)
     if json:
-        options.print_json({"file": None if out is None else Path(out).name, **result.to_dict()})
+        options.print_json(
+            {"file": None if out is None else Path(out).name, **result.to_dict()}, show_values=show_values
+        )
     else:
         typer.echo(str(result))
         typer.echo(f"Wrote {out}" if out else "The table was not written; use --out FILE.")

@@ -30,6 +30,7 @@ from discreet.progress import track
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Release
+from discreet.value_gate import MARK, holds_values, setting
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,17 +168,20 @@ class Plan(Treatment):
         return cls.from_dict(read_toml(path, "plan file"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the plan to a TOML file."""
+        """Write the plan to a TOML file; one whose steps hold values of the data says so in its first line."""
         import tomli_w
 
-        return save_text(tomli_w.dumps(self.to_dict()), path, overwrite=overwrite)
+        document = self.to_dict()
+        marked = MARK if holds_values(document, "plan") else ""
+        return save_text(marked + tomli_w.dumps(document), path, overwrite=overwrite)
 
 
 def _told(step: Treatment) -> str:
     """Write a step with the parameters that were set, long ones cut short."""
     if isinstance(step, Plan):
         return f"plan of {len(step.steps)} steps"
-    given = ", ".join(f"{name} {textwrap.shorten(str(value), 80)}" for name, value in step.to_dict().items())
+    settings = {name: setting(name, value) for name, value in step.to_dict().items()}
+    given = ", ".join(f"{name} {textwrap.shorten(str(value), 80)}" for name, value in settings.items())
     return f"{step.name}: {given}" if given else step.name
 
 

@@ -13,6 +13,7 @@ from discreet.report.chart_tables import finite, rows_of
 from discreet.report.excerpts import Excerpt
 from discreet.report.words import counted, flat
 from discreet.results import Assessment, Check, Measure, Step, jsonable
+from discreet.value_gate import EXPRESSIONS, countable, setting
 from discreet.wording import percent, shown, title_of, worded
 from discreet.workflow import ReleaseReport
 
@@ -236,7 +237,7 @@ def cost_cards(cost: Measure) -> list[tuple[str, str, str]]:
     return cards
 
 
-def setting_words(value: Any, columns: frozenset[str], *, show_values: bool) -> str:
+def setting_words(value: Any, columns: frozenset[str], *, show_values: bool, name: str = "") -> str:
     """Write a setting of a treatment; what may hold data values is counted, not shown.
 
     Examples
@@ -247,6 +248,12 @@ def setting_words(value: Any, columns: frozenset[str], *, show_values: bool) -> 
     'town: 1 entry'
     """
     plain = jsonable(value)
+    if not show_values:
+        hidden = countable(name, plain)
+        if hidden is not None:
+            return counted(hidden, "entry", "entries")
+        if name in EXPRESSIONS:
+            plain = setting(name, plain)
     if show_values or plain is None or isinstance(plain, bool | int | float | str):
         return flat(plain)
     if isinstance(plain, Mapping):
@@ -274,7 +281,7 @@ def _step(number: int, step: Step, columns: frozenset[str], show_values: bool) -
         name=step.treatment,
         purpose=purpose,
         settings=tuple(
-            (name.replace("_", " "), setting_words(value, columns, show_values=show_values))
+            (name.replace("_", " "), setting_words(value, columns, show_values=show_values, name=name))
             for name, value in step.parameters.items()
             if value is not None
         ),

@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.report.words import ROLE_LABELS, counted, flat, label_of
 from discreet.results import Assessment, Measure, jsonable, percent, shown
+from discreet.value_gate import countable, setting
 
 
 def file_facts(about: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -92,8 +93,11 @@ def _parameter(name: str, value: Any, columns: frozenset[str], show_values: bool
     """Write a parameter, unless it may hold data values: texts that are not column names, and mappings."""
     if show_values or value is None or isinstance(value, bool | int | float):
         return "none" if value is None else flat(jsonable(value))
+    hidden = countable(name, jsonable(value))
+    if hidden is not None:
+        return counted(hidden, "entry", "entries")
     if isinstance(value, str):
-        return "given" if "value" in name else value
+        return "given" if "value" in name else str(setting(name, value))
     entries = list(value) if isinstance(value, Mapping | Sequence | set | frozenset) else None
     if entries is None:
         return type(value).__name__

@@ -19,6 +19,7 @@ from discreet.synth.forms import as_numbers, decimals_of, from_numbers
 from discreet.synth.lookalikes import without_lookalikes
 from discreet.synth.record_rules import RecordRule, read_rules
 from discreet.synth.synthesizer import seed_of
+from discreet.value_gate import without_literals
 
 _SHUFFLES = 5
 
@@ -166,8 +167,8 @@ def rules_against_chance(
     meaning = "None of the rules could be broken by chance, so keeping them says nothing."
     if worst is not None:
         meaning = (
-            f"The rule kept worst, '{worst['rule']}', is broken by {percent(worst['share'])} of the records, against "
-            f"{percent(worst['share_by_chance'])} if its columns had nothing to do with one another."
+            f"The rule kept worst, '{without_literals(worst['rule'])}', is broken by {percent(worst['share'])} of the "
+            f"records, against {percent(worst['share_by_chance'])} if its columns had nothing to do with one another."
         )
     return Measure(
         name="rules_against_chance",
@@ -180,7 +181,7 @@ def rules_against_chance(
         },
         meaning=meaning,
         caveats=[
-            f"'{rule}' is not broken by chance either; that it is kept says nothing."
+            f"'{without_literals(rule)}' is not broken by chance either; that it is kept says nothing."
             for rule in table.filter(pl.col("kept_beyond_chance").is_null())["rule"]
         ],
         parameters={"rules": table["rule"].to_list(), "tolerance": tolerance},

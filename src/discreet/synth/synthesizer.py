@@ -24,6 +24,7 @@ from discreet.io.toml_files import read_toml
 from discreet.microdata import Metadata, Microdata, Roles
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.synth.model_files import load_state, save_state
+from discreet.value_gate import MARK, holds_values
 
 __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
 
@@ -67,13 +68,17 @@ class Synthesizer(ABC):
 
 
 def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a synthesizer and its parameters to a TOML file; it holds no seed and no data."""
+    """Write a synthesizer and its parameters to a TOML file; it holds no seed and no records.
+
+    Rules and codes among the parameters are values of the data: the first line of the file says so.
+    """
     import tomli_w
 
     from discreet.io.sidecar import save_text
 
     document = {"synthesizer": synthesizer.name, **synthesizer.to_dict()}
-    return save_text(tomli_w.dumps(document), path, overwrite=overwrite)
+    marked = MARK if holds_values(document, "plan") else ""
+    return save_text(marked + tomli_w.dumps(document), path, overwrite=overwrite)
 
 
 def load_plan(path: str | Path) -> Synthesizer:

@@ -207,7 +207,7 @@ def search(
     jobs = [Job(name, plan, judgment, chosen) for name, plan in todo.items()]
     for trial in track(run(data, jobs, workers), len(jobs), "Trying plans", progress=progress):
         done.add(trial, plan_key(named[trial.name]), chosen)
-    trials = [done[name, plan_key(plan)] for name, plan in named.items()]
+    trials = [done.trial_of(name, plan) for name, plan in named.items()]
     return Search(
         trials=ranked(trials),
         policy=judgment.rules.name,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -117,8 +117,9 @@ class Ledger:
     def __contains__(self, at: tuple[str, str]) -> bool:
         return at in self._trials
 
-    def __getitem__(self, at: tuple[str, str]) -> Trial:
-        return self._trials[at]
+    def trial_of(self, name: str, plan: Plan) -> Trial:
+        """Return what came of a plan; the file of trials holds no plan, for a plan may hold values of the data."""
+        return replace(self._trials[name, plan_key(plan)], plan=plan.to_dict())
 
     def add(self, trial: Trial, plan: str, seed: int) -> None:
         """Note a trial; one that failed is not written down, so that it is tried again next time."""
@@ -128,7 +129,7 @@ class Ledger:
                 "fingerprint": self._fingerprint,
                 "plan": plan,
                 "seed": seed,
-                "trial": jsonable(trial.__dict__),
+                "trial": {**jsonable(trial.__dict__), "plan": {}},
             }
             append_line(self._path, json.dumps(entry))
 

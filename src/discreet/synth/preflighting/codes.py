@@ -104,7 +104,9 @@ def _finding(look: Look, name: str, codes: Sequence[float], counts: Ints, confid
             "codes": shown,
             "records": int(counts.sum()),
             "share": float(counts.sum() / look.rows),
-            "code": ", ".join(map(str, shown)),
+            "code": ", ".join(map(str, shown))
+            if look.show_values or all(is_usual_code(code) for code in shown)
+            else f"{len(shown)} number{'s' * (len(shown) != 1)}",
             "counts": counts.tolist(),
             "bins": bins.tolist(),
         },
@@ -114,6 +116,19 @@ def _finding(look: Look, name: str, codes: Sequence[float], counts: Ints, confid
         else "check the codebook; if it is a code, treat it as a state of its own (special_codes)",
         parameters={"codes": shown},
     )
+
+
+def is_usual_code(code: float | str) -> bool:
+    """Whether a code is one that surveys everywhere use, so that it tells nothing of anybody.
+
+    Examples
+    --------
+    >>> is_usual_code(-8), is_usual_code("n/a"), is_usual_code(7391.4471)
+    (True, True, False)
+    """
+    if isinstance(code, str):
+        return code.strip().upper() in TEXT_CODES
+    return code == 0 or code in PATTERNS
 
 
 def _text_codes(look: Look) -> list[Finding]:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from discreet.io.dates import Wanted, dates_of
+from discreet.synth.preflighting.codes import is_usual_code
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.looking import Look
 from discreet.synth.written_numbers import as_read, way_of_writing
@@ -178,11 +179,12 @@ def _are_amounts(numbers: pl.Series) -> bool:
 
 
 def _told(look: Look, codes: pl.Series, counts: pl.Series) -> str:
-    """Tell codes that many records share; a text of a few records may be a value that stays in the house."""
-    least = max(_FEW_RECORDS, look.limits.sentinel_min_share * look.rows)
-    if look.show_values or counts.min() >= least:  # type: ignore[operator]
+    """Tell codes that everybody uses; another text is a value, which stays in the house."""
+    if look.show_values or all(is_usual_code(code) for code in codes):
         return ", ".join(repr(code) for code in codes.to_list())
-    return f"{len(codes)} rare texts"
+    least = max(_FEW_RECORDS, look.limits.sentinel_min_share * look.rows)
+    many = counts.min() >= least  # type: ignore[operator]
+    return f"{len(codes)} {'' if many else 'rare '}text{'s' * (len(codes) != 1)}"
 
 
 def _category(look: Look, name: str) -> list[Finding]:

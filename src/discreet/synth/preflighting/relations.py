@@ -10,9 +10,11 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.randomness import generator
+from discreet.synth.preflighting.codes import is_usual_code
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.identities import quoted
 from discreet.synth.preflighting.looking import Ints, Look
+from discreet.value_gate import without_literals
 
 Truth = npt.NDArray[np.bool_]
 
@@ -157,16 +159,23 @@ def _given_value(look: Look, state: _State, source: _Source) -> Finding | None:
         "given-value",
         (state.column, source.column),
         {
-            "value": "missing" if value is None else value,
-            "when": when,
+            "value": _told(look, value),
+            "when": when if look.show_values else without_literals(when),
             "records": int(covered.sum()),
             "broken": broken,
             "share_elsewhere": elsewhere,
         },
         "high" if broken == 0 and elsewhere <= _RARE else "medium",
-        f"a rule: '{state.column}' is {'missing' if value is None else value} where {when}",
+        f"a rule: '{state.column}' is {_told(look, value)} where "
+        f"{when if look.show_values else without_literals(when)}",
         parameters={"when": when, **({} if value is None else {"value": value})},
     )
+
+
+def _told(look: Look, value: float | None) -> Any:
+    if value is None:
+        return "missing"
+    return value if look.show_values or is_usual_code(value) else "always the same"
 
 
 def condition(column: str, values: list[Any], dtype: pl.DataType) -> str | None:

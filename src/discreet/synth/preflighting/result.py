@@ -22,6 +22,7 @@ from discreet.synth.preflighting.proposing import proposed_synthesizer
 from discreet.synth.preflighting.restoring import cleaned, restored
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.synthesizer import Synthesizer
+from discreet.value_gate import MARK, gated, holds_values, is_withheld
 
 _TABLES = ("rows", "accept", "order", "columns", "thresholds", "expected", "finding")
 
@@ -75,6 +76,18 @@ class Preflight:
                 raise ParameterError(unknown_name(name, [*CONFIDENCES, *known], what="finding"))
         return tuple(finding for finding in self.findings if finding.is_accepted(chosen))
 
+    def _acted_on(self, accept: str | Sequence[str] | None) -> tuple[Finding, ...]:
+        """Return the accepted findings, and refuse those that were saved without the values they need."""
+        accepted = self.accepted(accept)
+        for finding in accepted:
+            if is_withheld(dict(finding.parameters)):
+                raise ParameterError(
+                    f"The finding '{finding.name}' was saved without its values, which are needed here. Save it with "
+                    "show_values=True (--show-values), or look at the file again and repeat your decisions with "
+                    "decided()."
+                )
+        return accepted
+
     def decided(self, *, accept: Sequence[str] = (), reject: Sequence[str] = ()) -> Preflight:
         """Return the plan with your own decisions about single findings, whatever their confidence."""
         for name in (*accept, *reject):
@@ -104,7 +117,7 @@ class Preflight:
         options
             Other parameters of `Sequential`, which stand over what is proposed.
         """
-        return proposed_synthesizer(self.accepted(accept), self.order, options)
+        return proposed_synthesizer(self._acted_on(accept), self.order, options)
 
     def apply(self, data: Microdata, *, accept: str | Sequence[str] | None = None) -> Microdata:
         """Return the file as any generator can take it.
@@ -114,12 +127,12 @@ class Preflight:
         """
         require_microdata(data)
         self._check_columns(data)
-        return data.with_frame(engine.in_kind(data, cleaned(engine.collect(data), self.accepted(accept))))
+        return data.with_frame(engine.in_kind(data, cleaned(engine.collect(data), self._acted_on(accept))))
 
     def restore(self, synthetic: Microdata, *, accept: str | Sequence[str] | None = None) -> Microdata:
         """Put back what `apply` took away: codes, texts, computed columns, column order and types."""
         require_microdata(synthetic, "synthetic")
-        frame = restored(engine.collect(synthetic), self.accepted(accept), self.columns)
+        frame = restored(engine.collect(synthetic), self._acted_on(accept), self.columns)
         return synthetic.with_frame(engine.in_kind(synthetic, frame))
 
     def synthesize(
@@ -148,17 +161,23 @@ class Preflight:
             "finding": [finding.to_dict() for finding in self.findings],
         }
 
-    def to_toml(self) -> str:
-        """Return the plan as a text to read and edit: set ``accepted = true`` or ``false`` in a finding."""
+    def to_toml(self, *, show_values: bool = False) -> str:
+        """Return the plan as a text to read and edit: set ``accepted = true`` or ``false`` in a finding.
+
+        Codes and look-up tables are values of the data: they are counted, and only written with ``show_values``. A
+        finding without its values can be read and decided on, but not acted on.
+        """
         import tomli_w
 
-        return tomli_w.dumps(_without_none(self.to_dict()))
+        document = gated(_without_none(self.to_dict()), show_values=show_values)
+        marked = MARK if show_values and holds_values(document, "finding") else ""
+        return marked + tomli_w.dumps(document)
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the plan to a TOML file and return its path."""
+    def save(self, path: str | Path, *, show_values: bool = False, overwrite: bool = False) -> Path:
+        """Write the plan to a TOML file and return its path; with ``show_values`` so that it can be acted on."""
         from discreet.io.sidecar import save_text
 
-        return save_text(self.to_toml(), path, overwrite=overwrite)
+        return save_text(self.to_toml(show_values=show_values), path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Preflight:

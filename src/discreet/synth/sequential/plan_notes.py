@@ -16,6 +16,7 @@ from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
 from discreet.synth.smoothing import own_values
 from discreet.synth.written_numbers import as_read, way_of_writing
+from discreet.value_gate import without_literals
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
@@ -42,8 +43,8 @@ def rule_breaks(rules: Mapping[str, tuple[Rule, ...]], frame: pl.DataFrame) -> l
             breaks = int((column.to_series().to_numpy() & (hit == number)).sum())
             if breaks:
                 found.append(
-                    f"{breaks:,} records of the data break the rule '{rule.when}' of column '{name}'. Synthetic "
-                    "records will keep it; check whether the rule or the data are right."
+                    f"{breaks:,} records of the data break the rule '{without_literals(rule.when)}' of column "
+                    f"'{name}'. Synthetic records will keep it; check whether the rule or the data are right."
                 )
     return found
 
@@ -55,8 +56,8 @@ def constraint_breaks(options: Sequential, frame: pl.DataFrame) -> list[str]:
         breaks = int((~frame.select(parse(text, frame.schema).value.fill_null(True)).to_series()).sum())
         if breaks:
             found.append(
-                f"{breaks:,} records of the data break the constraint '{text}'. Synthetic records will keep it; check "
-                "whether the constraint or the data are right."
+                f"{breaks:,} records of the data break the constraint '{without_literals(text)}'. Synthetic records "
+                "will keep it; check whether the constraint or the data are right."
             )
     return found
 

@@ -135,7 +135,7 @@ class Laboratory:
         for trial in self._fresh(waiting, most):
             self.ledger.add(trial, plan_key(plans[trial.name]), self.bench.seed)
         return [
-            self.ledger[name, plan_key(plan)]
+            self.ledger.trial_of(name, plan)
             for name, plan in plans.items()
             if (name, plan_key(plan)) in self.ledger
         ]
