@@ -9,17 +9,15 @@ for the umask to say; what is replaced keeps who may read it.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from discreet.errors import InputError
 from discreet.io.exchanging import exchange
+from discreet.io.full_disk import full_disk, is_full
 from discreet.io.staging import MADE, REPLACED, staging
 from discreet.written_files import note_written
-
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 @contextlib.contextmanager
@@ -69,7 +67,7 @@ def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -
     targets = [Path(path) for path in paths]
     for target in targets:
         check_target(target, overwrite=overwrite)
-    with contextlib.ExitStack() as opened, explained(targets[0].name):
+    with contextlib.ExitStack() as opened, explained(targets[0].name, targets[0].parent):
         unfinished = [opened.enter_context(staging(target.parent)) / target.name for target in targets]
         yield unfinished
         for file, target in zip(unfinished, targets, strict=True):
@@ -77,7 +75,7 @@ def replacing_together(paths: Sequence[str | Path], *, overwrite: bool = True) -
 
 
 def _put_in_place(unfinished: Path, target: Path, *, overwrite: bool) -> None:
-    with explained(target.name):
+    with explained(target.name, target.parent):
         if overwrite:
             if target.exists():
                 # A private report must not become public.
@@ -116,7 +114,7 @@ def replacing_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[P
     """
     target = Path(path)
     _check_place(target)
-    with explained(target.name), staging(target.parent) as stage:
+    with explained(target.name, target.parent), staging(target.parent) as stage:
         # Looked at only now: the staging may have put back what a killed run had moved aside.
         if target.exists() and not target.is_dir():
             raise InputError(f"'{target.name}' is a file; give the name of a folder to write.")
@@ -164,7 +162,7 @@ def write_folder(files: Mapping[str, bytes], path: str | Path, *, overwrite: boo
 def make_folder(path: str | Path) -> Path:
     """Make a folder that grows, with those above it, where it is not there; say so where it cannot be made."""
     place = Path(path)
-    with explained(place.name):
+    with explained(place.name, place.parent):
         is_new = not place.exists()
         place.mkdir(parents=True, exist_ok=True)
     if is_new:
@@ -173,21 +171,17 @@ def make_folder(path: str | Path) -> Path:
 
 
 @contextlib.contextmanager
-def explained(name: str) -> Iterator[None]:
+def explained(name: str, place: Path) -> Iterator[None]:
     """Turn what the operating system says into a refusal that names the file and the way out."""
     try:
         yield
     except OSError as error:
-        raise _unwritable(name, error) from error
-
-
-def _unwritable(name: str, error: OSError) -> InputError:
-    if error.errno in _FULL:
-        return InputError(f"'{name}' cannot be written: the disk is full. Make room, or name another place.")
-    return InputError(
-        f"'{name}' cannot be written: {error.strerror or type(error).__name__}. "
-        "Name a place where you may write and that has room."
-    )
+        if is_full(error, place):
+            raise full_disk(name) from error
+        raise InputError(
+            f"'{name}' cannot be written: {error.strerror or type(error).__name__}. "
+            "Name a place where you may write and that has room."
+        ) from error
 
 
 def _check_place(target: Path) -> None:

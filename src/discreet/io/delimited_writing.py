@@ -75,20 +75,17 @@ def write_delimited(frame: pl.LazyFrame, path: Path, style: Style) -> None:
     packed = full_suffix(path).endswith(".gz")
     direct = style.encoding in ("utf-8", "utf-8-sig")
     plain = path if direct and not packed else path.with_name(f"{path.name}.part")
-    try:
-        _with_dates(frame, style.dates).sink_csv(
-            plain,
-            separator=style.separator,
-            decimal_comma=style.decimal == ",",
-            null_value=style.missing,
-            line_terminator=style.newline,
-            include_bom=style.encoding == "utf-8-sig",
-        )
-        if plain != path:
-            _finish(plain, path, style.encoding, packed=packed, direct=direct)
-    finally:
-        if plain != path:
-            plain.unlink(missing_ok=True)
+    # What is only on the way stays where it is: the folder goes when the file is in place, and tells of a full disk.
+    _with_dates(frame, style.dates).sink_csv(
+        plain,
+        separator=style.separator,
+        decimal_comma=style.decimal == ",",
+        null_value=style.missing,
+        line_terminator=style.newline,
+        include_bom=style.encoding == "utf-8-sig",
+    )
+    if plain != path:
+        _finish(plain, path, style.encoding, packed=packed, direct=direct)
 
 
 def _with_dates(frame: pl.LazyFrame, formats: Mapping[str, str]) -> pl.LazyFrame:

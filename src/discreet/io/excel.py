@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -86,8 +87,11 @@ def write_excel(frame: pl.DataFrame, path: Path, *, sheet: str = "data") -> None
             "Write .csv or .parquet instead."
         )
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    with xlsxwriter.Workbook(str(path), plain) as book:
+    # In memory: the writer would leave its own temporary files, with the data in them, when a run is killed.
+    content = io.BytesIO()
+    with xlsxwriter.Workbook(content, {**plain, "in_memory": True}) as book:
         frame.write_excel(book, worksheet=sheet, autofilter=False)
+    path.write_bytes(content.getbuffer())
 
 
 def _sheet(sheets: list[str], wanted: str | int | None, path: Path) -> str:

@@ -26,7 +26,7 @@ def append_line(path: Path, line: str) -> None:
     ['{"n": 1}']
     """
     content = (line + "\n").encode("utf-8")
-    with explained(path.name):
+    with explained(path.name, path.parent):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             before = os.fstat(handle).st_size
@@ -61,7 +61,7 @@ def lines_of(path: Path, *, begins: str, what: str) -> list[str]:
     ):
         raise InputError(f"The file '{path.name}' does not hold {what}. Name another one, or start afresh.")
     if last:
-        with explained(path.name), path.open("r+b") as file:
+        with explained(path.name, path.parent), path.open("r+b") as file:
             file.truncate(
                 len(text.encode("utf-8", "surrogateescape")) - len(last.encode("utf-8", "surrogateescape"))
             )

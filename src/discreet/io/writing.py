@@ -16,6 +16,7 @@ from discreet.io.address import parsed_address
 from discreet.io.atomic import check_target, replacing, replacing_together
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited_writing import style_of, write_delimited
+from discreet.io.full_disk import full_disk, is_full
 from discreet.io.naming import format_of, is_address
 from discreet.microdata import Metadata, Microdata
 from discreet.written_files import note_written
@@ -70,7 +71,7 @@ def write(
     kind = format_of(path)
     options = _allowed(options, kind)
     check_target(path, overwrite=overwrite)
-    with replacing(path, overwrite=overwrite) as unfinished, _explained(path.name):
+    with replacing(path, overwrite=overwrite) as unfinished, _explained(path.name, path.parent):
         _write_file(frame, unfinished, kind, metadata, **options)
     return path
 
@@ -98,19 +99,21 @@ def write_together(
     given = [_allowed(options, format_of(path)) for path in targets]
     with replacing_together(targets, overwrite=overwrite) as unfinished:
         for item, file, chosen in zip(data, unfinished, given, strict=True):
-            with _explained(file.name):
+            with _explained(file.name, file.parent):
                 _write_file(item.frame, file, format_of(file), item.metadata, **chosen)
     return targets
 
 
 @contextlib.contextmanager
-def _explained(name: str) -> Iterator[None]:
+def _explained(name: str, place: Path | None = None) -> Iterator[None]:
     """Say that nothing was written, without the words of an engine, which may quote data."""
     try:
         yield
     except (DiscreetError, OSError):
         raise
     except Exception as error:
+        if place is not None and is_full(error, place):
+            raise full_disk(name) from None
         raise InputError(
             f"'{name}' cannot be written: the format cannot hold a column of the data, or the data could "
             f"not be read to its end ({type(error).__name__}). Nothing of it was written."
@@ -191,9 +194,13 @@ def _write_table(frame: Any, uri: str, *, overwrite: bool, table: str | None = N
             from discreet.io.sql import write_sql
 
             write_sql(table_of_rows, address, table=table, overwrite=overwrite)
-    except BaseException:
+    except BaseException as error:
+        full = address.file is not None and is_full(error, address.file.parent)
         if address.file is not None and is_new:
-            address.file.unlink(missing_ok=True)
+            for ending in ("", ".wal", "-journal", "-wal", "-shm"):
+                address.file.with_name(f"{address.file.name}{ending}").unlink(missing_ok=True)
+        if full:
+            raise full_disk(address.shown) from None
         raise
     note_written(f"{table} in {address.shown}")
     return address.file or address.shown
