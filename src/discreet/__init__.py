@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 
 if TYPE_CHECKING:
-    from discreet import datasets, engine, io, outputs, protect, report, risk, synth, tables, utility
+    from discreet import datasets, dp, engine, io, outputs, protect, report, risk, synth, tables, utility
     from discreet.errors import DiscreetError, DiscreetWarning
     from discreet.hierarchy import Hierarchy
     from discreet.io import read, write
@@ -41,6 +41,7 @@ __all__ = [
     "assess",
     "compare",
     "datasets",
+    "dp",
     "engine",
     "evaluate",
     "inspect",
@@ -79,7 +80,7 @@ _HOME = {
     "search": "discreet.workflow",
     "suggest": "discreet.workflow",
 }
-_ROOMS = ("datasets", "engine", "io", "outputs", "protect", "report", "risk", "synth", "tables", "utility")
+_ROOMS = ("datasets", "dp", "engine", "io", "outputs", "protect", "report", "risk", "synth", "tables", "utility")
 
 
 def __getattr__(name: str) -> Any:

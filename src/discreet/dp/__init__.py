@@ -1,4 +1,4 @@
-"""Differential privacy: draws that are exact, from a source nobody can repeat.
+"""Differential privacy: draws that are exact, from a source nobody can repeat, and one budget for a data source.
 
 A proof of differential privacy is about a law of the noise. Floating-point draws do not have that law, and draws from a
 seed can be drawn again by whoever has the seed. So an epsilon is claimed in this package only for draws that are made
@@ -6,9 +6,20 @@ here (`discreet.dp.samplers`, `discreet.dp.choosing`), in whole numbers, from th
 (`discreet.dp.entropy`).
 """
 
+from discreet.dp.accounting import Total, total
 from discreet.dp.budget import checked_epsilon, rational_epsilon
+from discreet.dp.calibration import (
+    epsilon_from_zcdp,
+    gaussian_delta,
+    gaussian_sigma,
+    largest_rho,
+    zcdp_from,
+)
 from discreet.dp.choosing import chosen_privately
+from discreet.dp.costs import Cost
 from discreet.dp.entropy import Stream, Words, os_words, seeded_words
+from discreet.dp.ledger import Ledger
+from discreet.dp.mechanisms import Noisy, gaussian, laplace, local_laplace, randomized_response
 from discreet.dp.samplers import (
     bernoulli,
     bernoulli_exp,
@@ -22,7 +33,11 @@ from discreet.dp.samplers import (
 )
 
 __all__ = [
+    "Cost",
+    "Ledger",
+    "Noisy",
     "Stream",
+    "Total",
     "Words",
     "bernoulli",
     "bernoulli_exp",
@@ -30,12 +45,22 @@ __all__ = [
     "chosen_privately",
     "discrete_gaussian",
     "discrete_laplace",
+    "epsilon_from_zcdp",
+    "gaussian",
+    "gaussian_delta",
+    "gaussian_sigma",
+    "laplace",
+    "largest_rho",
+    "local_laplace",
     "os_words",
     "poisson",
+    "randomized_response",
     "rational_epsilon",
     "rounded_laplace",
     "seeded_words",
     "shuffled",
+    "total",
     "uniform_below",
     "weighted_rows",
+    "zcdp_from",
 ]

@@ -1,0 +1,365 @@
+"""Noise that keeps a promise: Laplace and Gaussian noise on an answer, and noise on single values.
+
+Methods: Dwork, McSherry, Nissim and Smith (2006) for Laplace, Dwork and Roth (2014) and Balle and Wang (2018) for
+Gaussian noise, Warner (1965) for randomized response. Noise is drawn in whole steps (`discreet.dp.samplers`), from the
+operating system; a seed gives the same law and no guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.dp.budget import rational_epsilon
+from discreet.dp.calibration import (
+    Calibration,
+    discrete_gaussian_delta,
+    gaussian_sigma,
+    largest_rho,
+)
+from discreet.dp.costs import Adjacency, Cost
+from discreet.dp.entropy import Words, os_words, seeded_words
+from discreet.dp.grid import Grid, grid_for
+from discreet.dp.ledger import Ledger
+from discreet.dp.samplers import discrete_gaussian, discrete_laplace, uniform_below
+from discreet.errors import ParameterError
+from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
+from discreet.randomness import generator
+from discreet.wording import shown
+
+Floats = npt.NDArray[np.float64]
+
+AGAINST = {"add-remove": "adding or removing one record", "replace": "replacing one record"}
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """A noisy answer, what it cost and how far off it may be.
+
+    Attributes
+    ----------
+    value
+        The number or array to publish.
+    cost
+        What it costs, for a ledger.
+    scale
+        The scale of the noise: b of Laplace noise, the standard deviation of Gaussian noise.
+    guarantee
+        What is proved, or None.
+    why_none
+        Why nothing is claimed, where nothing is.
+    """
+
+    value: Any
+    cost: Cost
+    scale: float
+    guarantee: str | None
+    why_none: str = field(default="", repr=False)
+
+    def margin(self, level: float = 0.95) -> float:
+        """How far the noise is off at most, with this chance.
+
+        Examples
+        --------
+        >>> round(laplace(100, sensitivity=1, epsilon=0.5, seed=1).margin(), 2)
+        5.99
+        """
+        if not 0 < level < 1:
+            raise ParameterError("level must lie between 0 and 1.")
+        if self.cost.mechanism.endswith("laplace"):
+            return -self.scale * math.log(1 - level)
+        from scipy.special import ndtri
+
+        return float(self.scale * ndtri((1 + level) / 2))
+
+    def __str__(self) -> str:
+        answer = shown(float(self.value)) if np.ndim(self.value) == 0 else f"{np.size(self.value):,} numbers"
+        claim = self.guarantee or f"No guarantee: {self.why_none}"
+        return f"{answer}, about ± {shown(round(self.margin(), 2))} (95 %). {claim}"
+
+
+def laplace(
+    value: npt.ArrayLike,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    adjacency: Adjacency = "add-remove",
+    purpose: str = "",
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> Noisy:
+    """Which number may be published instead of this answer, under epsilon?
+
+    Parameters
+    ----------
+    value
+        The true answer: a number, or an array that is published together.
+    sensitivity
+        How far one record can move it at most, summed over the array (L1 norm). It must follow from the question and
+        public bounds, never from the data.
+    epsilon
+        The budget of this answer.
+    adjacency
+        Which files are neighbors.
+    purpose
+        What for; it goes into the ledger.
+    ledger
+        The budget of the data source: the release is entered before noise is drawn, or refused.
+    seed
+        For tests and teaching. Whoever knows it can take the noise off, so nothing is claimed.
+
+    Returns
+    -------
+    Noisy
+
+    Examples
+    --------
+    >>> answer = laplace(100, sensitivity=1, epsilon=0.5, seed=1)
+    >>> answer.scale, answer.guarantee is None
+    (2.0, True)
+    >>> laplace(100, sensitivity=1, epsilon=0.5).guarantee
+    '0.5-differential privacy against adding or removing one record.'
+    """
+    rational_epsilon(epsilon)
+    grid, numbers = grid_for(value, sensitivity, noise=1 / epsilon)
+    cost = Cost(
+        "laplace",
+        "pure",
+        epsilon=float(epsilon) if _is_private(grid, sensitivity) else 0.0,
+        adjacency=adjacency,
+        sensitivity=float(sensitivity),
+        values=grid.values,
+        purpose=purpose,
+    )
+    if not _is_private(grid, sensitivity):
+        return _unchanged(numbers, grid, cost, seed)
+    _enter(cost, ledger, seed)
+    moved = grid.moved(sensitivity, 1)
+    rate = rational_epsilon(Fraction(epsilon) / moved)
+    steps = grid.placed(numbers) + discrete_laplace(rate, grid.values, _words(seed, "laplace")).reshape(
+        grid.shape
+    )
+    return _published(grid.read(steps), grid, cost, float(grid.step / rate), seed)
+
+
+def gaussian(
+    value: npt.ArrayLike,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    delta: float,
+    calibration: Calibration = "analytic",
+    adjacency: Adjacency = "add-remove",
+    purpose: str = "",
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> Noisy:
+    """Which number may be published instead of this answer, under epsilon and delta?
+
+    The noise is discrete Gaussian. For one number its own exact curve is held against delta; for an array the proof
+    goes by way of rho (zero-concentrated differential privacy), which costs a little more noise.
+
+    Parameters
+    ----------
+    value
+        The true answer: a number, or an array that is published together.
+    sensitivity
+        How far one record can move it at most, as a length (L2 norm).
+    epsilon, delta
+        The budget of this answer.
+    calibration
+        As in `gaussian_sigma`.
+    adjacency, purpose, ledger, seed
+        As in `laplace`.
+
+    Examples
+    --------
+    >>> round(gaussian(100, sensitivity=1, epsilon=1, delta=1e-5, seed=1).scale, 2)
+    3.74
+    """
+    rational_epsilon(epsilon)
+    sigma = gaussian_sigma(1.0, epsilon, delta, calibration=calibration)
+    grid, numbers = grid_for(value, sensitivity, norm=2, noise=sigma)
+    private = _is_private(grid, sensitivity)
+    cost = Cost(
+        "gaussian",
+        "approximate",
+        epsilon=float(epsilon) if private else 0.0,
+        delta=float(delta) if private else 0.0,
+        adjacency=adjacency,
+        sensitivity=float(sensitivity),
+        values=grid.values,
+        purpose=purpose,
+    )
+    if not private:
+        return _unchanged(numbers, grid, cost, seed)
+    _enter(cost, ledger, seed)
+    moved = grid.moved(sensitivity, 2)
+    variance = _variance(grid.values, moved, sigma, epsilon, delta)
+    steps = grid.placed(numbers) + discrete_gaussian(variance, grid.values, _words(seed, "gaussian")).reshape(
+        grid.shape
+    )
+    return _published(grid.read(steps), grid, cost, math.sqrt(variance) * float(grid.step), seed)
+
+
+def local_laplace(
+    values: npt.ArrayLike,
+    *,
+    lower: float,
+    upper: float,
+    epsilon: float,
+    purpose: str = "",
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> Noisy:
+    """What may every person hand over instead of a number, before anybody collects it?
+
+    Values are held within the bounds, and each gets Laplace noise for the whole range. Single values are then of little
+    use; means of many are.
+
+    Parameters
+    ----------
+    values
+        One number a person.
+    lower, upper
+        Bounds that are public; never the smallest and largest of the data.
+    epsilon
+        The budget of each value.
+    purpose, ledger, seed
+        As in `laplace`.
+
+    Examples
+    --------
+    >>> told = local_laplace([20.0, 60.0], lower=0, upper=100, epsilon=1, seed=1)
+    >>> round(told.scale), told.cost.values
+    (100, 2)
+    """
+    for bound, named in ((lower, "lower"), (upper, "upper")):
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+            raise ParameterError(f"{named} must be a number that is known without the data.")
+    if not lower < upper:
+        raise ParameterError("lower must be less than upper.")
+    given = np.asarray(values)
+    if given.dtype.kind not in "iuf" or given.ndim != 1:
+        raise ParameterError("values must be a list or array of numbers, one a person.")
+    rational_epsilon(epsilon)
+    one, _ = grid_for(0.0, float(upper) - float(lower), noise=1 / epsilon)
+    if not np.isfinite(given.astype(np.float64)).all():
+        raise ParameterError("values has missing or infinite numbers. Fill them or leave them out first.")
+    held = np.clip(given.astype(np.float64), lower, upper)
+    cost = Cost(
+        "local-laplace",
+        "pure",
+        epsilon=float(epsilon),
+        adjacency="replace",
+        sensitivity=float(upper) - float(lower),
+        values=len(held),
+        purpose=purpose,
+    )
+    _enter(cost, ledger, seed)
+    rate = rational_epsilon(Fraction(epsilon) / one.moved(float(upper) - float(lower), 1))
+    steps = one.placed(held) + discrete_laplace(rate, len(held), _words(seed, "local-laplace"))
+    claim = DifferentialPrivacy(epsilon, against="another value of the same person", local=True)
+    guarantee, why = settled(claim, "", seeded=seed is not None)
+    return Noisy(one.read(steps), cost, float(one.step / rate), guarantee, why)
+
+
+def randomized_response(
+    codes: npt.ArrayLike, levels: int, *, epsilon: float, seed: int | None = None
+) -> tuple[npt.NDArray[np.int64], float]:
+    """Which answer does every person give, so that each can be denied?
+
+    The true code is kept with chance ``e^epsilon / (e^epsilon + levels - 1)``; otherwise one of the others is given,
+    each with the same chance. The chance is rounded down to 62 binary digits.
+
+    Parameters
+    ----------
+    codes
+        Whole numbers from 0 to ``levels`` - 1.
+    levels
+        How many answers there are; public.
+    epsilon
+        The budget of each answer.
+    seed
+        As in `laplace`.
+
+    Returns
+    -------
+    tuple
+        The answers, and the chance with which the true one was kept (needed to estimate shares).
+
+    Examples
+    --------
+    >>> answers, kept = randomized_response([0, 1, 1], 2, epsilon=math.log(3), seed=1)
+    >>> round(kept, 9)
+    0.75
+    """
+    exact = rational_epsilon(epsilon)
+    given = np.asarray(codes)
+    if given.dtype.kind not in "iu" or given.ndim != 1:
+        raise ParameterError("codes must be a list of whole numbers.")
+    if levels < 2 or (len(given) and (given.min() < 0 or given.max() >= levels)):
+        raise ParameterError("codes must lie between 0 and levels - 1, and levels must be 2 or more.")
+    words = _words(seed, "randomized-response")
+    # The exponential is taken in double precision and lowered by more than its error: less is kept than allowed.
+    weight = Fraction(math.exp(min(float(exact), 40.0)) * (1 - 2**-40))
+    weight = max(weight, Fraction(1))
+    kept = Fraction(math.floor(weight / (weight + levels - 1) * 2**62), 2**62)
+    keep = uniform_below(2**62, len(given), words) < int(kept * 2**62)
+    others = uniform_below(levels - 1, len(given), words)
+    others = others + (others >= given)
+    return np.where(keep, given, others).astype(np.int64), float(kept)
+
+
+def _is_private(grid: Grid, sensitivity: float) -> bool:
+    return sensitivity > 0 and grid.values > 0
+
+
+def _variance(values: int, moved: Fraction, sigma: float, epsilon: float, delta: float) -> Fraction:
+    """The variance in squared steps: by the exact curve for one number, by way of rho for several."""
+    wide = (Fraction(sigma) * moved) ** 2
+    if values > 1:
+        wide = max(wide, moved**2 / (2 * Fraction(largest_rho(epsilon, delta))))
+    variance = Fraction(math.ceil(wide * 2**20), 2**20)
+    while values == 1 and discrete_gaussian_delta(float(variance), math.ceil(moved), epsilon) > delta:
+        variance *= Fraction(65537, 65536)
+    return variance
+
+
+def _enter(cost: Cost, ledger: Ledger | None, seed: int | None) -> None:
+    """Enter a release before its noise is drawn, so that a crash in between counts too much and never too little."""
+    if ledger is None:
+        return
+    if seed is not None:
+        raise ParameterError(
+            "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
+        )
+    ledger.spend(cost)
+
+
+def _words(seed: int | None, name: str) -> Words:
+    return os_words if seed is None else seeded_words(generator(seed, "dp", name))
+
+
+def _unchanged(numbers: Floats, grid: Grid, cost: Cost, seed: int | None) -> Noisy:
+    why = "" if grid.values else "there was nothing to publish."
+    told = (
+        "no record can move the answer (sensitivity 0), so it was published as it is." if grid.values else why
+    )
+    return Noisy(_shaped(numbers, grid), cost, 0.0, None, told if seed is None else SEEDED)
+
+
+def _published(numbers: Floats, grid: Grid, cost: Cost, scale: float, seed: int | None) -> Noisy:
+    claim = DifferentialPrivacy(cost.epsilon, cost.delta, against=AGAINST[cost.adjacency])
+    guarantee, why = settled(claim, "", seeded=seed is not None)
+    return Noisy(_shaped(numbers, grid), cost, scale, guarantee, why)
+
+
+def _shaped(numbers: Floats, grid: Grid) -> Any:
+    whole = numbers.astype(np.int64) if grid.whole else numbers
+    return whole.item() if not grid.shape else whole

@@ -1,0 +1,62 @@
+"""Worked examples of the Laplace and Gaussian mechanisms (thesis by Qu, section 2.5; Balle and Wang 2018)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet import dp
+
+
+def test_a_count_of_100_under_epsilon_one_half():
+    answer = dp.laplace(100, sensitivity=1, epsilon=0.5)
+    assert answer.scale == 2
+    assert answer.margin() == pytest.approx(5.99, abs=0.005)
+    assert isinstance(answer.value, int)
+
+
+def test_ages_that_are_handed_over_one_by_one_are_useless_and_their_mean_is_not():
+    told = dp.local_laplace(np.full(10_000, 40.0), lower=0, upper=100, epsilon=1, seed=1)
+    assert told.scale == pytest.approx(100, rel=2e-3)
+    assert np.std(told.value) == pytest.approx(141.4, rel=0.05)
+    assert np.mean(told.value) == pytest.approx(40, abs=4 * 1.414)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "calibration", "sigma"),
+    [
+        (1, 1e-5, "analytic", 3.7306),
+        (0.1, 1e-6, "analytic", 36.305),
+        (0.1, 1e-6, "classical", 52.988),
+    ],
+)
+def test_the_spread_of_gaussian_noise(epsilon, delta, calibration, sigma):
+    found = dp.gaussian_sigma(1, epsilon, delta, calibration=calibration)
+    assert found == pytest.approx(sigma, rel=2e-5)
+
+
+def test_the_classical_spread_at_epsilon_one_is_refused_where_it_is_not_proved():
+    assert math.sqrt(2 * math.log(1.25 / 1e-5)) == pytest.approx(4.8448, rel=1e-5)
+    with pytest.raises(dp.calibration.ParameterError, match="analytic"):
+        dp.gaussian_sigma(1, 1, 1e-5, calibration="classical")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rho"), [(1, 1e-8, 0.01321536), (0.5, 1e-8, 0.00334764), (1, 1e-6, 0.01746890)]
+)
+def test_rho_and_back(epsilon, delta, rho):
+    assert dp.zcdp_from(epsilon, delta) == pytest.approx(rho, abs=5e-9)
+    assert dp.epsilon_from_zcdp(dp.zcdp_from(epsilon, delta), delta, tight=False) == pytest.approx(
+        epsilon, rel=1e-12
+    )
+
+
+def test_the_log_ratio_of_two_neighboring_answers_never_passes_epsilon():
+    # Chances of discrete Laplace noise around 0 and around 1, in closed form.
+    epsilon = 0.7
+    places = np.arange(-40, 42)
+    ratio = epsilon * (np.abs(places - 1) - np.abs(places))
+    assert np.abs(ratio).max() == pytest.approx(epsilon)
+    assert set(np.round(np.abs(ratio), 12)) == {epsilon}
