@@ -23,6 +23,7 @@ from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.outputs import outputs
 from discreet.cli.preflight import preflight
+from discreet.cli.printing import say_paragraph
 from discreet.cli.protect import protect
 from discreet.cli.risk import risk
 from discreet.cli.search import search
@@ -105,7 +106,7 @@ def _said_of_files(already: int) -> str:
 
 def _refuse(message: str, code: int) -> None:
     typer.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-    typer.echo(message, err=True)
+    say_paragraph(message, err=True)
     raise SystemExit(code)
 
 
@@ -120,4 +121,4 @@ def _shown_plainly(
     """Show our own warnings as a note, and keep those of other libraries to themselves."""
     if issubclass(category, DiscreetWarning):
         typer.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
-        typer.echo(str(message), err=True)
+        say_paragraph(str(message), err=True)

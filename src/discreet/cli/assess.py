@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
@@ -63,7 +64,7 @@ def assess(
     if json:
         options.print_json(found.to_dict(), show_values=show_values)
     elif check:
-        typer.echo(found.line)
+        say(found.line)
     else:
         _show(found, written)
     if found.verdict is not None:
@@ -75,4 +76,4 @@ def _show(found: Assessment, written: Path | None) -> None:
 
     show_assessment(found)
     if written:
-        typer.echo(f"Report: {written}")
+        say(f"Report: {written}")

@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
@@ -104,14 +105,14 @@ def compare(
     if json:
         options.print_json(found.to_dict(), show_values=show_values)
     elif check:
-        typer.echo(found.line)
+        say(found.line)
     else:
         from discreet.cli.comparison_terminal import show_comparison
 
         show_comparison(found)
         for path in (written, plot):
             if path:
-                typer.echo(f"Written: {path}")
+                say(f"Written: {path}")
     end_by(release.verdict.meets for release in found.releases.values() if release.verdict)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.printing import say
 from discreet.errors import ParameterError
 
 
@@ -51,7 +52,7 @@ def evaluate(
         chosen = replace(chosen, seed=seed)
     if training is not None:
         for path in chosen.write_training(training):
-            typer.echo(f"Wrote {path.name}")
+            say(f"Wrote {path.name}")
         return
     if dry_run:
         _list(chosen.cells(), json=json)
@@ -64,7 +65,7 @@ def evaluate(
     if json:
         options.print_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        say(str(found))
 
 
 def _list(cells: list[tuple[str, str, int]], *, json: bool) -> None:
@@ -72,4 +73,4 @@ def _list(cells: list[tuple[str, str, int]], *, json: bool) -> None:
         options.print_json([{"data": at, "generator": by, "seed": seed} for at, by, seed in cells])
         return
     for at, by, seed in cells:
-        typer.echo(f"{at}  {by}  seed {seed}")
+        say(f"{at}  {by}  seed {seed}")

@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
@@ -61,6 +62,7 @@ def finish(
         int | None, typer.Option("--seed", help="For the same bytes again; keep it secret.")
     ] = None,
     write_as: options.WriteAs = None,
+    guard_formulas: options.GuardFormulas = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     json: options.AsJson = False,
 ) -> None:
@@ -68,7 +70,7 @@ def finish(
     from discreet.io import write
     from discreet.synth import finish as finished
 
-    writing = options.writing(write_as, out)
+    writing = options.writing(write_as, out, guard=guard_formulas)
     options.check_targets(("--out", out, overwrite), sources=(source.file, original))
     if policy is not None and (prefix or suffix or label):
         raise ParameterError(
@@ -111,7 +113,7 @@ def finish(
     else:
         _show(release, out)
         if verdict is not None:
-            typer.echo(verdict.line)
+            say(verdict.line)
     if verdict is not None:
         end_by([verdict.meets])
 
@@ -159,9 +161,9 @@ def _number(text: str, option: str) -> float:
 
 def _show(release: Any, out: str) -> None:
     for step in release.log:
-        typer.echo(str(step))
+        say(str(step))
         for note in step.notes:
-            typer.echo(f"  {note}")
+            say(f"  {note}")
     if not release.log:
-        typer.echo("Nothing was asked for; the file was written as it is.")
-    typer.echo(f"Wrote {Path(out).name}")
+        say("Nothing was asked for; the file was written as it is.")
+    say(f"Wrote {Path(out).name}")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 
 
@@ -39,18 +40,18 @@ def inspect(
     if json:
         options.print_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        say(str(found))
     if place is None or not write:
         return
     if place.exists() and not overwrite:
         if not json:
-            typer.echo(f"\n'{place.name}' is there already and was left as it is; --overwrite replaces it.")
+            say(f"\n'{place.name}' is there already and was left as it is; --overwrite replaces it.")
         return
     found.save(place, overwrite=overwrite)
     if not json:
         found_there = place == sidecar_path(Path(file)) if not is_address(file) else False
         roles = "" if found_there else f" --roles {shlex.quote(str(place))}"
-        typer.echo(
+        say(
             f"\nWrote {place}. Check every line, then run: discreet assess {shlex.quote(file)}{roles}"
             + (f" --query {shlex.quote(query)}" if query else "")
         )

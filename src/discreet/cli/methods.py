@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from discreet.cli import options
+from discreet.cli.printing import say
 
 
 def methods(json: options.AsJson = False) -> None:
@@ -21,4 +22,4 @@ def methods(json: options.AsJson = False) -> None:
         if entry.room != room:
             room = entry.room
             typer.secho(f"\n{entry.about}", bold=True)
-        typer.echo(f"  {entry.name:<{width}}  {entry.question}")
+        say(f"  {entry.name:<{width}}  {entry.question}")

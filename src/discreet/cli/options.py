@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.printing import printable_json, say
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ WriteAs = Annotated[
         "--write-as",
         help="How a text file is written, where not as the file that came in: separator=;, decimal=., encoding=utf-8, "
         "newline=crlf, dates=iso; may be repeated.",
+    ),
+]
+GuardFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--guard-formulas", help="Text and Excel files: let no spreadsheet take a text for a formula."
     ),
 ]
 _PICTURES = (".svg", ".png", ".pdf")
@@ -56,8 +63,8 @@ def _split(part: str) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
-def writing(given: Sequence[str] | None, out: str | None) -> dict[str, str]:
-    """Read ``name=value`` options of how a text file is written.
+def writing(given: Sequence[str] | None, out: str | None, *, guard: bool = False) -> dict[str, Any]:
+    """Read ``name=value`` options of how a text file is written, and whether formulas are guarded against.
 
     Examples
     --------
@@ -71,7 +78,13 @@ def writing(given: Sequence[str] | None, out: str | None) -> dict[str, str]:
             "--write-as is for delimited text files (.csv, .tsv). Leave it out, or name one as --out."
         )
     known = ("separator", "decimal", "encoding", "newline", "dates", "missing")
-    found = {}
+    found: dict[str, Any] = {}
+    if guard:
+        if out is None or is_address(out) or format_of(Path(out)) not in ("csv", "excel"):
+            raise ParameterError(
+                "--guard-formulas is for text files and Excel. Leave it out, or name one as --out."
+            )
+        found["guard_formulas"] = True
     for item in given or ():
         name, equals, value = item.partition("=")
         if not equals or name.strip() not in known:
@@ -145,7 +158,8 @@ def print_json(document: Any, *, show_values: bool = False) -> None:
 
     document = gated(document, show_values=show_values)
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False))
+    text = json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False)
+    typer.echo(printable_json(text))
 
 
 def say_written(path: Path) -> None:
@@ -154,9 +168,7 @@ def say_written(path: Path) -> None:
 
     with path.open(encoding="utf-8") as file:
         marked = file.readline() == MARK
-    typer.echo(
-        f"Wrote {path}{' (it holds values of the data; keep it as the data are kept)' if marked else ''}"
-    )
+    say(f"Wrote {path}{' (it holds values of the data; keep it as the data are kept)' if marked else ''}")
 
 
 def write_picture(picture: Picture, path: Path) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
+from discreet.cli.printing import say
 
 if TYPE_CHECKING:
     from discreet.outputs import CheckResult
@@ -60,7 +61,7 @@ def check_files(
         )
     else:
         for package in packages:
-            typer.echo(str(package))
+            say(str(package))
         for path, result in found.items():
             _show(path, result)
         if len(packages) + len(found) > 1:
@@ -89,11 +90,9 @@ def review_package(
 
     if verify:
         number = verify_register(register_of(package))
-        typer.echo(
-            f"The register holds {number} decision{'' if number == 1 else 's'}, and its chain is whole."
-        )
+        say(f"The register holds {number} decision{'' if number == 1 else 's'}, and its chain is whole.")
         return
-    review(package, port, checker=checker, announce=typer.echo)
+    review(package, port, checker=checker, announce=say)
 
 
 @outputs.command("decide")
@@ -121,7 +120,7 @@ def decide_on_output(
         note=reason,
         about={"status": found[output]["status"], "package": found.checksum},
     )
-    typer.echo(f"{entry['output']}: {entry['decision']}. Last hash of the register: {entry['hash']}")
+    say(f"{entry['output']}: {entry['decision']}. Last hash of the register: {entry['hash']}")
 
 
 @outputs.command("classify")
@@ -136,7 +135,7 @@ def classify_name(
     if json:
         options.print_json(info.to_dict())
     else:
-        typer.echo(str(info))
+        say(str(info))
 
 
 @outputs.command("registry")
@@ -153,33 +152,33 @@ def list_registry(
         options.print_json([info.to_dict() for info in found])
         return
     if not found:
-        typer.echo("Nothing of that name is known; a human decides.")
+        say("Nothing of that name is known; a human decides.")
         return
     width = max(len(info.name) for info in found)
     for info in found:
-        typer.echo(f"{info.barn or '?'}  {info.name:<{width}}  {info.verdict:<6}  {info.barn_name}")
+        say(f"{info.barn or '?'}  {info.name:<{width}}  {info.verdict:<6}  {info.barn_name}")
 
 
 _MOST_PLACES = 12
 
 
 def _show(file: Path, found: CheckResult) -> None:
-    typer.echo(f"{file.name}: {found.status}")
+    say(f"{file.name}: {found.status}")
     for finding in found.findings:
-        typer.echo(f"  {finding.status:<6}  {finding.check}: {finding.reason}")
+        say(f"  {finding.status:<6}  {finding.check}: {finding.reason}")
         for place in finding.places[:_MOST_PLACES]:
-            typer.echo(f"          at {place}")
+            say(f"          at {place}")
         if len(finding.places) > _MOST_PLACES:
-            typer.echo(f"          and {len(finding.places) - _MOST_PLACES} more (all of them with --json)")
+            say(f"          and {len(finding.places) - _MOST_PLACES} more (all of them with --json)")
     if found.status == "fail" and found.mitigations:
-        typer.echo(f"Could help: {', '.join(found.mitigations)}")
+        say(f"Could help: {', '.join(found.mitigations)}")
     if found.status != "pass":
         for question in found.questions:
-            typer.echo(f"Ask: {question}")
+            say(f"Ask: {question}")
 
 
 def _show_sum(statuses: list[Status]) -> None:
     counts = [
         f"{statuses.count(status)} {status}" for status in ("fail", "review", "pass") if status in statuses
     ]
-    typer.echo(f"{len(statuses)} files: {', '.join(counts)}")
+    say(f"{len(statuses)} files: {', '.join(counts)}")

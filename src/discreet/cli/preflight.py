@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 
 
@@ -40,7 +41,7 @@ def preflight(
     if json:
         options.print_json(found.to_dict(), show_values=show_values)
         return
-    typer.echo(str(found))
+    say(str(found))
     for path in (findings, plan):
         if path is not None:
             options.say_written(path)

@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.cli.suggest import Effort, Importance, Keep, Workers, suggested
 from discreet.errors import ParameterError
@@ -62,6 +63,7 @@ def protect(
     missing: options.MissingKeys = "category",
     show_values: options.ShowValues = False,
     write_as: options.WriteAs = None,
+    guard_formulas: options.GuardFormulas = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     json: options.AsJson = False,
 ) -> None:
@@ -69,7 +71,7 @@ def protect(
     _check_plan(plan, step, policy, auto=auto)
     if out is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
-    writing = options.writing(write_as, out)
+    writing = options.writing(write_as, out, guard=guard_formulas)
     options.check_report(html)
     options.check_targets(
         ("--out", None if dry_run else out, overwrite),
@@ -93,7 +95,7 @@ def protect(
             seed=seed,
         )
         if not json:
-            typer.echo(f"{found}\n")
+            say(f"{found}\n")
         if not found.meets:
             end_by([False])
         steps, seed, data = found.plan, found.seed, data.with_roles(**found.roles.to_dict())
@@ -166,7 +168,7 @@ def _documented(
     return document_plan(data, plan, policy, missing=missing, **settings)  # type: ignore[arg-type]
 
 
-def _write_release(release: Release, out: str, *, overwrite: bool, **writing: str) -> None:
+def _write_release(release: Release, out: str, *, overwrite: bool, **writing: Any) -> None:
     from discreet.io import write
 
     write(release.data, out, overwrite=overwrite, **writing)
@@ -176,18 +178,18 @@ def _show(release: Release, out: str | None, report: ReleaseReport | None, html:
     for number, step in enumerate(release.log, start=1):
         changed = ", ".join(f"{name} {count:,}" for name, count in step.changed_cells.items() if count)
         none = "counts are in the internal log only" if step.counts_withheld else "no cell changed"
-        typer.echo(f"{number}. {step.treatment}: {f'changed cells: {changed}' if changed else none}")
+        say(f"{number}. {step.treatment}: {f'changed cells: {changed}' if changed else none}")
         if step.removed_records:
-            typer.echo(f"   removed records: {step.removed_records:,}")
+            say(f"   removed records: {step.removed_records:,}")
         for note in step.notes:
-            typer.echo(f"   {note}")
+            say(f"   {note}")
     if report is not None:
-        typer.echo(report.line if report.verdict else report.cost.meaning)
+        say(report.line if report.verdict else report.cost.meaning)
         if report.not_judged:
-            typer.echo(report.not_judged)
-    typer.echo(f"Wrote {out}" if out else "The release was not written (dry run).")
+            say(report.not_judged)
+    say(f"Wrote {out}" if out else "The release was not written (dry run).")
     if html:
-        typer.echo(f"Report: {html}")
+        say(f"Report: {html}")
 
 
 def _write_json(document: dict[str, Any], path: Path, *, overwrite: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import InputError, ParameterError, unknown_name
 
@@ -82,7 +83,7 @@ def risk(
     if json:
         options.print_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        say(str(found))
 
 
 def _measure(name: str) -> Callable[..., Measure]:

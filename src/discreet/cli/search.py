@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import InputError
 
@@ -56,7 +57,7 @@ def search(
     if json:
         options.print_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        say(str(found))
     end_by([found.recommended.meets if found.recommended else False])
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.options import columns
+from discreet.cli.printing import note_names
 
 if TYPE_CHECKING:
     from discreet.microdata import Microdata
@@ -64,14 +65,23 @@ class Source:
         from discreet.io import read
 
         options = {**self.reading, **(roles or self.roles)}
-        return read(self.file, **{name: value for name, value in options.items() if value is not None})
+        return _noted(
+            read(self.file, **{name: value for name, value in options.items() if value is not None})
+        )
 
     def read_other(self, file: str) -> Microdata:
         """Read another file without roles; of the reading options those that fit its format count."""
         from discreet.io import options_for, read
 
         fitting = {name: self.reading.get(name) for name in options_for(file)}
-        return read(file, roles={}, **{name: value for name, value in fitting.items() if value is not None})
+        given = {name: value for name, value in fitting.items() if value is not None}
+        return _noted(read(file, roles={}, **given))
+
+
+def _noted(data: Microdata) -> Microdata:
+    """Let the printer know the names of columns, some of which may hold line breaks."""
+    note_names(data.columns)
+    return data
 
 
 def takes_source(*, roles: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:

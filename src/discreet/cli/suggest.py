@@ -10,6 +10,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
@@ -75,9 +76,9 @@ def suggest(
     if json:
         options.print_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        say(str(found))
         if out and found.meets:
-            typer.echo(_next(found, source.file, policy, out))
+            say(_next(found, source.file, policy, out))
     end_by([found.meets])
 
 

@@ -10,6 +10,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
@@ -69,6 +70,7 @@ def synthesize(
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
     write_as: options.WriteAs = None,
+    guard_formulas: options.GuardFormulas = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     json: options.AsJson = False,
 ) -> None:
@@ -80,7 +82,7 @@ def synthesize(
     for option, value in (("--copies", copies), ("--rows", rows)):
         if value is not None and value < 1:
             raise ParameterError(f"{option} must be at least 1.")
-    writing = options.writing(write_as, out)
+    writing = options.writing(write_as, out, guard=guard_formulas)
     targets = _targets(out, copies)
     options.check_targets(
         *(("--out", target, overwrite) for target in targets),
@@ -148,7 +150,7 @@ def synthesize(
     else:
         _show(summary, None if data is None or judged else lookalikes_said(data, files))
         for line in [] if judged is None else [*judged.steps, *(verdict.line for verdict in judged.verdicts)]:
-            typer.echo(line)
+            say(line)
     if judged is not None:
         end_by(verdict.meets for verdict in judged.verdicts)
 
@@ -231,7 +233,7 @@ def _save(chosen: Synthesizer, path: Path, *, overwrite: bool) -> None:
     save(chosen, path, overwrite=overwrite)
 
 
-def _write(files: list[Microdata], targets: list[str], *, overwrite: bool, **writing: str) -> None:
+def _write(files: list[Microdata], targets: list[str], *, overwrite: bool, **writing: Any) -> None:
     from discreet.io import write, write_together
 
     if len(files) == 1:
@@ -255,7 +257,7 @@ def _show_plan(planned: Any, *, json: bool) -> None:
     if json:
         options.print_json(planned.to_dict())
     else:
-        typer.echo(str(planned))
+        say(str(planned))
 
 
 def _summary(
@@ -288,22 +290,20 @@ def _height(data: Microdata) -> int:
 def _show(summary: dict[str, Any], said: str | None = None) -> None:
     for warning in (summary["plan"] or {}).get("warnings", ()):
         typer.secho("Note: ", fg="yellow", bold=True, nl=False, err=True)
-        typer.echo(warning, err=True)
+        say(warning, err=True)
     taken = summary["seconds"]
-    typer.echo(
+    say(
         f"{_counted(summary['records'], 'record')}, {_counted(len(summary['columns']), 'column')}; fitted in "
         f"{taken['fit']:.1f} s, drawn in {taken['draw']:.1f} s."
     )
     for name in summary["files"]:
-        typer.echo(f"Wrote {name}")
+        say(f"Wrote {name}")
     if summary["model"]:
-        typer.echo(f"Model: {summary['model']} (it holds real values; keep it as the data are kept)")
+        say(f"Model: {summary['model']} (it holds real values; keep it as the data are kept)")
     if said:
-        typer.echo(said)
+        say(said)
     if summary["files"] and "verdicts" not in summary:
-        typer.echo(
-            "Synthetic is not the same as safe: run discreet compare ORIGINAL SYNTHETIC before it goes out."
-        )
+        say("Synthetic is not the same as safe: run discreet compare ORIGINAL SYNTHETIC before it goes out.")
 
 
 def _counted(number: int, what: str) -> str:

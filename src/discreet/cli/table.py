@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
+from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError, unknown_name
 
@@ -109,14 +110,16 @@ def protect_table(
     html: Html = None,
     seed: Seed = None,
     show_values: ShowValues = False,
+    guard_formulas: options.GuardFormulas = False,
     overwrite: Overwrite = False,
     json: options.AsJson = False,
 ) -> None:
     """Protect a table and say what it cost. Exit code 3 where the audit finds a disclosure."""
     _check_targets(source, out, html, overwrite=overwrite)
+    writing = options.writing(None, out, guard=guard_formulas)
     built = _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total)
     result = _protected(built, method, rule, options.settings(setting), seed)
-    _finish(result, out, html, overwrite=overwrite, json=json, show_values=show_values)
+    _finish(result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values)
 
 
 @table.command("audit")
@@ -162,7 +165,7 @@ def audit_table(
     if json:
         options.print_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        say(str(found))
     if not found.safe:
         raise typer.Exit(DISCLOSES)
 
@@ -193,6 +196,7 @@ def synthesize_table(
     html: Html = None,
     seed: Seed = None,
     show_values: ShowValues = False,
+    guard_formulas: options.GuardFormulas = False,
     overwrite: Overwrite = False,
     json: options.AsJson = False,
 ) -> None:
@@ -202,6 +206,7 @@ def synthesize_table(
     if law not in LAWS:
         raise ParameterError(unknown_name(law, LAWS, what="law"))
     _check_targets(source, out, html, overwrite=overwrite)
+    writing = options.writing(None, out, guard=guard_formulas)
     built = _built(source, formula, None, count, hierarchy, cells, None, zeros, total)
     given = {"alpha": alpha, "epsilon": epsilon, "delta": delta, "model": model}
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -209,7 +214,7 @@ def synthesize_table(
         chosen["domain"] = "public"
     synthesis = TableProtection.named(LAWS[law], {**chosen, **options.settings(setting)})
     result = synthesis.apply(built, seed=seed)
-    _finish(result, out, html, overwrite=overwrite, json=json, show_values=show_values)
+    _finish(result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values)
 
 
 def _built(
@@ -350,6 +355,7 @@ def _finish(
     result: ProtectedTable | SuppressionResult,
     out: str | None,
     html: Path | None,
+    writing: dict[str, Any],
     *,
     overwrite: bool,
     json: bool,
@@ -357,7 +363,7 @@ def _finish(
 ) -> None:
     """Write the table and the report, say what was done, and end with 3 where the audit found something."""
     if out is not None:
-        _write(result.published, out, overwrite=overwrite)
+        _write(result.published, out, overwrite=overwrite, **writing)
     if html is not None:
         from discreet.report.table_report import write_table_report
 
@@ -367,10 +373,10 @@ def _finish(
             {"file": None if out is None else Path(out).name, **result.to_dict()}, show_values=show_values
         )
     else:
-        typer.echo(str(result))
-        typer.echo(f"Wrote {out}" if out else "The table was not written; use --out FILE.")
+        say(str(result))
+        say(f"Wrote {out}" if out else "The table was not written; use --out FILE.")
         if html:
-            typer.echo(f"Report: {html}")
+            say(f"Report: {html}")
     audit = getattr(result, "audit", None)
     if audit is not None and not audit.safe:
         raise typer.Exit(DISCLOSES)
@@ -381,8 +387,8 @@ def _check_targets(source: Source, out: str | None, html: Path | None, *, overwr
     options.check_targets(("--out", out, overwrite), ("--html", html, True), sources=(source.file,))
 
 
-def _write(published: pl.DataFrame, out: str, *, overwrite: bool) -> None:
+def _write(published: pl.DataFrame, out: str, *, overwrite: bool, **writing: Any) -> None:
     from discreet.io import write
     from discreet.microdata import Microdata
 
-    write(Microdata(published), out, overwrite=overwrite)
+    write(Microdata(published), out, overwrite=overwrite, **writing)

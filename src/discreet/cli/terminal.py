@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
-from rich.text import Text
 
+from discreet.cli.printing import plain
 from discreet.results import Assessment, Scenario, Verdict
 from discreet.wording import shown, title_of, worded
 
@@ -22,22 +22,22 @@ def show_assessment(found: Assessment, console: Console | None = None) -> None:
     console.print(_verdict(found, is_unicode=console.encoding.lower().startswith("utf")))
     about = found.about
     console.print(
-        Text(
+        plain(
             f"{about.get('source') or 'The data'}: {_counted(about['rows'], 'record')}, "
             f"{_counted(about['columns'], 'column')}."
         )
     )
     if found.not_judged:
-        console.print(Text(found.not_judged))
+        console.print(plain(found.not_judged))
     for scenario in found.scenarios.values():
         console.print(_findings(scenario))
-    console.print(Text(_left_out(found), style="dim"))
+    console.print(plain(_left_out(found), style="dim"))
     if found.show_values and found.main.riskiest:
         console.print(_riskiest(found.main))
     if found.advice:
         console.print("\n[bold]What to do next[/bold]")
         for number, step in enumerate(found.advice, start=1):
-            console.print(Text(f"{number}. {step}"))
+            console.print(plain(f"{number}. {step}"))
 
 
 def _counted(number: int, thing: str) -> str:
@@ -46,7 +46,7 @@ def _counted(number: int, thing: str) -> str:
 
 def _verdict(found: Assessment, *, is_unicode: bool) -> RenderableType:
     if found.verdict is None:
-        return Panel(Text(found.line), title="No verdict", border_style="blue")
+        return Panel(plain(found.line), title="No verdict", border_style="blue")
     return verdict_panel(found.verdict, is_unicode=is_unicode)
 
 
@@ -54,24 +54,24 @@ def verdict_panel(verdict: Verdict, *, name: str = "", is_unicode: bool) -> Pane
     """Show a verdict rule by rule: what holds, what does not, and what was not judged here."""
     kept, broken = "✓✗" if is_unicode else "+-"
     lines = [
-        Text(f"{kept if check.passed else broken if check.passed is False else '?'} {check.reason}")
+        plain(f"{kept if check.passed else broken if check.passed is False else '?'} {check.reason}")
         for check in verdict.checks
     ]
-    lines += [Text(f"? Not judged here: {line}") for line in verdict.left_lines]
+    lines += [plain(f"? Not judged here: {line}") for line in verdict.left_lines]
     color = {True: "green", False: "red", None: "yellow"}[verdict.meets]
-    return Panel(Group(*lines), title=Text(f"{name}{verdict.heading}"), border_style=color)
+    return Panel(Group(*lines), title=plain(f"{name}{verdict.heading}"), border_style=color)
 
 
 def _findings(scenario: Scenario) -> Table:
     # Names are the user's own and may look like markup: they go in as plain text.
-    title = Text(f"Scenario '{scenario.name}': knows {', '.join(scenario.keys)}", style="table.title")
+    title = plain(f"Scenario '{scenario.name}': knows {', '.join(scenario.keys)}", style="table.title")
     table = Table(title=title, title_justify="left")
     table.add_column("Measure", no_wrap=True)
     table.add_column("Value", justify="right", no_wrap=True)
     table.add_column("What it means", ratio=1)
     for measure in scenario.measures.values():
         value = worded("value", measure.value, measure=measure.name)
-        table.add_row(measure.title, value, Text(measure.meaning))
+        table.add_row(measure.title, value, plain(measure.meaning))
     return table
 
 
@@ -91,8 +91,8 @@ def _riskiest(scenario: Scenario) -> Table:
     table = Table(title="The smallest classes", title_justify="left")
     table.add_column("Records", justify="right")
     for key in scenario.keys:
-        table.add_column(Text(key))
+        table.add_column(plain(key))
     for row in scenario.riskiest:
         values = row.get("values", {}).values()
-        table.add_row(shown(row["class_size"]), *(Text("missing" if v is None else str(v)) for v in values))
+        table.add_row(shown(row["class_size"]), *(plain("missing" if v is None else str(v)) for v in values))
     return table

@@ -19,9 +19,10 @@ import polars as pl
 from discreet.errors import InputError, ParameterError
 from discreet.io.dates import has_time
 from discreet.io.dialect import known_encoding, one_character
+from discreet.io.formulas import guarded
 from discreet.io.naming import full_suffix
 
-OPTIONS = ("separator", "decimal", "missing", "encoding", "newline", "dates")
+OPTIONS = ("separator", "decimal", "missing", "encoding", "newline", "dates", "guard_formulas")
 _NEWLINES = {"lf": "\n", "crlf": "\r\n"}
 
 
@@ -35,6 +36,7 @@ class Style:
     encoding: str = "utf-8"
     newline: str = "\n"
     dates: Mapping[str, str] = field(default_factory=dict)
+    guards_formulas: bool = False
 
 
 def style_of(path: Path, reading: Mapping[str, Any], given: Mapping[str, Any]) -> Style:
@@ -67,6 +69,7 @@ def style_of(path: Path, reading: Mapping[str, Any], given: Mapping[str, Any]) -
         encoding=known_encoding(given.get("encoding") or came.get("encoding", "utf-8")),
         newline=_NEWLINES[newline],
         dates={} if dates == "iso" else dates,
+        guards_formulas=bool(given.get("guard_formulas")),
     )
 
 
@@ -76,7 +79,8 @@ def write_delimited(frame: pl.LazyFrame, path: Path, style: Style) -> None:
     direct = style.encoding in ("utf-8", "utf-8-sig")
     plain = path if direct and not packed else path.with_name(f"{path.name}.part")
     # What is only on the way stays where it is: the folder goes when the file is in place, and tells of a full disk.
-    _with_dates(frame, style.dates).sink_csv(
+    frame = _with_dates(frame, style.dates)
+    (guarded(frame) if style.guards_formulas else frame).sink_csv(
         plain,
         separator=style.separator,
         decimal_comma=style.decimal == ",",

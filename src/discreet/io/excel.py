@@ -78,8 +78,13 @@ def read_excel(
     }
 
 
-def write_excel(frame: pl.DataFrame, path: Path, *, sheet: str = "data") -> None:
-    """Write a frame as a workbook of one sheet; texts that look like formulas stay texts."""
+def write_excel(
+    frame: pl.DataFrame, path: Path, *, sheet: str = "data", guard_formulas: bool = False
+) -> None:
+    """Write a frame as a workbook of one sheet; texts that look like formulas stay texts.
+
+    With ``guard_formulas`` the cells of texts are also marked as such, so that they stay texts when they are edited.
+    """
     xlsxwriter = load_extra("xlsxwriter", extra="files", purpose="Writing Excel")
     if frame.height > _MOST_ROWS:
         raise InputError(
@@ -90,7 +95,11 @@ def write_excel(frame: pl.DataFrame, path: Path, *, sheet: str = "data") -> None
     # In memory: the writer would leave its own temporary files, with the data in them, when a run is killed.
     content = io.BytesIO()
     with xlsxwriter.Workbook(content, {**plain, "in_memory": True}) as book:
-        frame.write_excel(book, worksheet=sheet, autofilter=False)
+        texts = [
+            name for name, dtype in frame.schema.items() if not dtype.is_numeric() and not dtype.is_temporal()
+        ]
+        marked: Any = {name: {"quote_prefix": True} for name in texts} if guard_formulas else None
+        frame.write_excel(book, worksheet=sheet, autofilter=False, column_formats=marked)
     path.write_bytes(content.getbuffer())
 
 

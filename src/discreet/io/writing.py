@@ -23,7 +23,7 @@ from discreet.written_files import note_written
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "csv": DELIMITED_OPTIONS,
-    "excel": ("sheet",),
+    "excel": ("sheet", "guard_formulas"),
     "database": ("table",),
 }
 
@@ -48,7 +48,8 @@ def write(
     **options
         For delimited files ``separator``, ``decimal``, ``encoding``, ``newline`` (``"lf"`` or ``"crlf"``), ``dates`` (a
         format by column, or ``"iso"``) and ``missing`` (the text of a missing value): all but the last as the data were
-        read, unless named. ``sheet`` for Excel, ``table`` for a database.
+        read, unless named. ``sheet`` for Excel, ``table`` for a database. ``guard_formulas`` for both text and Excel:
+        no text is computed by a spreadsheet (in text files an apostrophe is put before such texts and names).
 
     Returns
     -------

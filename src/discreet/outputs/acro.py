@@ -21,7 +21,7 @@ from discreet.outputs.findings import CheckResult, Finding, Status, worst
 from discreet.outputs.finished import figures_of, judged, nearly_the_same
 from discreet.outputs.finished.grids import read_grids
 from discreet.outputs.finished.summaries import facts_of
-from discreet.outputs.package import Package, package_contents, write_folder
+from discreet.outputs.package import Package, as_csv, package_contents, write_folder
 from discreet.outputs.settings import OutputPolicy
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _write_entry(output: Output, policy: OutputPolicy) -> tuple[dict[str, Any], 
     suppressed = output.draft.mitigation in ("suppress", "secondary-suppress")
     sdc = {"summary": {"suppressed": suppressed, **hit}, "cells": cells}
     for place, table in enumerate(output.tables.values()):
-        files[f"{output.name}_{place}.csv"] = table.write_csv().encode("utf-8")
+        files[f"{output.name}_{place}.csv"] = as_csv(table)
     for path in output.draft.files:
         if policy.blocks(path) is None:
             files[path.name] = path.read_bytes()

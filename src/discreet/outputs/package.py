@@ -23,6 +23,7 @@ import polars as pl
 from discreet._version import __version__
 from discreet.errors import InputError
 from discreet.io import atomic, replacing
+from discreet.io.formulas import guarded
 from discreet.outputs.findings import Status, worst
 from discreet.outputs.manifest import checked_manifest
 from discreet.outputs.register import Registered
@@ -173,11 +174,11 @@ def _session_files(session: Recorder) -> dict[str, bytes]:
         entry["files"] = []
         for place, (title, table) in enumerate(output.tables.items()):
             name = f"{output.name}_{place}.csv"
-            files[name] = table.write_csv().encode("utf-8")
+            files[name] = as_csv(table)
             entry["files"].append({"name": name, "title": title, "role": "table"})
             if title in output.draft.flags:
                 flagged = f"{output.name}_{place}.flags.csv"
-                files[flagged] = output.draft.flags[title].write_csv().encode("utf-8")
+                files[flagged] = as_csv(output.draft.flags[title])
                 entry["files"].append({"name": flagged, "title": title, "role": "flags"})
         for path in output.draft.files:
             blocked = session.policy.blocks(path)
@@ -215,6 +216,11 @@ def _session_files(session: Recorder) -> dict[str, bytes]:
     lines = [f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in files.items()]
     files[CHECKSUMS] = ("\n".join(lines) + "\n").encode("utf-8")
     return files
+
+
+def as_csv(table: pl.DataFrame) -> bytes:
+    """Write a table for a checker, who may open it in a spreadsheet: no label of it is computed there."""
+    return guarded(table.lazy()).collect().write_csv().encode("utf-8")
 
 
 def package_contents(source: Path) -> dict[str, bytes]:
