@@ -80,7 +80,19 @@ _HOME = {
     "search": "discreet.workflow",
     "suggest": "discreet.workflow",
 }
-_ROOMS = ("datasets", "dp", "engine", "io", "outputs", "protect", "report", "risk", "synth", "tables", "utility")
+_ROOMS = (
+    "datasets",
+    "dp",
+    "engine",
+    "io",
+    "outputs",
+    "protect",
+    "report",
+    "risk",
+    "synth",
+    "tables",
+    "utility",
+)
 
 
 def __getattr__(name: str) -> Any:

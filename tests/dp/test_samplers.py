@@ -1,5 +1,6 @@
 """Exact draws: their law, their limits, and that nothing depends on floating point."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet import dp
+from discreet.dp import samplers
 from discreet.errors import DiscreetError
 
 MANY = 60_000
@@ -152,3 +154,21 @@ def test_the_operating_system_never_gives_the_same_noise_twice():
 def test_an_order_is_drawn_anew_where_two_words_are_equal():
     given = [np.array([5, 5, 1], dtype=np.uint64), np.array([7, 2, 9], dtype=np.uint64)]
     assert dp.shuffled(3, lambda size: given.pop(0)).tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(40)])
+def test_bounds_on_an_exponential_close_in_on_it(rate):
+    for terms in (2, 8, 16):
+        low, high = samplers._exp_between(rate, terms)
+        assert float(low) <= math.exp(-rate) * (1 + 1e-15)
+        assert float(high) >= math.exp(-rate) * (1 - 1e-15)
+    assert float(high - low) <= 1e-12 * math.exp(-rate)
+
+
+def test_gaussian_noise_worked_out_exactly_is_that_of_the_quick_comparison(monkeypatch):
+    def draw():
+        return dp.discrete_gaussian(Fraction(50), 300, dp.seeded_words(np.random.default_rng(4)))
+
+    quick = draw()
+    monkeypatch.setattr(samplers, "_DOUBT", 2.0)
+    assert (draw() == quick).all()

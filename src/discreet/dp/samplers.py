@@ -27,6 +27,8 @@ Bools = npt.NDArray[np.bool_]
 
 _WORD = 2**64
 _AT_ONCE = 1 << 20
+_DOUBT = 2.0**-36  # relative; far more than a chance in double precision is off for distances that are drawn
+_TINY = 2.0**-62  # absolute, for the digits of the uniform number that are not known yet
 LARGEST_VARIANCE = 2**40
 SMALLEST_VARIANCE = Fraction(1, 2**20)
 
@@ -189,9 +191,7 @@ def discrete_gaussian(variance: Fraction, size: int, words: Words) -> Ints:
         own = np.arange(start, min(start + _AT_ONCE, size))
         while len(own):
             drawn = discrete_laplace(Fraction(1, scale), len(own), words)
-            distances, which = np.unique(np.abs(drawn), return_inverse=True)
-            rates = [(int(d) - variance / scale) ** 2 / (2 * variance) for d in distances]
-            kept = bernoulli_exp(rates, which.astype(np.int64), words)
+            kept = _as_likely_as_gaussian(np.abs(drawn), variance, scale, words)
             made[own[kept]] = drawn[kept]
             own = own[~kept]
     return made
@@ -262,6 +262,49 @@ def shuffled(size: int, words: Words) -> Ints:
         # Given that no two words are equal, all orders are alike; equal ones are drawn anew.
         if not (np.diff(keys[order]) == 0).any():
             return order.astype(np.int64)
+
+
+def _as_likely_as_gaussian(distances: Ints, variance: Fraction, scale: int, words: Words) -> Bools:
+    """Say yes with chance exp(-(distance - variance / scale)² / (2 variance)), for every distance.
+
+    The chance is computed in double precision and compared with a uniform number of which 64 digits are known. Only
+    where they are closer than the computation can be off, once in 10^11 draws, is the chance worked out exactly.
+    """
+    gaps = distances - float(variance / scale)
+    chances = np.exp(-gaps * gaps / (2 * float(variance)))
+    drawn = words(len(distances))
+    uniform = drawn.astype(np.float64) / _WORD
+    yes = uniform < chances
+    for at in np.flatnonzero(np.abs(uniform - chances) <= _DOUBT * chances + _TINY):
+        rate = (int(distances[at]) - variance / scale) ** 2 / (2 * variance)
+        yes[at] = _is_below_exp(int(drawn[at]), rate, words)
+    return np.asarray(yes)
+
+
+def _is_below_exp(first: int, rate: Fraction, words: Words) -> bool:
+    """Whether a uniform number whose first 64 binary digits are ``first`` is below exp(-``rate``), exactly."""
+    digits, terms = 64, 16
+    while True:
+        low, high = _exp_between(rate, terms)
+        if Fraction(first + 1, 2**digits) <= low:
+            return True
+        if Fraction(first, 2**digits) >= high:
+            return False
+        first, digits, terms = (first << 64) | int(words(1)[0]), digits + 64, 2 * terms
+
+
+def _exp_between(rate: Fraction, terms: int) -> tuple[Fraction, Fraction]:
+    """Bounds on exp(-``rate``): the sums of an alternating series after one term more and one term less."""
+    halvings = max(math.ceil(rate), 1).bit_length()
+    small = rate / 2**halvings
+    term = total = Fraction(1)
+    for k in range(1, 2 * terms):
+        term *= -small / k
+        total += term
+    low, high = total, total + abs(term)
+    for _ in range(halvings):
+        low, high = low * low, high * high
+    return low, high
 
 
 def _one_sided(epsilon: Fraction, size: int, words: Words) -> Ints:
