@@ -141,6 +141,7 @@ def test_every_test_named_in_the_list_of_corrections_exists():
         "howto/successive-releases",
         "howto/suggest-a-plan",
         "howto/write-a-plan",
+        "methods/dp",
         "howto/microdata-from-published-tables",
         "howto/sample-from-first-principles",
         "howto/synthesis-missing-codes",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import dp
-from discreet.dp import Cost, Ledger, total
+from discreet.dp import Cost, Ledger
 from discreet.errors import DiscreetError, InputError, ParameterError
 
 PURE = st.builds(Cost, st.just("laplace"), st.just("pure"), epsilon=st.floats(0.01, 2.0))
@@ -32,7 +32,7 @@ def test_no_sequence_of_releases_passes_the_budget(costs):
         except ParameterError:
             continue
         taken.append(cost)
-    spent = total(taken, delta=1e-5)
+    spent = dp.together(taken, delta=1e-5)
     assert spent.epsilon <= 3.0 * (1 + 1e-12)
     assert spent.delta <= 1e-5 * (1 + 1e-12)
     assert ledger.spent == spent
@@ -41,19 +41,19 @@ def test_no_sequence_of_releases_passes_the_budget(costs):
 @given(COSTS)
 def test_releases_together_never_cost_less_than_the_dearest_nor_more_than_their_sum(costs):
     delta = 1e-3
-    together = total(costs, delta=delta).epsilon
+    price = dp.together(costs, delta=delta).epsilon
     pure = [cost.epsilon for cost in costs if cost.definition == "pure"]
-    alone = sum(total([cost], delta=delta / len(costs)).epsilon for cost in costs)
-    assert together <= alone * (1 + 1e-9)
+    alone = sum(dp.together([cost], delta=delta / len(costs)).epsilon for cost in costs)
+    assert price <= alone * (1 + 1e-9)
     if len(pure) == len(costs) == 1:
-        assert together <= pure[0]
+        assert price <= pure[0]
 
 
 @given(st.lists(PURE, min_size=1, max_size=8))
 def test_disjoint_people_cost_as_much_as_the_dearest(costs):
-    assert total([costs]).epsilon == max(cost.epsilon for cost in costs)
+    assert dp.together([costs]).epsilon == max(cost.epsilon for cost in costs)
     two = sorted((2 * cost.epsilon for cost in costs), reverse=True)[:2]
-    assert total([costs], adjacency="replace").epsilon == pytest.approx(sum(two))
+    assert dp.together([costs], adjacency="replace").epsilon == pytest.approx(sum(two))
 
 
 def test_a_ledger_outlives_the_program(tmp_path):

@@ -6,7 +6,7 @@ here (`discreet.dp.samplers`, `discreet.dp.choosing`), in whole numbers, from th
 (`discreet.dp.entropy`).
 """
 
-from discreet.dp.accounting import Total, total
+from discreet.dp.accounting import Total, together
 from discreet.dp.budget import checked_epsilon, rational_epsilon
 from discreet.dp.calibration import (
     epsilon_from_zcdp,
@@ -20,6 +20,7 @@ from discreet.dp.costs import Cost
 from discreet.dp.entropy import Stream, Words, os_words, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, gaussian, laplace, local_laplace, randomized_response
+from discreet.dp.queries import count, histogram, mean, quantiles, table, total, variance
 from discreet.dp.samplers import (
     bernoulli,
     bernoulli_exp,
@@ -43,24 +44,31 @@ __all__ = [
     "bernoulli_exp",
     "checked_epsilon",
     "chosen_privately",
+    "count",
     "discrete_gaussian",
     "discrete_laplace",
     "epsilon_from_zcdp",
     "gaussian",
     "gaussian_delta",
     "gaussian_sigma",
+    "histogram",
     "laplace",
     "largest_rho",
     "local_laplace",
+    "mean",
     "os_words",
     "poisson",
+    "quantiles",
     "randomized_response",
     "rational_epsilon",
     "rounded_laplace",
     "seeded_words",
     "shuffled",
+    "table",
+    "together",
     "total",
     "uniform_below",
+    "variance",
     "weighted_rows",
     "zcdp_from",
 ]

@@ -33,7 +33,7 @@ class Total:
     by: str
 
 
-def total(
+def together(
     costs: Iterable[Cost | Sequence[Cost]], *, delta: float = 0.0, adjacency: Adjacency = "add-remove"
 ) -> Total:
     """The smallest epsilon that is proved for all releases together, at no more than this delta.
@@ -51,9 +51,9 @@ def total(
     Examples
     --------
     >>> half = Cost("laplace", "pure", epsilon=0.5)
-    >>> total([half, half]).epsilon, total([[half, half]]).epsilon
+    >>> together([half, half]).epsilon, together([[half, half]]).epsilon
     (1.0, 0.5)
-    >>> round(total([Cost("laplace", "pure", epsilon=0.01)] * 1000, delta=1e-6).epsilon, 2)
+    >>> round(together([Cost("laplace", "pure", epsilon=0.01)] * 1000, delta=1e-6).epsilon, 2)
     1.47
     """
     parts: list[Cost] = []
@@ -77,8 +77,8 @@ def total(
     )
     if left <= 0 or not pure:
         return summed
-    together = other + epsilon_from_zcdp(rho + sum(epsilon**2 / 2 for epsilon in pure), left)
-    return Total(together, delta, "rho") if together < summed.epsilon else summed
+    by_rho = other + epsilon_from_zcdp(rho + sum(epsilon**2 / 2 for epsilon in pure), left)
+    return Total(by_rho, delta, "rho") if by_rho < summed.epsilon else summed
 
 
 def _dearest(costs: list[Cost], adjacency: Adjacency) -> list[Cost]:

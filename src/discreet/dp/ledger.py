@@ -21,7 +21,7 @@ from typing import Any, get_args
 
 import polars as pl
 
-from discreet.dp.accounting import Total, total
+from discreet.dp.accounting import Total, together
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.costs import Adjacency, Cost, Unit
 from discreet.errors import InputError, ParameterError
@@ -208,7 +208,7 @@ class Ledger:
                 costs.append(made)
             else:
                 costs.extend(made)
-        return total(costs, delta=self.budget[1], adjacency=self._header["adjacency"])
+        return together(costs, delta=self.budget[1], adjacency=self._header["adjacency"])
 
     def _check(self, entries: Sequence[dict[str, Any]]) -> None:
         epsilon, delta = self.budget
