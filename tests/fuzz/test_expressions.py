@@ -87,12 +87,12 @@ def _computed(text: str, frame: pl.DataFrame) -> None:
         assert frame.select(found.condition.alias("holds"))["holds"].null_count() == 0
 
 
-@fuzzed(EXPRESSIONS, quick=150, share=0.08)
+@fuzzed(EXPRESSIONS, quick=120, share=0.1)
 def test_an_expression_is_computed_or_refused(text: str) -> None:
     refused_or_done(lambda: _computed(text, PEOPLE))
 
 
-@fuzzed(st.tuples(frames(), EXPRESSIONS), quick=30, share=0.03)
+@fuzzed(st.tuples(frames(), EXPRESSIONS), quick=20, share=0.03)
 def test_an_expression_on_any_frame_is_computed_or_refused(case) -> None:
     frame, text = case
     named = f"`{frame.columns[0]}` == {text}"

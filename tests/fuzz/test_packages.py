@@ -67,7 +67,7 @@ def packages(draw: st.DrawFn) -> bytes:
     return draw(spoilt(stream.getvalue())) if how == "bytes" else stream.getvalue()
 
 
-@fuzzed(packages(), quick=30, share=0.04)
+@fuzzed(packages(), quick=24, share=0.03)
 def test_a_tampered_package_is_refused_or_shown(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "pack.zip"
@@ -88,7 +88,7 @@ _NOTES = st.one_of(
 )
 
 
-@fuzzed(st.tuples(st.lists(_NOTES, min_size=1, max_size=3), st.booleans(), st.data()), quick=20, share=0.02)
+@fuzzed(st.tuples(st.lists(_NOTES, min_size=1, max_size=3), st.booleans(), st.data()), quick=15, share=0.02)
 def test_a_register_holds_any_note_and_refuses_what_was_changed(case: Any) -> None:
     notes, tamper, data = case
     with tempfile.TemporaryDirectory() as folder:

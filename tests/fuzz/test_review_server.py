@@ -199,7 +199,7 @@ _WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@fuzzed(st.lists(st.one_of(_WORDS, st.binary(max_size=12)), max_size=10).map(b"".join), quick=25, share=0.02)
+@fuzzed(st.lists(st.one_of(_WORDS, st.binary(max_size=12)), max_size=10).map(b"".join), quick=15, share=0.01)
 def test_bytes_that_are_no_request_get_nothing(request: bytes) -> None:
     with limited():
         answer = sent(_running(), request)

@@ -106,8 +106,6 @@ def synthesize(
     judged: SynthesisForPolicy | None = None
     data: Microdata | None = None
     chosen = None if from_model else _synthesizer(plan, method, options.settings(setting))
-    if chosen is not None and save_plan is not None:
-        _save(chosen, save_plan, overwrite=overwrite)
     if from_model is not None:
         fitted: Fitted = load(from_model)
         if dry_run:
@@ -123,6 +121,8 @@ def synthesize(
         data = source.read() if chosen.needs_data else None
         if dry_run:
             _show_plan(chosen.plan(data) if hasattr(chosen, "plan") else None, json=json)
+            if save_plan is not None:
+                _save(chosen, save_plan, overwrite=overwrite)
             return
         if policy is None:
             fitted = chosen.fit(data, seed=seed, progress=not json)  # type: ignore[arg-type]
@@ -130,14 +130,17 @@ def synthesize(
             judged = _for_policy(data, policy, chosen, rows, copies, seed, progress=not json)
             fitted = judged.fitted
     seconds_fit = time.perf_counter() - began
-    if model is not None:
-        fitted.save(model)
     began = time.perf_counter()
     if judged is not None:
         files = list(judged.files)
     else:
         files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
     seconds_draw = time.perf_counter() - began
+    # Only now, when nothing can be refused any more.
+    if chosen is not None and save_plan is not None:
+        _save(chosen, save_plan, overwrite=overwrite)
+    if model is not None:
+        fitted.save(model)
     _write(files, targets, overwrite=overwrite, **writing)
     summary = _summary(fitted, files, targets, model, seconds_fit, seconds_draw)
     if judged is not None:

@@ -41,12 +41,19 @@ def write_labelled(frame: pl.DataFrame, path: Path, kind: str, metadata: Metadat
             row_compress=path.suffix.lower() == ".sav",
             compress=path.suffix.lower() == ".zsav",
         )
+        _check_whole(pyreadstat, path, frame.height)
     elif kind == "stata":
         pyreadstat.write_dta(
             _stata_numbers(frame), str(path), **common, variable_value_labels=_whole_only(labels)
         )
     else:
         pyreadstat.write_xport(frame, str(path), **common)
+
+
+def _check_whole(pyreadstat: Any, path: Path, records: int) -> None:
+    """Read the last record back: the writer of compressed SPSS files does not say when the disk was full."""
+    if records:
+        pyreadstat.read_sav(str(path), row_offset=records - 1, row_limit=1, output_format="dict")
 
 
 def _coded(frame: pl.DataFrame, metadata: Metadata) -> tuple[pl.DataFrame, dict[str, dict[Any, str]]]:
