@@ -1,16 +1,18 @@
-"""Are relations flatter than those of plain CART? Pair by pair, on many files.
+"""Are relations flatter than those of plain CART? Pair by pair, on many files, in the same order.
 
-Settings were chosen looking at ``acs``, ``pay``, ``court`` and ``loans``; the other files guided nothing.
+    DISCREET_TEST_DATA=PATH python bench/relations.py [--files court loans ...] [--draws 5] [--rows 3000] [--worst 3]
 
-    DISCREET_TEST_DATA=PATH python bench/relations.py [--files court loans ...] [--draws 3] [--rows 8000] [--worst 3]
+Settings were chosen looking at the files in ``GUIDES`` (and those of ``bench/synthesis_quality.py``); the others are
+strangers, which guided nothing.
 
-Each file is synthesized ``--draws`` times by `Sequential` in the order of the file and in the automatic one, and by
-the naive reference: scikit-learn trees on codes in alphabetical order, leaves of five, in the order of the file. The
+Four fifths of each file are synthesized ``--draws`` times by `Sequential` and by the naive reference (scikit-learn
+trees on codes in alphabetical order, leaves of five), both in the order of the file and in the automatic one. The
 strength of a pair is between 0 and 1: the correlation of two numbers' ranks, the correlation ratio of a number in a
-category, or Cramér's V, the last two less what chance gives. Counted are the pairs that are clearly related in the data
-(0.1 or more): ``kept`` is the mean strength over that in the data, ``lost`` the mean of what is missing to it,
-``flatter`` and ``steeper`` how many pairs lose at least 0.05 more, or less, of their strength than with the naive
-trees. ``--worst`` names the pairs that lose most against them.
+category, or Cramér's V, the last two less what chance gives. Counted are the pairs that are clearly related in the
+data (0.1 or more): ``lost`` is the mean of what is missing to the strength in the data, ``flatter`` and ``steeper``
+how many pairs lose at least 0.05 more, or less, than with the naive trees in the same order, and ``clearly`` how many
+are flatter by more than 0.05 and two standard errors of the difference, which the draws give. ``--worst`` names the
+pairs that lose most.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from __future__ import annotations
 import argparse
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
 
@@ -29,10 +31,12 @@ from scipy.stats import rankdata
 
 import discreet
 from discreet import Microdata
-from discreet.synth import Sequential
+from discreet.synth import Sequential, choose_order
 
 FOLDER = Path(os.environ.get("DISCREET_TEST_DATA", "."))
-CLEAR, MARGIN = 0.1, 0.05
+CLEAR, MARGIN, ERRORS = 0.1, 0.05, 2.0
+GUIDES = ("court", "loans", "credit", "acs", "pay")
+Strengths = dict[tuple[str, str], float]
 COURT = "id c_jail_in c_jail_out decile_score.1 priors_count.1 screening_date v_screening_date"
 
 
@@ -62,7 +66,17 @@ FILES: dict[str, Callable[[], pl.DataFrame]] = {
     "homes": lambda: read("geo/vienna_property.csv.gz"),
     "rooms": lambda: read("geo/airbnb_nyc.csv.gz"),
     "meters": lambda: read("energy/smart_meter10.csv.gz"),
+    "village": lambda: read("testdata.csv", "ori_hid sampling_weight"),
+    "labour": lambda: read("free1.csv"),
+    "taxes": lambda: read("CASCrefmicrodata.csv"),
+    "companies": lambda: read("Tarragona.csv"),
+    "ghana": lambda: read("ghanaS.csv.gz", "hhid weight"),
+    "austria": lambda: read("eusilc13puf.csv.gz", "db030 rb050"),
+    "firms": lambda: read("rtauargus_indiv_dt.csv.gz", "WEIGHT"),
+    "elderly": lambda: coded("nltcs"),
+    "people": lambda: coded("acs"),
 }
+STRANGERS = tuple(name for name in FILES if name not in GUIDES)
 
 
 def prepared(name: str, *, rows: int) -> pl.DataFrame:
@@ -74,7 +88,7 @@ def prepared(name: str, *, rows: int) -> pl.DataFrame:
 
 
 def naive_trees(frame: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Donors from scikit-learn trees on codes in alphabetical order, in the order of the file."""
+    """Donors from scikit-learn trees on codes in alphabetical order, in the order of the columns."""
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     rng, n = np.random.default_rng(seed), frame.height
@@ -160,26 +174,30 @@ def _cramer(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> float:
     return float(np.sqrt(phi / max(min(r_, c_) - 1, 1e-9)))
 
 
-def compared(
-    frame: pl.DataFrame, *, draws: int
-) -> tuple[dict[tuple[str, str], float], dict[str, dict[tuple[str, str], float]]]:
-    """Return the strengths in the data, and the mean strengths over the draws of every synthesizer."""
+def compared(frame: pl.DataFrame, *, draws: int) -> tuple[Strengths, dict[str, dict[str, list[Strengths]]]]:
+    """Return the mean strengths in the data, and those of every draw: by order, and there ``ours`` and ``naive``.
+
+    Every draw learns from four fifths of the records, the same for both: which of two columns that go together a tree
+    splits on is chance, and the spread of the draws is to show it.
+    """
     numbers = frozenset(
         name for name in frame.columns if _is_number(frame[name]) and frame[name].n_unique() > 2
     )
-    real = strengths(frame, numbers)
-    made: dict[str, list[dict[tuple[str, str], float]]] = {}
-    for seed in range(draws):
-        made.setdefault("naive", []).append(strengths(naive_trees(frame, seed), numbers))
-        for title, order in (("file", "file"), ("auto", "auto")):
+    parts = [frame.sample(fraction=0.8, seed=seed, shuffle=True) for seed in range(draws)]
+    real = [strengths(part, numbers) for part in parts]
+    made: dict[str, dict[str, list[Strengths]]] = {}
+    for title in ("file", "auto"):
+        order = frame.columns if title == "file" else list(choose_order(Microdata(frame)).order)
+        way = Sequential(visit_sequence=order, together="no")
+        runs = made.setdefault(title, {"naive": [], "ours": []})
+        for seed, part in enumerate(parts):
+            naive = naive_trees(part.select(order), seed).select(frame.columns)
+            runs["naive"].append(strengths(naive, numbers))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                own = Sequential(visit_sequence=order, together="no").fit(Microdata(frame), seed=seed)
-                made.setdefault(title, []).append(strengths(own.sample(seed=seed).frame, numbers))
-    return real, {
-        title: {pair: float(np.mean([one[pair] for one in runs])) for pair in real}
-        for title, runs in made.items()
-    }
+                own = way.fit(Microdata(part), seed=seed).sample(seed=seed).frame
+            runs["ours"].append(strengths(own, numbers))
+    return {pair: float(np.mean([one[pair] for one in real])) for pair in real[0]}, made
 
 
 def lost(real: float, made: float) -> float:
@@ -187,35 +205,53 @@ def lost(real: float, made: float) -> float:
     return max(real - made, 0.0)
 
 
+def mean_lost(real: Strengths, runs: list[Strengths]) -> dict[tuple[str, str], float]:
+    """How much each clearly related pair has lost, by its mean strength over the draws."""
+    clear = [pair for pair in real if real[pair] >= CLEAR]
+    return {pair: lost(real[pair], float(np.mean([run[pair] for run in runs]))) for pair in clear}
+
+
+def flatter(
+    real: Strengths, runs: Mapping[str, list[Strengths]]
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """How much more each pair has lost than with naive trees, and the standard error of that."""
+    ours, naive = (mean_lost(real, runs[who]) for who in ("ours", "naive"))
+    found = {}
+    for pair in ours:
+        apart = [one[pair] - other[pair] for one, other in zip(runs["naive"], runs["ours"], strict=True)]
+        found[pair] = ours[pair] - naive[pair], float(np.std(apart, ddof=1) / np.sqrt(len(apart)))
+    return found
+
+
+def clearly_flatter(real: Strengths, runs: Mapping[str, list[Strengths]]) -> list[tuple[str, str]]:
+    """Name the pairs that are flatter than with naive trees by more than the margin and the noise of the draws."""
+    return [pair for pair, (gap, error) in flatter(real, runs).items() if gap > MARGIN + ERRORS * error]
+
+
 def main() -> None:
     """Measure and print one table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--files", nargs="+", default=list(FILES), choices=list(FILES))
-    options.add_argument("--draws", type=int, default=3)
-    options.add_argument("--rows", type=int, default=8000)
+    options.add_argument("--draws", type=int, default=5)
+    options.add_argument("--rows", type=int, default=3000)
     options.add_argument("--worst", type=int, default=0)
     chosen = options.parse_args()
-    print("| file | pairs | synthesizer | kept | lost | flatter | steeper |\n|---|---|---|---|---|---|---|")
+    print(
+        "| file | pairs | order | lost | lost, naive | flatter | clearly | steeper |\n|---|---|---|---|---|---|---|---|"
+    )
     for name in chosen.files:
-        frame = prepared(name, rows=chosen.rows)
-        real, made = compared(frame, draws=chosen.draws)
-        clear = [pair for pair in real if real[pair] >= CLEAR]
-        for title, own in made.items():
-            kept = np.mean([own[pair] / real[pair] for pair in clear]) if clear else float("nan")
-            short = np.mean([lost(real[pair], own[pair]) for pair in clear]) if clear else float("nan")
-            against = {p: lost(real[p], own[p]) - lost(real[p], made["naive"][p]) for p in clear}
-            flatter = sum(gap > MARGIN for gap in against.values())
-            steeper = sum(gap < -MARGIN for gap in against.values())
+        real, made = compared(prepared(name, rows=chosen.rows), draws=chosen.draws)
+        for order, runs in made.items():
+            gaps = flatter(real, runs)
+            ours, naive = (np.mean([*mean_lost(real, runs[who]).values()]) for who in ("ours", "naive"))
+            over, under = (sum(sign * gap > MARGIN for gap, _ in gaps.values()) for sign in (1, -1))
+            clearly = len(clearly_flatter(real, runs))
             print(
-                f"| {name} | {len(clear)} | {title} | {kept:.3f} | {short:.3f} | {flatter} | {steeper} |",
+                f"| {name} | {len(gaps)} | {order} | {ours:.3f} | {naive:.3f} | {over} | {clearly} | {under} |",
                 flush=True,
             )
-            for pair in sorted(against, key=against.__getitem__, reverse=True)[
-                : chosen.worst if title != "naive" else 0
-            ]:
-                print(
-                    f"    {pair}: {real[pair]:.2f} in the data, {own[pair]:.2f}, naive {made['naive'][pair]:.2f}"
-                )
+            for pair in sorted(gaps, key=lambda pair: -gaps[pair][0])[: chosen.worst]:
+                print(f"    {pair}: {real[pair]:.2f} in the data, {gaps[pair][0]:+.2f} ± {gaps[pair][1]:.2f}")
 
 
 if __name__ == "__main__":

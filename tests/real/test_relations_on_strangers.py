@@ -83,13 +83,30 @@ def test_women_earn_as_much_less_as_with_plain_trees(earnings, bench, order):
     assert ours < 0.805
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("file", ["court", "loans", "acs", "homes", "rooms"])
-def test_pairs_lose_no_more_of_their_strength_than_with_plain_trees(test_data, bench, file, monkeypatch):
+SMALL = [
+    "berka",
+    "companies",
+    "taxes",
+    "utilities",
+    "br2000",
+    "rooms",
+    "homes",
+    "districts",
+    "meters",
+    "village",
+]
+WIDE = ["labour", "ghana", "austria", "firms", "elderly", "people", "loans", "court"]
+
+
+@pytest.mark.parametrize(
+    "file", ["berka", *(pytest.param(name, marks=pytest.mark.slow) for name in [*SMALL[1:], *WIDE])]
+)
+def test_no_relation_is_flatter_than_with_plain_trees_in_the_same_order(test_data, bench, file, monkeypatch):
+    # All but the last two are strangers: nothing was set by looking at them. Clearly flatter is what exceeds 0.05 and
+    # two standard errors over five parts of the file. Means may differ by what few records leave to chance.
     monkeypatch.setattr(bench, "FOLDER", test_data)
-    frame = bench.prepared(file, rows=4000)
-    real, made = bench.compared(frame, draws=2)
-    clear = [pair for pair in real if real[pair] >= bench.CLEAR]
-    lost = {title: np.mean([bench.lost(real[p], own[p]) for p in clear]) for title, own in made.items()}
-    assert lost["file"] <= lost["naive"] + 0.003
-    assert lost["auto"] <= lost["naive"] + 0.006
+    real, made = bench.compared(bench.prepared(file, rows=2500), draws=5)
+    for runs in made.values():
+        assert bench.clearly_flatter(real, runs) == []
+        ours, naive = (np.mean([*bench.mean_lost(real, runs[who]).values()]) for who in ("ours", "naive"))
+        assert ours <= naive + 0.012

@@ -119,7 +119,6 @@ def test_cart_keeps_pairs_better_than_the_synthpop_release_of_the_same_file(test
     [
         pytest.param("tabular/bank_marketing.csv.gz", [], marks=pytest.mark.slow),
         pytest.param("tabular/creditcard_default.csv.gz", [], marks=pytest.mark.slow),
-        ("laeken_eusilc.csv.gz", ["rb030", "db030"]),
     ],
 )
 def test_groups_of_values_keep_pairs_better_than_variance_does(test_data, file, without):

@@ -276,6 +276,31 @@ def test_a_penalty_on_levels_keeps_many_meaningless_levels_from_drowning_a_real_
     assert errors[1] < 0.75 * errors[0]
 
 
+@pytest.mark.parametrize("outcome", ["number", "groups", "classes"])
+@pytest.mark.parametrize("records", [40, 300])
+def test_columns_that_say_nothing_are_chosen_equally_often_whatever_their_levels(outcome, records):
+    rng = np.random.default_rng(7)
+    levels, picked = (2, 5, 12, 40), {0.0: np.zeros(6), 1.0: np.zeros(6)}
+    for _ in range(200):
+        columns = [rng.integers(0, most, records) for most in levels]
+        numbers = [rng.integers(0, 5, records).astype(float), rng.normal(size=records)]
+        features = [*(Feature.category(most) for most in levels), *(Feature.numeric(x) for x in numbers)]
+        codes, y = encode(features, [*columns, *numbers]), rng.normal(size=records)
+        place = np.argsort(np.argsort(y))
+        for penalty, counts in picked.items():
+            options = {"level_penalty": penalty, "max_depth": 1, "rng": rng}
+            if outcome == "number":
+                tree = grow_regression(codes, features, y, **options)
+            elif outcome == "groups":
+                tree = grow_classification(codes, features, place * 20 // records, 20, fine=y, **options)
+            else:
+                tree = grow_classification(codes, features, place * 4 // records, 4, **options)
+            counts[tree.nodes[0, 0]] += 1 / 200
+    assert picked[0.0][3] > 0.9  # 40 levels win on noise
+    assert picked[1.0].min() > 0.03
+    assert picked[1.0].max() < 0.45
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fine_outcomes_tell_apart_what_is_one_class(weighted):
     rng = np.random.default_rng(5)

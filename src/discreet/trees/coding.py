@@ -22,7 +22,7 @@ Codes = npt.NDArray[Any]
 
 MAX_BINS = 4096  # more cuts cost time and did not fit new records better in bench/trees.py
 UNSEEN = -1
-FINE = 30  # levels of a category; sets of more of them fit the records at hand by chance
+FINE = 30  # levels of a category; finer ones may be cut in the order of their levels as well
 
 
 @dataclass(frozen=True, eq=False)

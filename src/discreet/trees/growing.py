@@ -66,9 +66,9 @@ def grow_regression(
     features_per_split
         How many columns, drawn at random, a split may use (default: all).
     level_penalty
-        The gain of a split on a category of more than 30 levels is lowered by this many times what chance alone would
-        give for so many levels. With 0 it is split on noise and drowns the other columns, as in rpart; with 1 trees say
-        more about new records.
+        Columns are compared by their gain less this many times what chance alone would give for so many levels of a
+        category, or cuts of a number. With 0 a split goes to columns of many values on noise, and columns of few drown,
+        as in rpart; with 1 columns that say nothing are chosen equally often.
 
     Examples
     --------
