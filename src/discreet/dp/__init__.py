@@ -7,6 +7,7 @@ here (`discreet.dp.samplers`, `discreet.dp.choosing`), in whole numbers, from th
 """
 
 from discreet.dp.accounting import Total, together
+from discreet.dp.auditing import audit
 from discreet.dp.budget import checked_epsilon, rational_epsilon
 from discreet.dp.calibration import (
     epsilon_from_zcdp,
@@ -40,6 +41,7 @@ __all__ = [
     "Stream",
     "Total",
     "Words",
+    "audit",
     "bernoulli",
     "bernoulli_exp",
     "checked_epsilon",

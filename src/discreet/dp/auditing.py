@@ -1,0 +1,183 @@
+"""Does a mechanism keep its promise? Run it on two neighbors and look for an event that gives them away.
+
+Differential privacy bounds the chance of every event under one file by e^epsilon times its chance under the other, plus
+delta. An event for which the bound is broken beyond chance refutes the claim. Half of the runs choose the event, the
+other half test it, so that choosing costs nothing (Jagielski, Ullman and Oprea 2020). A test can only refute: what it
+does not find may still be there.
+
+Numbers drawn in floating point give themselves away in their last digits (Mironov 2012), so events are also looked for
+there: which power of two a number is a multiple of.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.results import Measure
+from discreet.wording import shown
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Draw = Callable[[Any, int], npt.ArrayLike]
+
+_THRESHOLDS = 64
+_BANDS = 8
+
+
+@dataclass(frozen=True)
+class _Event:
+    """A set of outputs: those of one column between two bounds, with so many zeros at the end of their digits."""
+
+    column: int
+    low: float
+    high: float
+    multiple_of: float | None = None
+
+    def holds(self, outputs: Floats) -> Flags:
+        values = outputs[:, self.column]
+        inside = (values >= self.low) & (values <= self.high)
+        if self.multiple_of is not None:
+            scaled = values / self.multiple_of
+            inside &= scaled == np.rint(scaled)
+        return np.asarray(inside)
+
+    def told(self) -> str:
+        """The event in words, without values of the data: outputs are public."""
+        where = f"output {self.column + 1} from {self.low:.6g} to {self.high:.6g}"
+        return where if self.multiple_of is None else f"{where}, a multiple of {self.multiple_of:.3g}"
+
+
+def audit(
+    draw: Draw,
+    neighbors: tuple[Any, Any],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    runs: int = 100_000,
+    level: float = 0.95,
+) -> Measure:
+    """Is there evidence that a mechanism does not keep its epsilon?
+
+    Parameters
+    ----------
+    draw
+        ``draw(data, runs)`` runs the mechanism so many times on a file and gives an array, one row a run.
+    neighbors
+        Two files, or whatever ``draw`` takes, that differ in one unit. The worst pair you can think of: the audit is
+        only as good as the pair.
+    epsilon, delta
+        What is claimed.
+    runs
+        How often the mechanism is run on each file; half chooses the event, half tests it.
+    level
+        The confidence of the bound.
+
+    Returns
+    -------
+    Measure
+        ``value`` is a lower bound on the true epsilon; ``figures["violated"]`` says whether it is above the claim.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> def half_the_noise(answer, runs):
+    ...     return answer + rng.laplace(0, 0.5, runs)
+    >>> audit(half_the_noise, (0.0, 1.0), epsilon=1.0).figures["violated"]
+    True
+    """
+    if not epsilon > 0 or not 0 <= delta < 1 or not 0 < level < 1:
+        raise ParameterError(
+            "epsilon must be more than 0, delta at least 0 and below 1, level between 0 and 1."
+        )
+    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1000:
+        raise ParameterError("runs must be a whole number of 1,000 or more.")
+    if len(neighbors) != 2:
+        raise ParameterError("neighbors must be two files that differ in one unit.")
+    here, there = (_drawn(draw, data, runs) for data in neighbors)
+    if here.shape[1] != there.shape[1]:
+        raise ParameterError("draw must give as many numbers for one neighbor as for the other.")
+    half = runs // 2
+    best: tuple[float, _Event, bool] | None = None
+    for event in _events(here[:half], there[:half]):
+        first, second = int(event.holds(here[:half]).sum()), int(event.holds(there[:half]).sum())
+        for swapped, (a, b) in enumerate(((first, second), (second, first))):
+            score = _bound(a, b, half, delta, level)
+            if best is None or score > best[0]:
+                best = (score, event, bool(swapped))
+    if best is None:
+        raise ParameterError("draw gave no finite numbers to look at.")
+    _, event, swapped = best
+    tested = [int(event.holds(outputs[half:]).sum()) for outputs in (here, there)]
+    a, b = reversed(tested) if swapped else tested
+    rest = runs - half
+    found = _bound(a, b, rest, delta, level)
+    violated = found > epsilon
+    told = (
+        f"The claim of epsilon {epsilon:g} is refuted: with {100 * level:g} % confidence it is at least {shown(found)}."
+        if violated
+        else f"No evidence against epsilon {epsilon:g}: the events tried show at least {shown(found)}."
+    )
+    return Measure(
+        "audit",
+        found,
+        {"violated": violated, "claimed": epsilon, "runs": runs, "seen_here": a, "seen_there": b},
+        told,
+        caveats=[] if violated else ["An audit can refute a claim and never prove it."],
+        parameters={"epsilon": epsilon, "delta": delta, "level": level, "event": event.told()},
+    )
+
+
+def _drawn(draw: Draw, data: Any, runs: int) -> Floats:
+    made = np.asarray(draw(data, runs), dtype=np.float64)
+    if made.ndim == 1:
+        made = made[:, None]
+    if made.ndim != 2 or len(made) != runs:
+        raise ParameterError("draw must give one number or one row of numbers for every run.")
+    # A missing answer is an output like any other.
+    return np.nan_to_num(made, nan=-np.finfo(np.float64).max)
+
+
+def _events(here: Floats, there: Floats) -> Iterator[_Event]:
+    """Tails, single values and last digits, in every column."""
+    for column in range(here.shape[1]):
+        pooled = np.concatenate([here[:, column], there[:, column]])
+        cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, _THRESHOLDS + 1)))
+        for cut in cuts:
+            yield _Event(column, -np.inf, float(cut))
+            yield _Event(column, float(cut), np.inf)
+        values, counts = np.unique(pooled, return_counts=True)
+        for value in values[np.argsort(-counts, kind="stable")[:_THRESHOLDS]]:
+            yield _Event(column, float(value), float(value))
+        bands = cuts[:: max(len(cuts) // _BANDS, 1)]
+        for low, high in itertools.pairwise(bands):
+            for power in _last_digits(pooled[(pooled >= low) & (pooled <= high)]):
+                yield _Event(column, float(low), float(high), power)
+
+
+def _last_digits(values: Floats) -> list[float]:
+    """The powers of two that some but not all of these numbers are multiples of."""
+    values = values[np.isfinite(values) & (values != 0)]
+    if not len(values):
+        return []
+    mantissa, exponent = np.frexp(np.abs(values[:2000]))
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    lowest = np.unique(exponent - 53 + np.log2((whole & -whole).astype(np.float64)).astype(np.int64))
+    return [math.ldexp(1.0, int(power)) for power in lowest if power > -1070][:24]
+
+
+def _bound(seen: int, others: int, runs: int, delta: float, level: float) -> float:
+    """A lower bound on epsilon from how often an event was seen under each file (Clopper and Pearson 1934)."""
+    from scipy.special import betaincinv
+
+    alpha = (1 - level) / 2  # half for each of the two shares
+    low = float(betaincinv(seen, runs - seen + 1, alpha)) if seen else 0.0
+    high = float(betaincinv(others + 1, runs - others, 1 - alpha)) if others < runs else 1.0
+    return math.log((low - delta) / high) if low > delta else 0.0

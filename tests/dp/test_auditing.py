@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet import dp
+from discreet.errors import DiscreetError
+
+RUNS = 40_000
+
+
+def whole_numbers(answer, runs):
+    return answer + dp.discrete_laplace(Fraction(1), runs, dp.seeded_words(np.random.default_rng(answer)))
+
+
+def floating_point(answer, runs):
+    return answer + np.random.default_rng(int(answer)).laplace(0.0, 1.0, runs)
+
+
+def gaussian(share):
+    sigma = share * dp.gaussian_sigma(1, 1, 1e-3)
+
+    def draw(answer, runs):
+        # Rounded, because the last digits of floating-point noise are another fault.
+        return answer + np.rint(np.random.default_rng(int(answer)).normal(0.0, sigma, runs) * 64) / 64
+
+    return draw
+
+
+def test_exact_draws_are_not_refuted():
+    assert not dp.audit(whole_numbers, (0, 1), epsilon=1.0, runs=RUNS).figures["violated"]
+
+
+def test_half_of_the_noise_is_found():
+    found = dp.audit(whole_numbers, (0, 2), epsilon=1.0, runs=RUNS)
+    assert found.figures["violated"]
+    assert 1.5 < found.value <= 2.0
+
+
+def test_the_last_digits_of_floating_point_noise_give_it_away():
+    found = dp.audit(floating_point, (0.0, 1.0), epsilon=1.0, runs=RUNS)
+    assert found.figures["violated"]
+    assert "multiple of" in found.parameters["event"]
+
+
+def test_gaussian_noise_is_refuted_only_where_it_is_too_small():
+    assert not dp.audit(gaussian(1.0), (0, 1), epsilon=1.0, delta=1e-3, runs=RUNS).figures["violated"]
+    assert dp.audit(gaussian(0.5), (0, 1), epsilon=1.0, delta=1e-3, runs=RUNS).figures["violated"]
+
+
+def test_a_mechanism_without_noise_is_refuted_by_its_value():
+    found = dp.audit(lambda answer, runs: np.full(runs, answer), (3.0, 4.0), epsilon=5.0, runs=RUNS)
+    assert found.figures["violated"]
+    assert found.value > 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_law_is_hardly_ever_refuted(seed):
+    rng = np.random.default_rng(seed)
+    found = dp.audit(lambda _, runs: rng.normal(size=(runs, 3)), (0, 1), epsilon=0.2, runs=RUNS)
+    assert not found.figures["violated"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"runs": 10},
+        {"epsilon": 0.0},
+        {"delta": 1.0},
+        {"level": 2},
+        {"neighbors": (1, 2, 3)},
+        {"draw": lambda answer, runs: [1.0]},
+    ],
+)
+def test_what_cannot_be_audited_is_refused(wrong):
+    asked = {"draw": whole_numbers, "neighbors": (0, 1), "epsilon": 1.0, "runs": 1000} | wrong
+    with pytest.raises(DiscreetError):
+        dp.audit(asked.pop("draw"), asked.pop("neighbors"), **asked)
