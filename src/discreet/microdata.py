@@ -405,9 +405,24 @@ def _native_names(frame: Any) -> list[str]:
 def _schema(wrapped: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> dict[str, Any]:
     """Ask the engine for names and types; a lazy source may find only now that it cannot be read."""
     try:
-        return dict(wrapped.collect_schema())
+        schema = dict(wrapped.collect_schema())
     except Exception as error:
         raise _unreadable(error) from error
+    if not wrapped.implementation.is_pyarrow():
+        return schema
+    declared = {name: _ordered_levels(wrapped.to_native(), name) for name in schema}
+    return {name: nw.Enum(declared[name]) if declared[name] else dtype for name, dtype in schema.items()}
+
+
+def _ordered_levels(table: Any, column: str) -> list[str]:
+    """The levels of an ordered dictionary of Arrow, which is an ordered category; none for anything else."""
+    kind = table.schema.field(column).type
+    if not hasattr(kind, "ordered") or not kind.ordered or "string" not in str(kind.value_type):
+        return []
+    chunks = table.column(column).unify_dictionaries().chunks
+    levels = chunks[0].dictionary.to_pylist() if chunks else []
+    # A list that names a level twice, or a missing one, has no order that could be kept.
+    return levels if None not in levels and len(set(levels)) == len(levels) else []
 
 
 def _unreadable(error: Exception) -> InputError:

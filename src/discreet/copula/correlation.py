@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.copula.information import Floats
+from discreet.one_thread import one_thread
 
 _STEPS = 300
 _SETTLED = 1e-5
-_LARGE = 300
 
 
 def nearest_correlation(
@@ -33,10 +33,9 @@ def nearest_correlation(
     if np.linalg.eigvalsh(unit)[0] >= 0:
         return np.asarray(unit)
     if weights is not None:
-        from threadpoolctl import threadpool_limits
-
-        # Hundreds of small decompositions: threads would wait for each other longer than they work.
-        with threadpool_limits(limits=None if len(unit) > _LARGE else 1):
+        # Hundreds of small decompositions: threads would wait for each other longer than they work, and the last bits
+        # of a large one would depend on their number.
+        with one_thread():
             return _weighted(unit, (weights + weights.T) / 2)
     correction = np.zeros_like(unit)
     for _ in range(rounds):

@@ -26,7 +26,7 @@ from discreet.engine.classes import (
     smallest_classes,
     weighted_rows,
 )
-from discreet.engine.frames import collect, engine_name, like, scan
+from discreet.engine.frames import collect, engine_name, in_declared_order, like, scan
 from discreet.engine.rebuild import in_kind, rebuilt, whole_frame
 from discreet.engine.records import carry_back, named_classes
 from discreet.engine.roles import (
@@ -74,6 +74,7 @@ __all__ = [
     "float_key_caveat",
     "float_keys",
     "head_count",
+    "in_declared_order",
     "in_kind",
     "keyed_rows",
     "left_out",

@@ -61,7 +61,10 @@ def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> p
     """
     if isinstance(source, Microdata):
         names = tuple(columns) if columns is not None else source.columns
-        return in_memory(scan(source, {name: name for name in names}))
+        table = in_memory(scan(source, {name: name for name in names}))
+        return table.with_columns(
+            in_declared_order(table[name], source.schema[name]) for name in names if name in source.schema
+        )
     table = in_memory(source)
     counts = [
         name for name, dtype in table.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0
@@ -111,7 +114,7 @@ def _lazy(data: Microdata, columns: tuple[str, ...]) -> Lazy:
         return wrapped
     if aside is not None:
         remembered(data, "columns", WHOSE, lambda: aside)
-    parts = [remembered(data, "columns", column, partial(_to_polars, wrapped, column)) for column in columns]
+    parts = [remembered(data, "columns", column, partial(_to_polars, data, column)) for column in columns]
     return nw.from_native(pl.DataFrame(parts).lazy())
 
 
@@ -125,12 +128,34 @@ def _addressable(source: Lazy, columns: tuple[str, ...]) -> tuple[Lazy, dict[str
     return source.rename(plain), address | plain
 
 
-def _to_polars(frame: nw.DataFrame[Any], column: str) -> pl.Series:
+def in_declared_order(column: pl.Series, dtype: Any) -> pl.Series:
+    """Give an ordered category its order back, which pandas, Arrow and DuckDB lose on the way into Polars.
+
+    Parameters
+    ----------
+    column
+        The column as it arrived.
+    dtype
+        Its type in the schema of the file.
+
+    Examples
+    --------
+    >>> in_declared_order(pl.Series(["b", "a"], dtype=pl.Categorical), nw.Enum(["b", "a"])).sort().to_list()
+    ['b', 'a']
+    """
+    if isinstance(dtype, nw.Enum) and column.dtype in (pl.Categorical, pl.String):
+        return column.cast(pl.String).cast(pl.Enum(dtype.categories))
+    return column
+
+
+def _to_polars(data: Microdata, column: str) -> pl.Series:
+    frame = data.wrapped
+    assert isinstance(frame, nw.DataFrame)
     native = frame.get_column(column).to_native()
     if frame.implementation.is_pandas():
-        return _from_pandas(native, column)
+        return in_declared_order(_from_pandas(native, column), data.schema[column])
     try:
-        return pl.Series(column, frame.get_column(column).to_arrow())
+        return in_declared_order(pl.Series(column, frame.get_column(column).to_arrow()), data.schema[column])
     except Exception as error:
         raise ColumnError(
             f"Column '{column}' cannot be read as one type. Convert it before you start: {type(error).__name__}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import warnings
 from collections.abc import Mapping, Sequence
@@ -95,6 +96,8 @@ def write_excel(
     # In memory: the writer would leave its own temporary files, with the data in them, when a run is killed.
     content = io.BytesIO()
     with xlsxwriter.Workbook(content, {**plain, "in_memory": True}) as book:
+        # A fixed time: the same file gives the same bytes.
+        book.set_properties({"created": datetime.datetime(1980, 1, 1, tzinfo=datetime.UTC)})
         texts = [
             name for name, dtype in frame.schema.items() if not dtype.is_numeric() and not dtype.is_temporal()
         ]

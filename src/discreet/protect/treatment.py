@@ -24,6 +24,7 @@ from discreet.dp.entropy import Stream
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
 from discreet.microdata import Columns, Microdata
+from discreet.one_thread import one_thread
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Release, Step
 
@@ -115,7 +116,8 @@ class Treatment(ABC):
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
         stream = Stream(int(root), self.name, seeded=seed is not None)
-        change = self.treat(data, stream)
+        with one_thread():
+            change = self.treat(data, stream)
         treated = data.with_frame(
             engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
         )

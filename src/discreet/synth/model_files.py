@@ -29,15 +29,22 @@ def save_state(state: Mapping[str, Any], path: str | Path) -> Path:
     columns: dict[str, pl.Series] = {}
     document = {"format": _FORMAT, "model": _packed(state, arrays, columns)}
     with replacing(place) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as box:
-        box.writestr("model.json", json.dumps(document, ensure_ascii=False, allow_nan=True))
+        box.writestr(_entry("model.json"), json.dumps(document, ensure_ascii=False, allow_nan=True))
         for name, array in arrays.items():
             with box.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, array, allow_pickle=False)
         for name, series in columns.items():
             stream_of = io.BytesIO()
             series.to_frame("column").write_ipc(stream_of)
-            box.writestr(f"{name}.arrow", stream_of.getvalue())
+            box.writestr(_entry(f"{name}.arrow"), stream_of.getvalue())
     return place
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    """Name a part of the file without the time of writing: the same model is the same bytes."""
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
 
 
 def load_state(path: str | Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from discreet.errors import DiscreetError, InputError, ParameterError, unknown_n
 from discreet.guarantees import FROM_A_FILE
 from discreet.io.toml_files import read_toml
 from discreet.microdata import Metadata, Microdata, Roles
+from discreet.one_thread import on_one_thread, one_thread
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.synth.model_files import load_state, save_state
 from discreet.value_gate import MARK, holds_values
@@ -40,6 +41,8 @@ class Synthesizer(ABC):
         super().__init_subclass__(**options)
         if not cls.__name__.startswith("_"):
             Synthesizer.known[kebab(cls.__name__)] = cls
+        if "fit" in cls.__dict__:
+            cls.fit = on_one_thread(cls.fit)  # type: ignore[method-assign]
 
     @property
     def name(self) -> str:
@@ -175,10 +178,13 @@ class Fitted(ABC):
         from discreet.progress import track
 
         root = seed_of(seed)
-        files = [
-            self._in_kind(self.draw(int(size), Stream(root, f"copy {number}")))
-            for number in track(range(copies), description="Drawing copies", progress=progress and copies > 1)
-        ]
+        with one_thread():
+            files = [
+                self._in_kind(self.draw(int(size), Stream(root, f"copy {number}")))
+                for number in track(
+                    range(copies), description="Drawing copies", progress=progress and copies > 1
+                )
+            ]
         return files[0] if copies == 1 else files
 
     def __repr__(self) -> str:

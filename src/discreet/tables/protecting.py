@@ -24,6 +24,7 @@ from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
+from discreet.one_thread import one_thread
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Detail, Measure, Step, jsonable
 
@@ -214,7 +215,8 @@ class TableProtection(ABC):
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
         stream = Stream(int(root), self.name, seeded=seed is not None)
-        change = self.protect(table, stream)
+        with one_thread():
+            change = self.protect(table, stream)
         made = released(table, change.cells, change.inner, change.notes)
         value = made.value
         moved = {value: int((made.cells[value] != table.cells[value]).sum())} if value in table.cells else {}

@@ -106,6 +106,9 @@ def coded_sample(
             "Use missing='category', or drop the key with the most missing values."
         )
     names = list(key_names(keys))
+    table = table.with_columns(
+        engine.in_declared_order(table[name], data.schema[key]) for name, key in zip(names, keys, strict=True)
+    )
     coded = code_table(table, names).sort(names)
     records = int(coded["records"].sum())
     # Everybody of the file, also who is in no class: the population is taken smaller in that proportion.

@@ -1,0 +1,44 @@
+"""Linear algebra on one thread, where the same seed must give the same bytes.
+
+A sum that is spread over threads is added up in another order for every number of threads, and differs in its last bits
+from machine to machine. Treatments and generators therefore keep the linear algebra below them to one thread; what they
+spread over cores themselves (columns, trees, blocks of records) is cut in the same way however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep BLAS to one thread within the block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with one_thread():
+    ...     print(int((np.eye(2) @ np.eye(2)).sum()))
+    2
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function that runs within `one_thread`."""
+
+    @wraps(function)
+    def within(*args: P.args, **kwargs: P.kwargs) -> R:
+        with one_thread():
+            return function(*args, **kwargs)
+
+    return within
