@@ -327,7 +327,9 @@ def _perfect(fitted: Any, outcome: npt.NDArray[np.float64] | None) -> bool:
     left = _number(fitted, "ssr")
     if left is not None and outcome is not None and outcome.size:
         spread = float(np.square(outcome - outcome.mean()).sum())
-        return left <= 1e-12 * max(spread, 1e-300)
+        # What is left of an outcome that does not vary is rounding, and so is its spread: it is fitted perfectly.
+        rounding = 1e-24 * float(np.square(outcome).sum())
+        return left <= max(1e-12 * spread, rounding)
     likelihood = _number(fitted, "llf")
     is_discrete = _number(fitted, "prsquared") is not None
     return is_discrete and likelihood is not None and abs(likelihood) < 1e-6
@@ -337,7 +339,8 @@ def _number(fitted: Any, name: str) -> float | None:
     try:
         value = getattr(fitted, name)
         number = float(value)
-    except Exception:
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        # A model of another kind does not have it, or has one for every outcome; anything else is an error.
         return None
     return None if math.isnan(number) else number
 

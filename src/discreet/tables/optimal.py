@@ -7,6 +7,7 @@ choice is optimal, proved by the solver's bound.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -263,6 +264,12 @@ class _Game:
             rows_up = self._condition(program)
             down = program.extreme(at, -weight, largest=True)
             rows_down = self._condition(program)
+            if math.isnan(up) or math.isnan(down):
+                # A comparison with NaN is never true, and the cell would pass for protected.
+                raise InputError(
+                    "The solver could not bound a sensitive cell, so it cannot be said whether it is protected. Use "
+                    "method='gauss', or a table with less extreme numbers."
+                )
             slack = self.slack[k]
             rise, fall = self._steps(up), self._steps(down)
             if rise < self.upper[k] - slack:

@@ -20,7 +20,7 @@ import polars as pl
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.results import percent
 from discreet.tables.auditing.highs import Program
 
@@ -280,7 +280,9 @@ def _mended(system: _System) -> tuple[_System, npt.NDArray[np.int64]]:
     far = np.full(cells + 2 * equations, np.inf)
     program = Program(wide, system.low, system.high, np.zeros(len(far)), far)
     gap = program.extreme(cells + np.arange(2 * equations), np.ones(2 * equations), largest=False)
-    if not gap > 1e-6:
+    if np.isnan(gap):
+        raise InputError("The solver could not say whether the published counts contradict each other.")
+    if gap <= 1e-6:
         return system, np.zeros(0, dtype=np.int64)
     up = program.solution[cells : cells + equations]
     down = program.solution[cells + equations :]
@@ -337,7 +339,13 @@ def _by_programs(system: _System, low: Floats, high: Floats) -> tuple[Floats, Fl
                 if (seen_high[k] >= high[cell]) if largest else (seen_low[k] <= low[cell]):
                     continue
                 found = program.extreme(np.array([k]), np.ones(1), largest=largest)
-                if not np.isfinite(found):
+                if np.isnan(found):
+                    # Left open, the cell would pass for one that cannot be reconstructed.
+                    raise InputError(
+                        "The solver could not bound a cell, so it cannot be said whether it can be reconstructed. "
+                        "Reconstruct fewer tables at once."
+                    )
+                if np.isinf(found):
                     continue
                 seen_low, seen_high = (
                     np.minimum(seen_low, program.solution),
@@ -390,4 +398,5 @@ def _persons(system: _System, low: Floats, high: Floats) -> float:
         return float(low.sum())
     program = Program(system.a, system.low, system.high, low, np.where(np.isfinite(high), high, 1e12))
     least = program.extreme(np.arange(len(low)), np.ones(len(low)), largest=False)
+    # The sum is at least that of the lower bounds; where the program says no more, that is what is known.
     return float(np.ceil(least - 1e-6)) if np.isfinite(least) else float(low.sum())

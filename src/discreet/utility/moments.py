@@ -63,9 +63,18 @@ def moments(
     counts = known.sum(axis=0).astype(np.float64)
     weighted = known * w[:, None]
     total = weighted.sum(axis=0)
+    # Distances from the first known value are exactly zero where a column does not vary: its variance is zero and not
+    # a rounding error, by which every change would be divided.
+    first = (
+        np.array([x[at, j] if counts[j] else 0.0 for j, at in enumerate(known.argmax(axis=0))])
+        if len(x)
+        else 0.0
+    )
+    away = np.where(known, x - first, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(total > 0, (weighted * np.where(known, x, 0.0)).sum(axis=0) / total, np.nan)
-        centered = np.where(known, x - np.nan_to_num(means), 0.0)
+        beyond = (weighted * away).sum(axis=0) / total
+        means = np.where(total > 0, first + beyond, np.nan)
+        centered = np.where(known & (total > 0), away - beyond, 0.0)
         pairs = known.astype(np.float64).T @ known.astype(np.float64)
         mass = weighted.T @ known.astype(np.float64)
         sums = (weighted * centered).T @ known.astype(np.float64)
@@ -98,6 +107,13 @@ def changes(before: Moments, after: Moments, level: float) -> tuple[dict[str, fl
         "share_means_in_interval": float(inside[checked].mean()) if checked.any() else None,
     }
     structure, caveats = _structure(before, after)
+    still = int((np.nan_to_num(before.variances, nan=1.0) == 0).sum())
+    if still:
+        caveats = [
+            *caveats,
+            f"{still:,} numeric columns do not vary in the original and have no scale: changes of their mean, variance "
+            "and correlations are not in these figures.",
+        ]
     return {**figures, **structure}, caveats
 
 

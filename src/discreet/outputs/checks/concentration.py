@@ -67,11 +67,23 @@ def check_concentration(
     if index is None:
         return CheckResult(findings)
     indexes = np.atleast_1d(np.asarray(index, dtype=np.float64))
+    unknown = ~np.isfinite(indexes) & (np.broadcast_to(number, indexes.shape) > 0)
+    if unknown.any():
+        findings.append(
+            Finding(
+                "largest share",
+                "k",
+                "review",
+                f"{counted(int(unknown.sum()), 'group')} with units but without an index: their largest share is not "
+                "judged.",
+                positions(unknown),
+            )
+        )
     if not np.isfinite(indexes).any():
         return CheckResult(findings)
-    highest = float(np.nanmax(indexes))
+    highest = float(indexes[np.isfinite(indexes)].max())
     limit = policy.largest_share_limit
-    over = np.zeros(indexes.shape, dtype=bool) if limit is None else np.nan_to_num(indexes, nan=0.0) > limit
+    over = np.zeros(indexes.shape, dtype=bool) if limit is None else np.isfinite(indexes) & (indexes > limit)
     findings.append(
         Finding(
             "largest share",

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from discreet.copula import fit_gaussian, nearest_correlation
 from discreet.copula.fitting import Matching
 from discreet.copula.matching import BOUND
+from discreet.errors import ParameterError
 from discreet.progress import track
 from discreet.synth.copulas.dimensions import Dimension, mean_scores
 from discreet.synth.from_aggregates.latent import LatentPairs
@@ -132,7 +133,16 @@ def _score_correlations(dimensions: Sequence[Dimension], weights: Floats | None)
         variance = np.maximum(second / mass - mean**2, 0.0)
         covariance = cross / mass - mean * mean.T
         found = covariance / np.sqrt(variance * variance.T)
-    flat = (variance < 1e-12) | (variance.T < 1e-12) | ~np.isfinite(found)
+    # Scores are means of normal quantiles within (0, 1), below 9 in size: without records in common there is no mean,
+    # and a level that everybody has does not vary. Nothing else stands for "unrelated".
+    flat = (mass == 0) | (variance < 1e-12) | (variance.T < 1e-12)
+    lost = ~flat & ~np.isfinite(found)
+    if lost.any():
+        one, other = (dimensions[int(place)].label for place in np.argwhere(lost)[0])
+        raise ParameterError(
+            f"The relation of '{one}' and '{other}' cannot be computed in floating point. Check their weights and "
+            "values."
+        )
     return np.where(flat, 0.0, np.clip(found, -1.0, 1.0)), counts
 
 

@@ -97,7 +97,9 @@ class Program:
             highs.clearSolver()
             highs.run()
             status = highs.getModelStatus()
-            if status in {core.HighsModelStatus.kUnbounded, core.HighsModelStatus.kUnboundedOrInfeasible}:
+            if status == core.HighsModelStatus.kUnboundedOrInfeasible and self._is_feasible():
+                status = core.HighsModelStatus.kUnbounded
+            if status == core.HighsModelStatus.kUnbounded:
                 return np.inf if largest else -np.inf
             if status != core.HighsModelStatus.kOptimal:
                 return float("nan")
@@ -105,6 +107,17 @@ class Program:
         self.solution = np.array(found.col_value)
         self.duals, self.reduced = np.array(found.row_dual), np.array(found.col_dual)
         return float(highs.getInfo().objective_function_value)
+
+    def _is_feasible(self) -> bool:
+        """Whether anything fits at all: a bound that is infinite says "protected", and must not come from nothing."""
+        core, highs = self._core, self._highs
+        places = np.arange(len(self._goal), dtype=np.int32)
+        highs.changeColsCost(len(places), places, np.zeros(len(places)))
+        highs.clearSolver()
+        highs.run()
+        fits = highs.getModelStatus() == core.HighsModelStatus.kOptimal
+        highs.changeColsCost(len(places), places, self._goal)
+        return bool(fits)
 
     def _by_linprog(self, at: npt.NDArray[Any], weight: Floats, *, largest: bool) -> float:
         from scipy import sparse

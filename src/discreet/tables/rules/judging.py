@@ -90,7 +90,15 @@ def primary(table: Table, *rules: Rule, safe: Any = None) -> Table:
     found = np.logical_or.reduce(list(hits.values()))
     protection = np.zeros(cells.height)
     for rule, hit in zip(rules, hits.values(), strict=True):
-        protection = np.maximum(protection, np.where(hit, np.nan_to_num(rule.protection(table)), 0.0))
+        asked = rule.protection(table)
+        if (hit & ~np.isfinite(asked)).any():
+            # Taken for zero, the cell would count as protected by any interval at all.
+            raise ParameterError(
+                f"The rule {rule.name} gives {int((hit & ~np.isfinite(asked)).sum()):,} sensitive cells no finite "
+                "protection: their values, or the contributions behind them, are missing or infinite. Correct them "
+                "first, or choose a rule without protection."
+            )
+        protection = np.maximum(protection, np.where(hit, asked, 0.0))
     if "primary" in cells.columns:
         before = cells["primary"].to_numpy()
         worded = _both(cells["rule"], worded)

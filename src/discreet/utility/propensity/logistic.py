@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.errors import InputError
 from discreet.utility.propensity.design import Design, designed, rank
 from discreet.utility.propensity.fitting import Fit
 from discreet.utility.propensity.stacking import Bools, Floats, Stack
@@ -162,11 +163,15 @@ class _Factor:
 
         self._scale = 1 / np.sqrt(np.maximum(np.diag(squares), 1e-300))
         unit = squares * np.outer(self._scale, self._scale)
-        self._held = cho_factor(np.eye(len(unit)), lower=True)
         for hair in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
             with contextlib.suppress(np.linalg.LinAlgError):
                 self._held = cho_factor(unit + hair * np.eye(len(unit)), lower=True)
                 break
+        else:
+            # Sums of squares of unit diagonal are off by rounding only, far below the last hair.
+            raise InputError(
+                "The curvature of the propensity model could not be factored. Leave out columns with extreme numbers."
+            )
 
     def solve(self, pulled: Floats) -> Floats:
         from scipy.linalg import cho_solve
