@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,docs,dev
 
-.PHONY: demo test test-all fuzz kill lint bench docs install clean
+.PHONY: demo test test-all test-processors fuzz kill lint bench docs install clean
 
 demo: $(VENV)/core
 	@mkdir -p demo
@@ -19,6 +19,10 @@ test: install lint
 
 test-all: install lint
 	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
+	$(MAKE) test-processors
+
+test-processors: install
+	$(BIN)/python tests/on_other_processors.py
 
 # New cases every time; the seed is printed, and CASES and SEED bring the same ones again.
 CASES ?= 20000
