@@ -13,10 +13,12 @@ from discreet.errors import DiscreetError
 from discreet.protect import (
     AddNoise,
     Band,
+    ClassSwap,
     DonutMask,
     DropIdentifiers,
     Generalize,
     KAnonymity,
+    LDiversity,
     LocalSuppression,
     Microaggregate,
     Mondrian,
@@ -49,6 +51,7 @@ AGE = Hierarchy.intervals([10, 30])
 EXAMPLES = {
     "add-noise": AddNoise(columns=["income", "wealth"], method="correlated"),
     "band": Band(widths={"age": 10}),
+    "class-swap": ClassSwap([LDiversity("income", 2)], keys=["region"]),
     "donut-mask": DonutMask(r_min=100, r_max=400),
     "drop-identifiers": DropIdentifiers(),
     "generalize": Generalize({"age": 1}, {"age": AGE}),

@@ -1,5 +1,6 @@
 """Treatments of microdata: recode, suppress, perturb, mask."""
 
+from discreet.protect.exchanging.class_swapping import ClassSwap
 from discreet.protect.exchanging.pram import Pram
 from discreet.protect.exchanging.record_swapping import RecordSwap
 from discreet.protect.exchanging.swapping import RandomSwap, RankSwap
@@ -38,6 +39,7 @@ __all__ = [
     "Band",
     "BetaLikeness",
     "Change",
+    "ClassSwap",
     "DeltaDisclosure",
     "DonutMask",
     "Draft",

@@ -24,6 +24,8 @@ from discreet.workflow.role_rules import Column, Proposal, propose
 
 _SAMPLE = 5_000
 _MOST_LOOKED_AT = 100_000
+_OFTEN = 20  # a key with so many records a value, or more, tells another column by no accident
+_VARIED = 0.1
 _ONE_ONLY = ("weight", "household", "psu")
 
 
@@ -122,7 +124,8 @@ def inspect(data: Microdata | Any) -> Inspection:
     """Propose a role for every column, with the reason.
 
     Roles that the data already has are kept. Every column is counted in one query; names, types and a
-    sample of the first records say the rest.
+    sample of the first records say the rest. A column that is left over and that a key tells (the density of a
+    region, the band of an age) is proposed as a key too: who knows the one knows the other.
 
     Parameters
     ----------
@@ -149,6 +152,7 @@ def inspect(data: Microdata | Any) -> Inspection:
     for name in nested:
         proposals[name] = Proposal(None, "sure", (_why_uncounted(data.schema[name]),))
     proposals = _one_each({name: proposals[name] for name in data.columns}, given)
+    proposals |= _told_by_keys(data, counted, proposals)
     proposals = _with_notes(proposals, _coded(data, counted), data.metadata.reading)
     roles = _roles(proposals, data.roles)
     return Inspection(
@@ -229,6 +233,34 @@ def _with_notes(
         )
         for name, proposal in proposals.items()
     }
+
+
+def _told_by_keys(
+    data: Microdata, counted: list[Column], proposals: Mapping[str, Proposal]
+) -> dict[str, Proposal]:
+    """Find the columns that are sensitive for want of a better role, but that a key tells for every record."""
+    keys = [
+        column
+        for column in counted
+        if proposals[column.name].role == "keys" and 1 < column.distinct <= column.rows / _OFTEN
+    ]
+    found = {}
+    for column in counted:
+        proposal = proposals[column.name]
+        if proposal.role != "sensitive" or proposal.confidence != "please check":
+            continue
+        if column.distinct < 2 or (column.separation or 0.0) < _VARIED:
+            continue
+        for key in keys:
+            levels = key.distinct + (key.missing > 0)
+            if column.distinct + (column.missing > 0) > levels:
+                continue
+            pairs = engine.scan(data, {"k": key.name, "c": column.name}).unique().select(nw.len().alias("n"))
+            if int(engine.collect(pairs).item()) == levels:
+                reason = f"every value of '{key.name}', a key, goes with one value of it only"
+                found[column.name] = Proposal("keys", "please check", (*proposal.reasons, reason))
+                break
+    return found
 
 
 def _why_uncounted(dtype: Any) -> str:

@@ -7,14 +7,23 @@ when a plan was tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import polars as pl
 
 from discreet.policy import Policy, Rule
 from discreet.protect import AlphaK, LDiversity, TCloseness
 from discreet.protect.generalizing.models import PrivacyModel
 
 _OWN = ("near_copies.telling_share", "near_copies.largest_share")
+_LARGEST = 200
+_BEARABLE = 15
+_STRONGER = (
+    0.85,
+    0.7,
+    0.55,
+)  # the largest share of a value in a class, where classes tell too much on average
 _COMPANY = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
 
 
@@ -42,6 +51,52 @@ class Aims:
     def companies(self) -> tuple[int, ...]:
         """List class sizes to aim at: the smallest allowed, and larger ones for rules that are about averages."""
         return tuple(dict.fromkeys(max(2, math.ceil(self.k * factor)) for factor in _COMPANY))
+
+    def swaps(self, columns: Sequence[str]) -> tuple[tuple[PrivacyModel, ...], ...]:
+        """List what swaps of sensitive values between classes may aim at: nothing, the models, and ever more.
+
+        A column whose classes tell too much on average is mixed further than its models ask for. Values that are about
+        as common in the file as they may be in a class are left out: no class can have fewer of them.
+        """
+        plain = tuple(model for model in self.models if set(model.columns) <= set(columns))
+        levels: list[tuple[PrivacyModel, ...]] = [(), plain]
+        if self.learned < 1:
+            levels += [
+                (*plain, *(AlphaK(column, share, common=share - 0.05) for column in columns))
+                for share in _STRONGER
+            ]
+        return tuple(levels) if columns and len(levels) > 1 and any(levels) else ((),)
+
+
+def company_for_swaps(models: Sequence[PrivacyModel], values: Mapping[str, pl.Series]) -> int:
+    """Say how large classes must be so that the values of the file can be dealt out as the models ask.
+
+    Where nine in ten people have one value, a class of five gets another one every second time; where no class may
+    have it alone, classes of ten or more can be served.
+
+    Examples
+    --------
+    >>> company_for_swaps([AlphaK("ill", 0.95)], {"ill": pl.Series(["n"] * 85 + ["y"] * 15)})
+    8
+    """
+    least = 2
+    for model in models:
+        if not isinstance(model, AlphaK | LDiversity) or model.columns[0] not in values:
+            continue
+        column = values[model.columns[0]]
+        common = model.common if isinstance(model, AlphaK) else 1.0
+        alpha = model.alpha if isinstance(model, AlphaK) else 1.0
+        shares = column.value_counts(name="n")["n"] / max(1, len(column))
+        top = float(shares.filter(shares <= common).max() or 0.0)  # type: ignore[arg-type]
+        sizes = range(least, _LARGEST)
+        least = next((n for n in sizes if min(math.floor(alpha * n + 1e-9), n - 1) / n >= 1.02 * top), least)
+    return least
+
+
+def can_be_dealt_out(values: pl.Series, aims: Aims) -> bool:
+    """Say whether classes of a bearable size can get what the models on a sensitive column ask for."""
+    models = [model for model in aims.models if model.columns == (values.name,)]
+    return company_for_swaps(models, {values.name: values}) <= max(_BEARABLE, 2 * aims.k)
 
 
 def aims_of(policy: Policy, sensitive: Sequence[str]) -> Aims:

@@ -11,6 +11,7 @@ from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import (
     Band,
+    ClassSwap,
     DropIdentifiers,
     Generalize,
     LocalSuppression,
@@ -23,6 +24,7 @@ from discreet.protect import (
     TopBottomCode,
     Treatment,
 )
+from discreet.protect.generalizing.models import models_of
 from discreet.results import percent, shown
 from discreet.workflow.plan_search import Search
 from discreet.workflow.suggesting.recipes import Frame, Recipe
@@ -80,6 +82,12 @@ def _words(step: Treatment, frame: Frame, recipe: Recipe) -> str:
         )
     if isinstance(step, OptimalGeneralization):
         return "Blank all keys of the records whose group would still give a sensitive value away."
+    if isinstance(step, ClassSwap):
+        mixed = dict.fromkeys(column for model in models_of(step.models) for column in model.columns)
+        return (
+            f"Where a group would give a value of {_listed(mixed)} away, swap some of its values with other groups; "
+            "all counts stay."
+        )
     if isinstance(step, Pram):
         parts = [
             f"'{column}' {frame.ladders[column].rungs[recipe.rung(column)].words}"
@@ -109,9 +117,14 @@ def alternatives(
     safer = [
         t for t in known if t.meets is not False and (t.risk or 0.0) < 0.9 * risk and (t.loss or 0.0) > loss
     ]
-    for trial in sorted(safer, key=lambda t: t.loss or 0.0)[:1]:
-        verdict = bench.judged(plans[trial.name].apply(bench.data, seed=bench.seed).data)
-        if verdict.meets:
+    # One that was judged already before one that would have to be.
+    for trial in sorted(safer, key=lambda t: (not t.meets, t.loss or 0.0))[:1]:
+        if (
+            trial.meets
+            or bench.judged(
+                plans[trial.name].apply(bench.data, seed=bench.seed).data, stop_at_failure=True
+            ).meets
+        ):
             more = shown((trial.loss or 0.0) - loss)
             sentence = (
                 f"For {more} more in loss ({shown(trial.loss)}) another plan that passes lowers the mean chance to "

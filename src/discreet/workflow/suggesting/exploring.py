@@ -20,19 +20,24 @@ _HEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.75, 1.0)
 _BATCH = 4
 _MOST_KEYS_TO_HIDE = 12
 _HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
-_WORK_A_UNIT = {SUPPRESS: 1_500_000, REGROUP: 5_000_000, ALONG: 5_000_000, NOTHING: 10_000_000}
+# What a trial costs, about, in seconds of one processor: by cell to judge, and by hidden record and pair of keys.
+_FIXED, _A_CELL, _A_HIDDEN_RECORD = 0.8, 4e-6, 5e-6
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How many recipes may be forecast, and how much may be spent on trying them: one unit is a small file's trial."""
+    """How many recipes may be forecast, and how much may be spent on trying them.
+
+    A unit is about a second of one processor, as reckoned from the size of the file, not from the clock: the same file
+    gets the same plan on every machine.
+    """
 
     forecasts: int
     units: float
     seconds: float | None = None
 
 
-BUDGETS = {"quick": Budget(60, 10), "normal": Budget(150, 26), "thorough": Budget(1000, 200)}
+BUDGETS = {"quick": Budget(60, 12), "normal": Budget(80, 40), "thorough": Budget(1000, 400)}
 
 
 @dataclass
@@ -53,18 +58,11 @@ class Explorer:
         if self.best is not None or not self.frame.keys:
             return
         companies = self.frame.aims.companies()
-        hide = self.may_hide
-        starts = sorted((self.descended(k, hide=hide) for k in companies), key=self.forecast.loss)
-        self.attempt(
-            [
-                Recipe(finish=REGROUP, k=companies[0]),
-                Recipe(finish=ALONG, k=companies[0]),
-                _regrouped(starts[0], companies[0]),
-                _regrouped(starts[0], companies[0], along=True),
-            ]
-        )
+        self.attempt(self._quick(companies))
+        starts = sorted(self._starts(companies), key=self.forecast.loss)
         self.attempt(starts[:1])
         self.learn()
+        self._improve(self.spent + (self.budget.units - self.spent) / 3)
         self.attempt(self._others(sorted(starts, key=self.forecast.loss), companies))
         if self.best is None:
             self.attempt(self._stronger(companies))
@@ -72,8 +70,36 @@ class Explorer:
         if self.best is None:
             self._erase()
 
-    def _improve(self) -> None:
-        while self.spendable:
+    def _quick(self, companies: Sequence[int]) -> list[Recipe]:
+        """Regroup the file as it is, which takes little time and often passes."""
+        plain = [Recipe(finish=REGROUP, k=k) for k in companies[:2]]
+        if not self.may_swap:
+            return [*plain, Recipe(finish=ALONG, k=companies[0])]
+        swapped = [Recipe(finish=REGROUP, k=k, swap=1) for k in self.swap_companies[:2]]
+        return [*swapped, *plain, Recipe(finish=ALONG, k=self.swap_companies[0], swap=1)]
+
+    def _starts(self, companies: Sequence[int]) -> list[Recipe]:
+        """Descend by forecasts with more and less company: hiding what breaks a model, or swapping it away."""
+        if not self.may_swap:
+            return [self.descended(Recipe(k=k, hide=self.may_hide)) for k in companies]
+        levels = range(1, min(3, len(self.frame.swaps)))
+        return [self.descended(Recipe(k=k, swap=s)) for s in levels for k in self.swap_companies[:2]]
+
+    @property
+    def may_swap(self) -> bool:
+        """Whether sensitive values may be swapped between classes."""
+        return len(self.frame.swaps) > 1
+
+    @property
+    def swap_companies(self) -> tuple[int, ...]:
+        """Class sizes for which there are enough values in the file to deal out, from the smallest that may do."""
+        least = max(
+            self.frame.company_for_swaps, self.frame.aims.companies()[1 if self.frame.aims.k < 5 else 0]
+        )
+        return (least, *(k for k in self.frame.aims.companies() if k > least))
+
+    def _improve(self, until: float | None = None) -> None:
+        while self.spendable and (until is None or self.spent < until):
             fresh = self._neighbours()
             if not fresh:
                 break
@@ -117,11 +143,21 @@ class Explorer:
         waiting = [recipe for recipe in dict.fromkeys(recipes) if recipe not in self.tried]
         while waiting and self.spendable:
             batch, waiting = waiting[:_BATCH], waiting[_BATCH:]
-            batch = [recipe for recipe in batch if self._promising(recipe)]
+            batch = self._affordable([recipe for recipe in batch if self._promising(recipe)])
             plans = {self.named(recipe): recipe.plan(self.frame) for recipe in batch}
             found = {trial.name: trial for trial in self.laboratory.run(plans, self.lowest)}
             self.tried |= {recipe: found[name] for recipe in batch if (name := self.named(recipe)) in found}
             self.spent += sum(self._price(recipe) for recipe in batch)
+
+    def _affordable(self, recipes: Sequence[Recipe]) -> list[Recipe]:
+        """Keep those that fit into what is left to spend, and the first in any case."""
+        kept: list[Recipe] = []
+        left = self.budget.units - self.spent
+        for recipe in recipes:
+            left -= self._price(recipe)
+            if left >= 0 or not kept:
+                kept.append(recipe)
+        return kept
 
     def named(self, recipe: Recipe) -> str:
         """Name a trial; the same recipe is another trial once columns may be erased."""
@@ -133,8 +169,11 @@ class Explorer:
         return recipe.finish != SUPPRESS or self.forecast.loss(recipe) < _HOPELESS * self.lowest
 
     def _price(self, recipe: Recipe) -> float:
-        work = self.forecast.records * max(1, len(self.frame.keys)) ** 2
-        return 1 + work / _WORK_A_UNIT[recipe.finish]
+        judged = _FIXED + _A_CELL * self.forecast.records * len(self.forecast.weights)
+        if recipe.finish != SUPPRESS:
+            return judged
+        treated = self.forecast.exposure(recipe).small + recipe.hide * self.forecast.records
+        return judged + _A_HIDDEN_RECORD * treated * len(self.frame.keys) ** 2
 
     def learn(self) -> None:
         """Correct the forecast by what was found: how many cells a record without company really lost."""
@@ -147,15 +186,15 @@ class Explorer:
                 self.forecast.correct(hidden / predicted)
                 return
 
-    def descended(self, k: int, *, hide: bool) -> Recipe:
-        """Find a recipe with this company that a forecast calls cheap: the best of a grid, then single changes."""
-        grid = [replace(self._at_height(height, k), hide=hide) for height in _HEIGHTS]
+    def descended(self, like: Recipe) -> Recipe:
+        """Find a recipe with this company and end that a forecast calls cheap: the best of a grid, then improved."""
+        grid = [replace(like, rungs=self._at_height(height, like.k).rungs) for height in _HEIGHTS]
         best = min(grid, key=self.forecast.loss)
         spent = self.forecast.asked
         improved = True
         while improved:
             improved = False
-            for column in self.frame.movable:
+            for column in self._movable(best):
                 if self.forecast.asked > spent + self.budget.forecasts:
                     return best
                 better = min(self._moves(best, column), key=self.forecast.loss, default=best)
@@ -172,6 +211,11 @@ class Explorer:
     def _top(self, column: str) -> int:
         return min(self.limits.get(column, 10**6), len(self.frame.ladders[column]) - 1)
 
+    def _movable(self, recipe: Recipe) -> list[str]:
+        """Name the columns whose coding may change; what is swapped between classes is not exchanged as well."""
+        ladders = self.frame.ladders
+        return [name for name in self.frame.movable if not recipe.swap or ladders[name].what != "exchange"]
+
     def _moves(self, recipe: Recipe, column: str) -> Iterator[Recipe]:
         """Change the coding of one column: a key by a step or two, a sensitive column to any other coding."""
         at, top = recipe.rung(column), self._top(column)
@@ -182,10 +226,10 @@ class Explorer:
 
     def _others(self, starts: Sequence[Recipe], companies: Sequence[int]) -> list[Recipe]:
         """Suppress with more or less company, and regroup instead, from the file as it is and from coarser codings."""
-        found = [*starts[:3], replace(starts[0], hide=False), Recipe(finish=REGROUP, k=companies[1])]
-        found += [
-            _regrouped(start, companies[1], along=along) for start in starts[:2] for along in (True, False)
-        ]
+        found = [*starts[:3], replace(starts[0], hide=False)]
+        for start in starts[:2]:
+            k = self.swap_companies[0] if start.swap else companies[1]
+            found += [_regrouped(start, k, along=along) for along in (True, False)]
         return [*found, Recipe(finish=ALONG, k=companies[1])]
 
     def _stronger(self, companies: Sequence[int]) -> list[Recipe]:
@@ -197,6 +241,10 @@ class Explorer:
             for height in (0.3, 0.6)
             for along in (True, False)
         ]
+        if self.may_swap:
+            strongest = len(self.frame.swaps) - 1
+            k = self.swap_companies[0]
+            found += [replace(self._at_height(height, k), swap=strongest) for height in (0.3, 0.5, 0.75)]
         found += [replace(self._at_height(height, companies[2]), hide=hide) for height in (0.5, 0.75, 1.0)]
         return found
 
@@ -204,10 +252,13 @@ class Explorer:
         """Change one coding, or the company, of the best recipe and of one that costs less and nearly passes."""
         found = []
         for center in self._centers():
-            others = [other for column in self.frame.movable for other in self._moves(center, column)]
-            companies = self.frame.aims.companies()
+            others = [other for column in self._movable(center) for other in self._moves(center, column)]
+            companies = self.swap_companies if center.swap else self.frame.aims.companies()
             at = companies.index(center.k) if center.k in companies else 0
             others += [replace(center, k=k) for k in companies[max(0, at - 1) : at + 2] if k != center.k]
+            if center.swap:
+                levels = (center.swap - 1, center.swap + 1)
+                others += [replace(center, swap=s) for s in levels if 0 < s < len(self.frame.swaps)]
             fresh = [r for r in others if r not in self.tried and self._promising(r)]
             found.append(sorted(fresh, key=self.forecast.loss)[:_BATCH])
         # By turns, so that both get their part of what is left.
@@ -233,4 +284,5 @@ def named(recipe: Recipe) -> str:
     coarser = ", ".join(f"{column} {rung}" for column, rung in recipe.rungs) or "no coarser column"
     ends = {SUPPRESS: "suppress to", REGROUP: "regroup to", ALONG: "regroup along the codings to"}
     end = f"{ends[recipe.finish]} {recipe.k}" if recipe.finish in ends else "no more"
-    return f"{coarser}; {end}{', hide' if recipe.hide else ''}"
+    also = f"{', hide' if recipe.hide else ''}{f', swap {recipe.swap}' if recipe.swap else ''}"
+    return f"{coarser}; {end}{also}"

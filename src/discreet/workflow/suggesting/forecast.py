@@ -8,7 +8,7 @@ recipe pays for what exceeds the limit of the policy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,17 +28,22 @@ _CELLS_FOR_COMPANY = 1.3
 _CELLS_FOR_MODELS = 3.0  # where larger groups are to mend it; hidden records lose all their keys
 _BINS = 24
 _LEVELS = 300
+_ENOUGH = 0.1
 _PRICE = 3.0  # of learning more than is allowed, per unit: more than any column can cost
 _MARGIN = 0.92  # the part of the limit on learning that is aimed at, for suppression shifts it a little
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """What stands out in the classes of a recipe: records in small ones, in ones that break a model, and learning."""
+    """What stands out in the classes of a recipe: records in small ones, in ones that break a model, and learning.
+
+    ``moved`` is the loss through sensitive values that swaps give to others.
+    """
 
     small: int
     broken: float
     learned: float
+    moved: float = 0.0
 
 
 @dataclass
@@ -63,7 +68,7 @@ class Forecast:
     cells: float = _CELLS_FOR_COMPANY
     asked: int = 0
     _outcomes: dict[tuple[str, int], _Outcome] = field(default_factory=dict)
-    _known: dict[tuple[tuple[tuple[str, int], ...], int], Exposure] = field(default_factory=dict)
+    _known: dict[tuple[tuple[tuple[str, int], ...], int, int], Exposure] = field(default_factory=dict)
 
     def of_columns(self, recipe: Recipe) -> float:
         """Give what the codings alone cost: a lower bound of the loss."""
@@ -79,7 +84,7 @@ class Forecast:
         cells = (found.small * self.cells + found.broken * for_models) / max(1, self.records)
         keys = [self.weights.get(key, 0.0) for key in self.frame.keys]
         excess = max(0.0, found.learned - _MARGIN * self.frame.aims.learned)
-        return self.of_columns(recipe) + cells * float(np.mean(keys or [0.0])) + _PRICE * excess
+        return self.of_columns(recipe) + cells * float(np.mean(keys or [0.0])) + found.moved + _PRICE * excess
 
     def correct(self, ratio: float) -> None:
         """Take over how much more, or less, was lost by hiding than was forecast."""
@@ -92,24 +97,38 @@ class Forecast:
 
     def exposure(self, recipe: Recipe) -> Exposure:
         """Count the records in classes that are too small or break a model, and what is learned on average."""
-        at = (recipe.rungs, recipe.k)
+        at = (recipe.rungs, recipe.k, recipe.swap)
         if at not in self._known:
             self.asked += 1
             owners, sizes = self._classes(recipe)
             small = sizes < recipe.k
             sound = np.ones(len(sizes))
-            learned = 0.0
+            swaps = self.frame.swaps[recipe.swap]
+            learned, moved = 0.0, 0.0
+            # Records of small classes will join others: the larger classes say what those will be like.
+            lasting = (
+                ~small
+                if sizes[~small].sum() >= _ENOUGH * self.records
+                else np.ones(len(sizes), dtype=np.bool_)
+            )
+            heads = np.where(lasting, sizes, 0)
             for name in self.sensitive:
                 outcome = self._outcome(recipe, name)
                 true = outcome.shares(owners, sizes)
                 mixed = self._mixed(recipe, name)
                 shares = (1 - mixed) * true + mixed * outcome.overall
-                learned = max(learned, outcome.learned(true, sizes) * (1 - mixed))
+                aimed = [model for model in swaps if model.columns == (name,)]
+                if aimed:
+                    spread, share = outcome.swapped(shares, sizes, heads, aimed)
+                    moved += self.weights.get(name, 0.0) * share
+                    learned = max(learned, outcome.learned(spread, heads, against=true) * (1 - mixed))
+                    continue
+                learned = max(learned, outcome.learned(true, heads) * (1 - mixed))
                 for model in self.frame.aims.models:
                     if model.columns == (name,):
                         sound *= 1 - outcome.chance_to_break(model, shares, sizes, drawn=mixed > 0)
             broken = (1 - sound[~small]) @ sizes[~small]
-            self._known[at] = Exposure(int(sizes[small].sum()), float(broken), learned)
+            self._known[at] = Exposure(int(sizes[small].sum()), float(broken), learned, moved)
         return self._known[at]
 
     def _outcome(self, recipe: Recipe, column: str) -> _Outcome:
@@ -163,10 +182,33 @@ class _Outcome:
         shares: Floats = counts.reshape(len(sizes), self.width) / sizes[:, None]
         return shares
 
-    def learned(self, shares: Floats, sizes: Ints) -> float:
-        """Say by how much a guess from the class is right more often than a blind one."""
-        hits = float(((shares**2).sum(axis=1) * sizes).sum() / sizes.sum())
+    def learned(self, shares: Floats, heads: Ints, *, against: Floats | None = None) -> float:
+        """Say by how much a guess from the class is right more often than a blind one.
+
+        ``against`` are the true shares, where the ones shown are others.
+        """
+        true = shares if against is None else against
+        hits = float(((shares * true).sum(axis=1) * heads).sum() / heads.sum())
         return hits - float((self.overall**2).sum())
+
+    def swapped(
+        self, shares: Floats, sizes: Ints, heads: Ints, models: Sequence[object]
+    ) -> tuple[Floats, float]:
+        """Give the shares after swaps between classes, and the share of all values that moves.
+
+        What a class has too much of is dealt out again as the file has it; other models are taken to need one swap.
+        """
+        most = np.maximum(sizes - 1, 1) / sizes
+        moved = 0.0
+        for model in models:
+            if isinstance(model, AlphaK):
+                bound = np.floor(model.alpha * sizes + 1e-9) / sizes
+                excess = np.where(self.overall <= model.common, (shares - bound[:, None]).clip(0), 0.0)
+            else:
+                excess = (shares - most[:, None]).clip(0)
+            shares = shares - excess + excess.sum(axis=1, keepdims=True) * self.overall
+            moved += 2 * float((excess.sum(axis=1) * heads).sum() / heads.sum())
+        return shares, min(1.0, moved)
 
     def chance_to_break(self, model: object, shares: Floats, sizes: Ints, *, drawn: bool) -> Floats:
         """Give the chance that each class breaks a model, as far as bins can tell.

@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet.protect import (
     Band,
+    ClassSwap,
     DropIdentifiers,
     Generalize,
     KAnonymity,
@@ -21,6 +22,7 @@ from discreet.protect import (
     TopBottomCode,
     Treatment,
 )
+from discreet.protect.generalizing.models import PrivacyModel
 from discreet.workflow.suggesting.aims import Aims
 from discreet.workflow.suggesting.ladders import BAND, CUT, EXCHANGE, GROUP, Ladder
 
@@ -43,6 +45,10 @@ class Frame:
         What every class must fulfil.
     cautious
         ``{key: factor}``: how much more it costs to suppress a cell of that key.
+    swaps
+        What swaps of sensitive values between classes aim at, the weakest first; the first are none.
+    company_for_swaps
+        How large classes must be for swaps to reach the weakest of these aims.
     numbers
         ``{column: (base, share)}``: numbers that one person has alone, each with the base they are rounded to and the
         share of largest values that are shown as their mean.
@@ -53,6 +59,8 @@ class Frame:
     ladders: Mapping[str, Ladder]
     aims: Aims
     cautious: Mapping[str, float]
+    swaps: tuple[tuple[PrivacyModel, ...], ...] = ((),)
+    company_for_swaps: int = 2
     numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
@@ -76,12 +84,15 @@ class Recipe:
         The company that the last step aims at.
     hide
         Whether records in classes that break another rule lose all their keys at the end.
+    swap
+        Which of the aims of swaps between classes is reached at the end; 0 for none.
     """
 
     rungs: tuple[tuple[str, int], ...] = ()
     finish: str = SUPPRESS
     k: int = 2
     hide: bool = False
+    swap: int = 0
 
     def rung(self, column: str) -> int:
         """Give the rung of a column; 0 is the column as it is."""
@@ -105,7 +116,8 @@ class Recipe:
         }
         steps += coding_steps(chosen)
         keys = list(frame.keys)
-        models = list(frame.aims.models)
+        swapped = frame.swaps[self.swap]
+        models = [model for model in frame.aims.models if model not in swapped]
         if self.finish == SUPPRESS and keys:
             costs = {key: cost for key, cost in frame.cautious.items() if key in frame.keys and cost != 1}
             steps.append(LocalSuppression(k=self.k, importance=costs or None, missing="category", keys=keys))
@@ -121,6 +133,8 @@ class Recipe:
             above = {key: frame.ladders[key].hierarchy_above(self.rung(key)) for key in keys}
             hierarchies = {key: hierarchy for key, hierarchy in above.items() if hierarchy is not None}
             steps.append(Mondrian(models=[KAnonymity(self.k), *models], hierarchies=hierarchies, keys=keys))
+        if swapped and keys:
+            steps.append(ClassSwap(list(swapped), keys=keys))
         return Plan(steps, title)
 
 

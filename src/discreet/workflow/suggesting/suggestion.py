@@ -19,7 +19,7 @@ from discreet.protect import Plan
 from discreet.randomness import fresh_seed
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
-from discreet.workflow.suggesting.aims import aims_of
+from discreet.workflow.suggesting.aims import aims_of, can_be_dealt_out, company_for_swaps
 from discreet.workflow.suggesting.explaining import alternatives, obstacles_of, step_effects, summary
 from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer
 from discreet.workflow.suggesting.forecast import Forecast
@@ -31,7 +31,7 @@ from discreet.workflow.suggesting.trying import Bench, Laboratory
 from discreet.workflow.trials import COST, Judgment, Ledger, fingerprint
 
 Effort = Literal["quick", "normal", "thorough"]
-_RANDOM = ("pram", "rank-swap", "random-swap", "add-noise")
+_RANDOM = ("pram", "class-swap", "rank-swap", "random-swap", "add-noise")
 _RISK = "reidentification.prosecutor_mean"
 _PRECIOUS = 1_000.0  # how much more a suppressed cell costs in a column that is to be kept
 
@@ -254,6 +254,10 @@ def _frame(
     aims = aims_of(policy, roles.sensitive)
     kept = {*roles.keys, *(name for name, detail in details.items() if detail is True)}
     kept |= {name for name in (roles.household, roles.person, roles.psu) if name}
+    mixable = [
+        name for name in roles.sensitive if name not in details and can_be_dealt_out(table[name], aims)
+    ]
+    swaps = aims.swaps(mixable)
     return Frame(
         drop=roles.identifiers,
         keys=roles.keys,
@@ -267,6 +271,10 @@ def _frame(
         },
         aims=aims,
         cautious=cautious,
+        swaps=swaps,
+        company_for_swaps=company_for_swaps(
+            swaps[min(1, len(swaps) - 1)], {name: table[name] for name in mixable}
+        ),
         numbers=own_numbers(table, [name for name in weights if name not in kept], aims) if aims.own else {},
     )
 
