@@ -10,8 +10,6 @@ import math
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import log_ndtr
 
 from discreet.errors import ParameterError
 
@@ -31,6 +29,8 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
     """
     above = sensitivity / (2 * sigma) - epsilon * sigma / sensitivity
     below = -sensitivity / (2 * sigma) - epsilon * sigma / sensitivity
+    from scipy.special import log_ndtr
+
     first, second = float(log_ndtr(above)), epsilon + float(log_ndtr(below))
     if second >= first:
         return 0.0
@@ -206,6 +206,8 @@ def epsilon_from_renyi(curve: object, delta: float) -> float:
     values = [epsilon_at(place) for place in grid]
     at = int(np.argmin(values))
     low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
+    from scipy.optimize import minimize_scalar
+
     found = minimize_scalar(epsilon_at, bounds=(float(low), float(high)), method="bounded")
     return max(min(values[at], float(found.fun)), 0.0)
 
