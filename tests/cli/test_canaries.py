@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 
 import polars as pl
 import pytest
+import tomli_w
 
 from cli.canaries import PEOPLE, ROLES, Canaries, people
 from discreet import risk
@@ -56,6 +58,8 @@ QUICK = {
     "table": ["table", "protect", "people.csv", "--contributor", "firm", "-t", "sex*illness", "--measure", "pay",
               "--rule", "p-percent=10", "--out", "OUT.csv", "--json"],
     "table audit": ["table", "audit", "people.csv", "-t", "region*sex", "--rule", "threshold=12", "--json"],
+    "outputs check": ["outputs", "check", "RELEASED-result.csv", "RELEASED-records.csv"],
+    "outputs check json": ["outputs", "check", "RELEASED-result.csv", "--json"],
     "k": ["risk", "k_anonymity", "people.csv", *KEYS, "--json"],
     "methods": ["methods", "--json"],
 }  # fmt: skip
@@ -71,11 +75,11 @@ SLOW = {
                 "--policy", "public-use-file", "--seed", "1"],
     "protect json": ["protect", "people.csv", *PEOPLE, *steps(CHANGED), "--out", "OUT.csv", "--policy",
                      "public-use-file", "--html", "report.html", "--seed", "1", "--json"],
-    "suggest": ["suggest", "people.csv", *KEYS, "--policy", "scientific-use-file", "--effort", "quick", "--seed", "1",
+    "suggest": ["suggest", "people.csv", *KEYS, "--policy", "policy.toml", "--effort", "quick", "--seed", "1",
                 "--resume", "trials.jsonl", "--workers", "1", "--out", "PLAN.toml", "--plot", "map.svg"],
     "suggest json": ["suggest", "people.csv", *KEYS, "--policy", "public-use-file", "--effort", "quick", "--seed",
                      "1", "--workers", "1", "--json"],
-    "protect by itself": ["protect", "people.csv", *KEYS, "--auto", "--policy", "scientific-use-file", "--effort",
+    "protect by itself": ["protect", "people.csv", *KEYS, "--auto", "--policy", "policy.toml", "--effort",
                           "quick", "--workers", "1", "--seed", "1", "--out", "OUT.csv", "--log", "log.json", "--html",
                           "report.html", "--internal-log", "INTERNAL.json"],
     "search": ["search", "people.csv", *KEYS, "--plan", "given.toml", "--policy", "scientific-use-file", "--resume",
@@ -110,25 +114,28 @@ def place(tmp_path, monkeypatch):
     FRAME.write_csv("people.csv")
     shuffled = FRAME.select(pl.all().shuffle(seed=1)).drop("name")
     shuffled.write_csv("RELEASED.csv")
+    FRAME.head(30).write_csv("RELEASED-records.csv")
+    largest = FRAME.group_by("region", "sex").agg(
+        pl.len().alias("count"), pl.col("pay").max().alias("largest")
+    )
+    largest.sort("region", "sex").write_csv("RELEASED-result.csv")
     (tmp_path / "study.toml").write_text(STUDY)
-    (tmp_path / "given.toml").write_text("".join(f"[[step]]\n{_tables(text)}" for text in RECODED))
+    (tmp_path / "policy.toml").write_text('name = "Pairs"\n[rules]\n"k_anonymity.k" = { at_least = 2 }\n')
+    given = [tomllib.loads(f"step = {text}")["step"] for text in RECODED]
+    (tmp_path / "given.toml").write_text(tomli_w.dumps({"step": given}))
     return tmp_path
-
-
-def _tables(text):
-    import tomllib
-
-    import tomli_w
-
-    return tomli_w.dumps(tomllib.loads(f"step = {text}")["step"])
 
 
 def left_behind(folder):
     """List the values in every file that is neither data, nor given by the user, nor marked as holding values."""
     found = {}
-    given = {"people.csv", "RELEASED.csv", "study.toml", "given.toml"}
+    given = {"people.csv", "study.toml", "given.toml"}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name not in given and not path.name.startswith(("OUT", "INTERNAL")):
+        if (
+            path.is_file()
+            and path.name not in given
+            and not path.name.startswith(("OUT", "INTERNAL", "RELEASED"))
+        ):
             text = path.read_bytes().decode("utf-8", errors="replace")
             if not text.startswith(MARK) and CANARIES.found_in(text):
                 found[path.name] = CANARIES.found_in(text)
@@ -148,6 +155,13 @@ def test_no_value_leaves_unasked(discreet, place, name):
     assert done.returncode in RAN, done.stderr
     assert not CANARIES.found_in(done.stdout + done.stderr)
     assert not left_behind(place)
+
+
+def test_the_report_of_a_table_names_its_codes_and_no_amount(discreet, place):
+    done = discreet(*QUICK["table"][:-1], "--html", "report.html")
+    assert done.returncode in RAN, done.stderr
+    codes = {*FRAME["sex"], *FRAME["illness"]}
+    assert CANARIES.found_in((place / "report.html").read_text()) <= codes
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import polars as pl
 
 from discreet.report.evaluation_charts import draw_map, figure_charts, holdout_first, in_words
 from discreet.report.templating import rendered, written_page
+from discreet.value_gate import gated
 
 if TYPE_CHECKING:
     from discreet.workflow.evaluation.result import Evaluation
@@ -48,7 +49,7 @@ def render_evaluation(evaluation: Evaluation) -> str:
             }
             for record in evaluation.records
         ],
-        study=tomli_w.dumps(study.to_dict()),
+        study=tomli_w.dumps(gated(study.to_dict())),
         version=__version__,
     )
 

@@ -7,6 +7,7 @@ Level 0 is always the column as it is. No ladder ends in a column that says noth
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -119,7 +120,10 @@ def _hierarchy(ladder: Ladder, place: int) -> Hierarchy | None:
     if not above:
         return None
     if place == 0 and ladder.what == "number":
-        return Hierarchy.breaks([list(rung.setting) for rung in above])
+        breaks = [list(rung.setting) for rung in above]
+        # Bands that nest in this file may have breaks on either side of a gap in it.
+        if all(set(coarse) <= set(fine) for fine, coarse in itertools.pairwise(breaks)):
+            return Hierarchy.breaks(breaks)
     if place == 0 and ladder.what == "code":
         return Hierarchy.prefixes([int(rung.detail) for rung in above])
     if place == 0 and ladder.what == "date":
