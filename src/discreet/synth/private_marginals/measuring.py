@@ -1,0 +1,137 @@
+"""Noisy tables of one and two columns, and how they are made to agree.
+
+Everything here works on codes, and on tables that carry noise already, except the counting itself. What is done to a
+noisy table costs no privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import dp
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
+_ROUNDS = 200
+_AGREED = 1e-9
+_NEVER = 1e-9  # a count instead of zero, so that margins can always be reached
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Levels of one column in groups that are large enough to be told from noise.
+
+    Attributes
+    ----------
+    group
+        The group of each level.
+    shares
+        The estimated count of each level; how records are divided within their group.
+    size
+        Number of groups.
+    """
+
+    group: Codes
+    shares: Floats
+    size: int
+
+
+def variance_of(rho: float, tables: int) -> Fraction:
+    """The variance of noise on so many tables, to each of which a record adds one, that cost rho together."""
+    return Fraction(tables) / (2 * Fraction(rho))
+
+
+def noisy_counts(codes: Codes, size: int, variance: Fraction, words: dp.Words) -> Floats:
+    """Count codes and add discrete Gaussian noise."""
+    counts = np.bincount(codes, minlength=size)
+    return (counts + dp.discrete_gaussian(variance, size, words)).astype(np.float64)
+
+
+def grouped(counts: Floats, records: float, spread: float, ordered: int, groups: int) -> Grouping:
+    """Put levels that cannot be told from noise together: neighbors of a number, or all rare levels of a category.
+
+    Parameters
+    ----------
+    counts
+        Noisy counts by level.
+    records
+        The estimated number of records.
+    spread
+        The standard deviation of the noise.
+    ordered
+        How many levels at the start have an order; the rest (missing) stands for itself.
+    groups
+        About how many groups a number gets.
+
+    Examples
+    --------
+    >>> grouped(np.array([500.0, 1.0, 2.0, 480.0]), 983.0, 5.0, 0, 16).group.tolist()
+    [0, 2, 2, 1]
+    >>> grouped(np.array([500.0, 1.0, 2.0, 480.0]), 983.0, 5.0, 4, 16).group.tolist()
+    [0, 1, 1, 1]
+    """
+    shares = on_simplex(counts, records)
+    group = np.zeros(len(counts), dtype=np.int64)
+    if not ordered:
+        clear = shares >= CLEAR * spread
+        group[clear] = np.arange(clear.sum())
+        group[~clear] = clear.sum()
+        return Grouping(group, shares, int(group.max()) + 1)
+    wanted, held, at = max(CLEAR * spread, records / groups), 0.0, 0
+    for level in range(ordered):
+        group[level] = at
+        held += shares[level]
+        if held >= wanted and level < ordered - 1:
+            at, held = at + 1, 0.0
+    if held < CLEAR * spread and at:
+        group[:ordered][group[:ordered] == at] = at - 1
+        at -= 1
+    group[ordered:] = np.arange(at + 1, at + 1 + len(counts) - ordered)
+    return Grouping(group, shares, int(group.max()) + 1)
+
+
+def on_simplex(counts: Floats, total: float) -> Floats:
+    """The nearest counts that are not negative and add up to the total.
+
+    Examples
+    --------
+    >>> on_simplex(np.array([5.0, -1.0, 3.0]), 6.0).tolist()
+    [4.0, 0.0, 2.0]
+    """
+    falling = np.sort(counts)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
+    last = np.flatnonzero(falling > excess)
+    return np.asarray(np.clip(counts - excess[last[-1] if len(last) else 0], 0.0, None))
+
+
+def best_margin(estimates: list[tuple[Floats, Floats]], total: float) -> Floats:
+    """Average several noisy versions of one margin, each ``(counts, variance)``, by their precision."""
+    weights = sum(1 / variance for _, variance in estimates)
+    means = sum(counts / variance for counts, variance in estimates) / weights
+    return on_simplex(np.asarray(means), total)
+
+
+def agreeing(table: Floats, rows: Floats, columns: Floats) -> Floats:
+    """A table near a noisy one that has these margins: no negative count, then raked.
+
+    Examples
+    --------
+    >>> made = agreeing(np.array([[3.0, -1.0], [0.0, 4.0]]), np.array([2.0, 4.0]), np.array([3.0, 3.0]))
+    >>> made.sum(axis=1).round(6).tolist(), made.sum(axis=0).round(6).tolist()
+    ([2.0, 4.0], [3.0, 3.0])
+    """
+    made = on_simplex(table.ravel(), float(rows.sum())).reshape(table.shape) + _NEVER
+    for _ in range(_ROUNDS):
+        made *= (rows / made.sum(axis=1))[:, None]
+        sums = made.sum(axis=0)
+        if np.abs(sums - columns).max() <= _AGREED * max(float(rows.sum()), 1.0):
+            break
+        made *= columns / sums
+        made += _NEVER * 1e-3
+    return np.asarray(made)
