@@ -122,6 +122,13 @@ def test_a_table_of_observed_codes_is_not_public_because_somebody_says_so(believ
         assert "read from the data" in made.why_none
 
 
+def test_where_a_row_stands_for_many_the_claim_is_about_one_of_them():
+    rows = people().group_by("job", "sex", maintain_order=True).len("many")
+    table = Table.from_microdata(rows, "job*sex", count="many", hierarchies=CODES, zeros="all")
+    for method in TABLES:
+        assert "one of the units that 'many' counts" in method.apply(table).guarantee
+
+
 def test_a_missing_code_is_read_from_the_data():
     frame = people().with_columns(job=pl.when(pl.int_range(pl.len()) > 0).then("job"))
     assert TABLES[0].apply(table_of(frame)).guarantee is None

@@ -137,6 +137,12 @@ def test_a_guarantee_is_told_and_its_limits_with_it():
     assert "does not cover the exact counts in this report" in text
 
 
+def test_why_no_guarantee_is_claimed_is_told():
+    data = people()
+    safe = SampleAndAnonymize(epsilon=2.0, delta=1e-3, keys=["place"])
+    assert "drawn from a seed" in render_release(document_release(data, safe.apply(data, seed=1)))
+
+
 def test_neither_seed_nor_data_values_are_on_the_page(page, report):
     assert "987654321" not in page
     assert not any(str(step.internal["seed"]) in page for step in report.release.log)

@@ -26,6 +26,7 @@ from discreet.tables.protecting import (
     added_up,
     counts_of,
     domain_is_declared,
+    neighbors_of,
 )
 from discreet.tables.rolling import possible_cells
 
@@ -177,8 +178,8 @@ class _CountSynthesis(TableProtection):
         if not self.drawn_exactly:
             return None, (
                 "the counts are drawn in floating point, for which nothing is proved. Drawn exactly, the law would "
-                f"keep ({rounded_up(epsilon, 6)}, {rounded_up(delta, 3)})-differential privacy against adding or "
-                "removing one record."
+                f"keep ({rounded_up(epsilon, 6)}, {rounded_up(delta, 3)})-differential privacy against "
+                f"{neighbors_of(table)}."
             )
         several = f" for all {self.copies} tables together (basic composition)" if self.copies > 1 else ""
         # Said whatever the number of people is: the guarantee must not speak of the data.
@@ -192,7 +193,7 @@ class _CountSynthesis(TableProtection):
             f"{several}, for the synthetic cells and everything made from them, where the codes of the table are "
             f"public knowledge and no other table of these people is drawn{warning}"
         )
-        return DifferentialPrivacy(epsilon, delta, covers=covers), ""
+        return DifferentialPrivacy(epsilon, delta, against=neighbors_of(table), covers=covers), ""
 
     def _by_count(self, counts: Ints, drawn: Ints, alpha: float) -> pl.DataFrame:
         """By original count 1 to 10: how far synthetic cells lie from the originals in percent, expected and seen."""

@@ -22,6 +22,7 @@ from discreet.tables.protecting import (
     added_up,
     counts_of,
     domain_is_declared,
+    neighbors_of,
 )
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class NoisyCounts(TableProtection):
         notes.append(SEVERAL_DRAWS)
         claim = DifferentialPrivacy(
             self.epsilon,
+            against=neighbors_of(table),
             covers=", for the published cells and everything made from them, where the codes of the table are public "
             "knowledge and no other table of these people is drawn",
         )

@@ -41,6 +41,7 @@ __all__ = [
     "added_up",
     "counts_of",
     "domain_is_declared",
+    "neighbors_of",
     "released",
 ]
 
@@ -314,6 +315,13 @@ def counts_of(table: Table, method: str) -> tuple[npt.NDArray[np.int64], npt.NDA
             "measure=, or protect sums by suppression, cell keys or controlled rounding."
         )
     return table.cells["count"].to_numpy().astype(np.int64), table.inner["count"].to_numpy().astype(np.int64)
+
+
+def neighbors_of(table: Table) -> str:
+    """What may differ between two tables that cannot be told apart: a record, or a unit where a row stands for many."""
+    if table.counted is None:
+        return "adding or removing one record"
+    return f"adding or removing one of the units that '{table.counted}' counts"
 
 
 def domain_is_declared(table: Table) -> bool:
