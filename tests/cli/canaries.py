@@ -33,8 +33,8 @@ def people(rows: int = 160, seed: int = 7391) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     homes = np.sort(rng.integers(0, rows // 2, rows))
     region = rng.integers(0, 5, rows // 2)[homes]
-    sex, age = rng.integers(0, 2, rows), 918_200 + rng.integers(18, 80, rows)
-    age += age % 5 == 0  # round numbers are limits of groups, and nobody
+    sex, age = rng.integers(0, 2, rows), 918_201 + 2 * rng.integers(9, 40, rows)
+    age += 2 * (age % 5 == 0)  # round and even numbers are limits of groups, and nobody's age
     pay = np.round(7391.4471 + rng.lognormal(9, 1, rows) + 0.0007, 4)
     bonus = np.round(1000 + rng.lognormal(7, 1, rows) + 0.0003, 4)
     days = rng.integers(0, 600, rows)

@@ -44,17 +44,12 @@ QUICK = {
     "inspect": ["inspect", "people.csv", "--out", "roles.toml"],
     "inspect json": ["inspect", "people.csv", "--json", "--no-write"],
     "preflight": ["preflight", "people.csv", *ROLES, "--findings", "findings.toml", "--accept", "low"],
-    "preflight json": ["preflight", "people.csv", *ROLES, "--json"],
-    "preflight of people": ["preflight", "people.csv", *PEOPLE, "--json", "--accept", "medium"],
     "dry run": ["synthesize", "people.csv", *ROLES, "--dry-run", "--json", "--set", RULED],
     "synthesize": ["synthesize", "people.csv", *ROLES, "--out", "OUT.csv", "--seed", "1", "--json"],
-    "synthesize with rules": ["synthesize", "people.csv", *PEOPLE, "--out", "OUT.csv", "--set", RULED],
     "finish": ["finish", "RELEASED.csv", "--original", "people.csv", *PEOPLE, "--out", "OUT.csv", "--remove-uniques",
                "--smooth", "pay", "--top", "bonus=3000", "--constraint", "pay > 9000", "--json"],
     "recode": ["protect", "people.csv", *ROLES, *steps(RECODED), "--out", "OUT.csv", "--log", "log.json",
                "--internal-log", "INTERNAL.json", "--seed", "1"],
-    "change json": ["protect", "people.csv", *KEYS, *steps(CHANGED), "--out", "OUT.csv", "--log", "log.json",
-                    "--internal-log", "INTERNAL.json", "--seed", "1", "--json"],
     "table": ["table", "protect", "people.csv", "--contributor", "firm", "-t", "sex*illness", "--measure", "pay",
               "--rule", "p-percent=10", "--out", "OUT.csv", "--json"],
     "table audit": ["table", "audit", "people.csv", "-t", "region*sex", "--rule", "threshold=12", "--json"],
@@ -64,6 +59,11 @@ QUICK = {
     "methods": ["methods", "--json"],
 }  # fmt: skip
 SLOW = {
+    "preflight json": ["preflight", "people.csv", *ROLES, "--json"],
+    "change json": ["protect", "people.csv", *KEYS, *steps(CHANGED), "--out", "OUT.csv", "--log", "log.json",
+                    "--internal-log", "INTERNAL.json", "--seed", "1", "--json"],
+    "synthesize with rules": ["synthesize", "people.csv", *PEOPLE, "--out", "OUT.csv", "--set", RULED],
+    "preflight of people": ["preflight", "people.csv", *PEOPLE, "--json", "--accept", "medium"],
     "assess": ["assess", "people.csv", *ROLES, "--policy", "public-use-file", "--html", "report.html"],
     "assess json": ["assess", "people.csv", *PEOPLE, "--policy", "public-use-file", "--json"],
     "synthesize for a policy": ["synthesize", "people.csv", *PEOPLE, "--out", "OUT.csv", "--policy",
@@ -185,7 +185,7 @@ def test_no_measure_shows_a_value(discreet, place, name):
                 assert not left_behind(place)
 
 
-@pytest.mark.parametrize("option", ["--findings", "--json"])
+@pytest.mark.parametrize("option", ["--findings", pytest.param("--json", marks=pytest.mark.slow)])
 def test_who_asks_gets_the_values(discreet, place, option):
     asked = [option, "findings.toml"] if option == "--findings" else [option]
     done = discreet("preflight", "people.csv", *ROLES, "--show-values", *asked)

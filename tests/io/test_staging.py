@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 
+import polars as pl
 import pytest
 
 from discreet.errors import InputError
-from discreet.io import atomic
+from discreet.io import atomic, write
 from discreet.io.atomic import replacing, replacing_folder, replacing_together, write_folder
+from discreet.io.journal import append_line
 from discreet.io.staging import NAME, REPLACED, scratch_folder, staging, sweep
 from discreet.written_files import written
 
@@ -164,6 +166,21 @@ def test_modes_follow_the_umask(tmp_path, mask):
         "deep": 0o777 & ~mask,
         "a.txt": 0o666 & ~mask,
     }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.csv", "a.csv.gz", "a.parquet", "a.arrow", "a.xlsx", "a.sav", "a.dta", "a.xpt", "pandas.parquet"],
+)
+def test_every_format_follows_the_umask(tmp_path, name):
+    frame = pl.DataFrame({"a": [1.5, 2.5], "b": ["x", "y"]})
+    before = os.umask(0o027)
+    try:
+        write(frame.to_pandas() if name.startswith("pandas") else frame, tmp_path / name)
+        append_line(tmp_path / "done.jsonl", "{}")
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o640}
 
 
 def test_a_device_is_no_place_to_write(tmp_path):
