@@ -22,10 +22,10 @@ def kebab(name: str) -> str:
 
     Examples
     --------
-    >>> kebab("LocalSuppression"), kebab("Pram")
-    ('local-suppression', 'pram')
+    >>> kebab("LocalSuppression"), kebab("KAnonymity"), kebab("MST")
+    ('local-suppression', 'k-anonymity', 'mst')
     """
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
 def parameters_of(thing: Any, secrets: Sequence[str] = ()) -> dict[str, Any]:
