@@ -303,6 +303,10 @@ def _show(summary: dict[str, Any], said: str | None = None) -> None:
         say(f"Wrote {name}")
     if summary["model"]:
         say(f"Model: {summary['model']} (it holds real values; keep it as the data are kept)")
+    if summary["guarantee"]:
+        say(f"Guarantee: {summary['guarantee']}")
+    elif summary["why_none"]:
+        say(f"No guarantee: {summary['why_none']}")
     if said:
         say(said)
     if summary["files"] and "verdicts" not in summary:
