@@ -102,3 +102,9 @@ def test_a_relation_whose_connection_is_closed_is_an_input_error():
     connection.close()
     with pytest.raises(InputError, match="connection open"):
         Microdata(relation, keys=["age"])
+
+
+def test_a_role_that_is_no_name_is_refused():
+    for given in (5, 1.5, object()):
+        with pytest.raises(ParameterError, match="'keys' takes column names"):
+            Microdata(pl.DataFrame({"age": [1]}), keys=given)

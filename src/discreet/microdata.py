@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -455,6 +455,9 @@ def require_microdata(data: Any, what: str = "data") -> None:
 def _names(columns: Columns, role: str) -> tuple[str, ...]:
     if columns is None:
         return ()
+    given: Any = columns  # from a roles file, where it may be anything
+    if not isinstance(given, str | Iterable):
+        raise ParameterError(f"The role '{role}' takes column names, not {type(given).__name__} values.")
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     for name in names:
         if not isinstance(name, str):

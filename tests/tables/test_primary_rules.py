@@ -276,3 +276,12 @@ def test_what_is_no_rule_is_refused():
         primary(table)
     with pytest.raises(ParameterError, match="only counts"):
         primary(table, PPercent(10))
+
+
+def test_two_rules_of_one_name_both_count():
+    table = Table.from_microdata(pl.DataFrame({"place": ["a", "b", "b", "c", "c", "c"]}), "place")
+    found = primary(
+        table, Custom(pl.col("count") == 1), Custom(pl.col("count") == 2), Threshold(2), Threshold(2)
+    )
+    assert found.cells.filter("primary")["place"].to_list() == ["a", "b"]
+    assert found.cells["rule"].to_list() == [None, "custom + threshold(2)", "custom", None]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.engine.frames import collect
+from discreet.engine.frames import collect, in_memory
 from discreet.engine.records import uploaded
 from discreet.microdata import Microdata
 
@@ -71,7 +71,7 @@ def whole_frame(data: Microdata) -> pl.DataFrame:
     wrapped = data.wrapped
     if wrapped.implementation.is_polars():
         native = wrapped.to_native()
-        return native.collect() if isinstance(native, pl.LazyFrame) else native
+        return in_memory(nw.from_native(native)) if isinstance(native, pl.LazyFrame) else native
     return collect(data)
 
 

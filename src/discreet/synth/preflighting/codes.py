@@ -88,7 +88,7 @@ def _weighted_quantile(values: Floats, counts: Ints, share: float) -> float:
 
 
 def _repeated_extremes(tables: dict[str, tuple[Floats, Ints]]) -> frozenset[float]:
-    extremes = [v for values, _ in tables.values() for v in {values[0], values[-1]} if len(values) > 2]
+    extremes = [v for values, _ in tables.values() if len(values) > 2 for v in {values[0], values[-1]}]
     return frozenset(float(v) for v in extremes if v in PATTERNS and extremes.count(v) > 1)
 
 

@@ -78,18 +78,22 @@ def primary(table: Table, *rules: Rule, safe: Any = None) -> Table:
                 "wrap a condition in Custom."
             )
     cells = table.cells
-    hits = {rule.name: _checked(rule, table) for rule in rules}
-    names = pl.DataFrame({f"{i}": pl.Series(hit) for i, hit in enumerate(hits.values())})
+    hits = [_checked(rule, table) for rule in rules]
+    # Rules may share a name (two conditions of one's own): each counts, and the name is said once.
+    by_name: dict[str, Any] = {}
+    for rule, hit in zip(rules, hits, strict=True):
+        by_name[rule.name] = hit | by_name.get(rule.name, False)
+    names = pl.DataFrame({f"{i}": pl.Series(hit) for i, hit in enumerate(by_name.values())})
     worded = names.select(
         pl.concat_str(
-            *(pl.when(pl.col(f"{i}")).then(pl.lit(name)) for i, name in enumerate(hits)),
+            *(pl.when(pl.col(f"{i}")).then(pl.lit(name)) for i, name in enumerate(by_name)),
             separator=" + ",
             ignore_nulls=True,
         ).alias("rule")
     )["rule"]
-    found = np.logical_or.reduce(list(hits.values()))
+    found = np.logical_or.reduce(hits)
     protection = np.zeros(cells.height)
-    for rule, hit in zip(rules, hits.values(), strict=True):
+    for rule, hit in zip(rules, hits, strict=True):
         asked = rule.protection(table)
         if (hit & ~np.isfinite(asked)).any():
             # Taken for zero, the cell would count as protected by any interval at all.
@@ -110,7 +114,7 @@ def primary(table: Table, *rules: Rule, safe: Any = None) -> Table:
         found = found & ~flags_of(table, safe, "safe")
     rule_names = pl.select(pl.when(pl.Series(found) & (worded != "")).then(worded)).to_series()
     judged = table.with_cells(primary=found, rule=rule_names, protection=np.where(found, protection, 0.0))
-    return judged.with_rules(tuple(hits))
+    return judged.with_rules(tuple(by_name))
 
 
 def _both(before: pl.Series, now: pl.Series) -> pl.Series:
