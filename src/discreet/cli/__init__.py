@@ -15,6 +15,7 @@ import typer
 
 from discreet._version import __version__
 from discreet.cli.assess import assess
+from discreet.cli.budget import budget
 from discreet.cli.compare import compare
 from discreet.cli.evaluate import evaluate
 from discreet.cli.exit_codes import BAD_INPUT, DEFECT
@@ -54,6 +55,7 @@ app.command()(evaluate)
 app.command()(methods)
 app.add_typer(table)
 app.add_typer(outputs)
+app.add_typer(budget)
 
 
 def _version(wanted: bool) -> None:

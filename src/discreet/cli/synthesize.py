@@ -66,6 +66,10 @@ def synthesize(
     save_plan: Annotated[
         Path | None, typer.Option("--save-plan", help="Write the options as a plan file.")
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="The privacy budget to spend from (discreet budget open)."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
@@ -98,7 +102,12 @@ def synthesize(
                 "--set": setting,
                 "--save-plan": save_plan,
                 "--policy": policy,
+                "--ledger": ledger,
             }
+        )
+    if ledger is not None and policy is not None:
+        raise ParameterError(
+            "--policy fits several models, and each would spend; leave out --ledger or --policy."
         )
     if policy is not None and out is None and not dry_run:
         raise ParameterError("--policy judges the synthetic file: say where it goes with --out FILE.")
@@ -125,7 +134,7 @@ def synthesize(
                 _save(chosen, save_plan, overwrite=overwrite)
             return
         if policy is None:
-            fitted = chosen.fit(data, seed=seed, progress=not json)  # type: ignore[arg-type]
+            fitted = _fitted(chosen, data, seed, ledger, progress=not json)
         else:
             judged = _for_policy(data, policy, chosen, rows, copies, seed, progress=not json)
             fitted = judged.fitted
@@ -228,6 +237,21 @@ def _targets(out: str | None, copies: int) -> list[str]:
     stem = bare_name(place)
     suffix = place.name[len(stem) :]
     return [str(place.with_name(f"{stem}-{number}{suffix}")) for number in range(1, copies + 1)]
+
+
+def _fitted(
+    chosen: Synthesizer, data: Microdata | None, seed: int | None, ledger: Path | None, *, progress: bool
+) -> Fitted:
+    if ledger is None:
+        return chosen.fit(data, seed=seed, progress=progress)  # type: ignore[arg-type]
+    from discreet.dp import Ledger
+    from discreet.synth import MST
+
+    if not isinstance(chosen, MST) or data is None:
+        raise ParameterError(
+            '--ledger takes models with a guarantee that enter their price: a plan file with synthesizer = "mst".'
+        )
+    return chosen.fit(data, seed=seed, progress=progress, ledger=Ledger.load(ledger))
 
 
 def _save(chosen: Synthesizer, path: Path, *, overwrite: bool) -> None:

@@ -102,9 +102,19 @@ class Ledger:
     @classmethod
     def beside(cls, source: str | Path, epsilon: float, delta: float = 0.0, **options: Any) -> Ledger:
         """Open the ledger that lies beside a file, or make it."""
+        return cls(epsilon, delta, path=cls.place_beside(source), source=source, **options)
+
+    @staticmethod
+    def place_beside(source: str | Path) -> Path:
+        """Where the ledger of a file lies.
+
+        Examples
+        --------
+        >>> Ledger.place_beside("survey.csv.gz").name
+        'survey.privacy.toml'
+        """
         place = Path(source)
-        name = place.name.split(".")[0] + SUFFIX
-        return cls(epsilon, delta, path=place.with_name(name), source=place, **options)
+        return place.with_name(place.name.split(".")[0] + SUFFIX)
 
     @classmethod
     def load(cls, path: str | Path, *, source: str | Path | None = None) -> Ledger:

@@ -1,0 +1,91 @@
+"""``discreet budget``: open, show and close the privacy budget of a data source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.printing import say
+
+if TYPE_CHECKING:
+    from discreet.dp import Ledger
+
+budget = typer.Typer(
+    name="budget",
+    help="How much privacy of a data source is left? One budget for all releases with a guarantee.",
+    no_args_is_help=True,
+)
+
+Source = Annotated[Path, typer.Argument(help="The data file, or its ledger (FILE.privacy.toml).")]
+
+
+@budget.command("open")
+def open_budget(
+    source: Annotated[Path, typer.Argument(help="The data file. The ledger is made beside it.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="The budget of all releases together.")],
+    delta: Annotated[float, typer.Option("--delta", help="The failure accepted in all.")] = 0.0,
+    adjacency: Annotated[
+        str, typer.Option("--adjacency", help="add-remove or replace: which files are neighbors.")
+    ] = "add-remove",
+    unit: Annotated[
+        str, typer.Option("--unit", help="Whose privacy: record, person, household, contributor.")
+    ] = "record",
+    json: options.AsJson = False,
+) -> None:
+    """Set the budget of a file, once. The ledger lies beside it and holds no data."""
+    from discreet.dp import Ledger
+
+    ledger = Ledger.beside(source, epsilon, delta, adjacency=adjacency, unit=unit)
+    _show(ledger, json=json)
+
+
+@budget.command("show")
+def show_budget(source: Source, json: options.AsJson = False) -> None:
+    """List the releases entered so far, what they cost together and what is left."""
+    _show(_loaded(source), json=json)
+
+
+@budget.command("close")
+def close_budget(source: Source, json: options.AsJson = False) -> None:
+    """Take no further release from this source."""
+    ledger = _loaded(source)
+    ledger.close()
+    _show(ledger, json=json)
+
+
+def _loaded(source: Path) -> Ledger:
+    from discreet.dp import Ledger
+
+    if source.name.endswith(".privacy.toml"):
+        return Ledger.load(source)
+    return Ledger.load(Ledger.place_beside(source), source=source)
+
+
+def _show(ledger: Ledger, *, json: bool) -> None:
+    epsilon, delta = ledger.budget
+    spent = ledger.spent
+    if json:
+        options.print_json(
+            {
+                "epsilon": epsilon,
+                "delta": delta,
+                "spent": {"epsilon": spent.epsilon, "delta": spent.delta, "by": spent.by},
+                "left": ledger.left,
+                "closed": ledger.closed,
+                "records": ledger.table().to_dicts(),
+            }
+        )
+        return
+    for row in ledger.table().iter_rows(named=True):
+        price = f"rho {row['rho']:g}" if row["definition"] == "zcdp" else f"epsilon {row['epsilon']:g}"
+        failure = f", delta {row['delta']:g}" if row["delta"] else ""
+        say(
+            f"{row['release']:>4}  {row['time'][:10]}  {row['mechanism']}: {price}{failure}  {row['purpose']}"
+        )
+    budgeted = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
+    say(f"Budget: {budgeted}. Spent: epsilon {spent.epsilon:.4g}. Left: {ledger.left:.4g}.")
+    if ledger.closed:
+        say("The ledger is closed: nothing more may be published from this source.")

@@ -1,0 +1,54 @@
+"""The privacy budget of a file, from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from discreet.cli import app
+
+PLAN = 'synthesizer = "mst"\nepsilon = 0.75\n\n[domain]\nsex = ["f", "m"]\nage = [0, 100]\n'
+
+
+@pytest.fixture
+def survey(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"sex": ["f", "m"] * 200, "age": list(range(100)) * 4}).write_csv("survey.csv")
+    (tmp_path / "mst.toml").write_text(PLAN, encoding="utf-8")
+    return tmp_path
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_a_budget_is_opened_spent_shown_and_closed(survey):
+    assert run("budget", "open", "survey.csv", "--epsilon", "1", "--delta", "1e-5").exit_code == 0
+    made = ("synthesize", "survey.csv", "--plan", "mst.toml", "--ledger", "survey.privacy.toml", "--out")
+    first = run(*made, "one.csv")
+    assert first.exit_code == 0, first.output
+    assert "Guarantee: (0.75, 1e-06)-differential privacy" in " ".join(first.output.split())
+    second = run(*made, "two.csv")
+    assert second.exit_code != 0
+    assert not (survey / "two.csv").exists()
+    shown = json.loads(run("budget", "show", "survey.csv", "--json").output)
+    assert shown["left"] == pytest.approx(0.25)
+    assert [record["mechanism"] for record in shown["records"]] == ["mst"]
+    assert "closed" in run("budget", "close", "survey.csv").output
+    assert "Left: 0.25" in run("budget", "show", "survey.privacy.toml").output
+
+
+def test_a_changed_file_has_no_budget(survey):
+    run("budget", "open", "survey.csv", "--epsilon", "1")
+    (survey / "survey.csv").write_text("sex,age\nf,1\n", encoding="utf-8")
+    assert run("budget", "show", "survey.csv").exit_code != 0
+
+
+def test_a_model_without_a_guarantee_cannot_spend(survey):
+    run("budget", "open", "survey.csv", "--epsilon", "1")
+    asked = run("synthesize", "survey.csv", "--ledger", "survey.privacy.toml", "--out", "one.csv")
+    assert asked.exit_code != 0
+    assert not (survey / "one.csv").exists()
