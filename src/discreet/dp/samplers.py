@@ -115,7 +115,7 @@ def bernoulli_exp(rates: Sequence[Fraction], which: Ints, words: Words) -> Bools
 
 
 def discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Ints:
-    """Draw whole numbers x with chances proportional to exp(-``epsilon`` |x|) (two-sided geometric).
+    """Draw whole numbers x with chances proportional to exp(-``epsilon`` times the size of x) (two-sided geometric).
 
     Parameters
     ----------
