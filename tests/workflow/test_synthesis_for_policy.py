@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Microdata
+from discreet import Microdata, Policy
 from discreet.synth import Bootstrap, Sequential, finish
 from discreet.workflow.judging import judge
 from discreet.workflow.synthesis_for_policy import synthesize_for_policy
@@ -41,6 +41,33 @@ def test_what_no_step_helps_is_said():
     found = synthesize_for_policy(DATA, "synthetic-file", Bootstrap(), seed=1)
     assert found.meets is False
     assert "Does not meet" in found.verdicts[0].line
+    assert any("alone would have to be coarser or left out" in line for line in found.would_have_to_give)
+
+
+def test_a_weaker_smoothing_is_made_stronger_where_people_come_back_almost():
+    plain = judge(
+        Sequential(smoothing="spline").fit(DATA, seed=1).sample(seed=1), "synthetic-file", DATA, seed=1
+    )
+    assert "near_copies" in [check.measure for check in plain.checks if check.passed is False]
+    found = synthesize_for_policy(DATA, "synthetic-file", Sequential(smoothing="spline"), seed=1)
+    assert found.meets
+    assert "'adaptive' in place of 'spline'): 'pay'" in found.steps[0]
+
+
+def test_a_sensitive_column_that_can_be_looked_up_is_drawn_from_larger_groups():
+    rng = np.random.default_rng(4)
+    age, town = rng.integers(20, 60, 1200), rng.integers(0, 6, 1200)
+    place = np.where(rng.random(1200) < 0.8, (age * 7 + town * 13) % 11, rng.integers(0, 11, 1200))
+    frame = pl.DataFrame({"age": age, "town": town, "ward": place.astype(str)})
+    data = Microdata(frame, keys=["age", "town"], sensitive="ward")
+    loose = Policy.from_dict({"name": "Loose", "comparison": {"attribution.learned": {"at_most": 0.2}}})
+    plain = judge(Sequential().fit(data, seed=1).sample(seed=1), loose, data, seed=1)
+    found = synthesize_for_policy(data, loose, seed=1)
+    assert plain.meets is False
+    assert found.meets
+    assert "groups of at least" in found.steps[0]
+    assert "'ward'" in found.steps[0]
+    assert found.would_have_to_give == ()
 
 
 def test_every_copy_is_judged():

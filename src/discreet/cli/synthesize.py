@@ -155,13 +155,14 @@ def synthesize(
     if judged is not None:
         summary |= {
             "steps": list(judged.steps),
+            "would_have_to_give": list(judged.would_have_to_give),
             "verdicts": [verdict.to_dict() for verdict in judged.verdicts],
         }
     if json:
         options.print_json(summary)
     else:
         _show(summary, None if data is None or judged else lookalikes_said(data, files))
-        for line in [] if judged is None else [*judged.steps, *(verdict.line for verdict in judged.verdicts)]:
+        for line in [] if judged is None else judged.lines:
             say(line)
     if judged is not None:
         end_by(verdict.meets for verdict in judged.verdicts)

@@ -1,14 +1,14 @@
 """Which steps does a synthetic file need to meet a policy, and does it meet it then?
 
 A tree draws values of real people, and some synthetic records are alone with the keys of somebody who is alone too. The
-steps that help are few: blur the numbers that nearly everybody has for themselves, drop the lookalikes, draw from
-larger groups. They are taken one after the other, only as far as the verdict asks for them, and `judge` has the last
-word.
+steps that help are few: blur the numbers that nearly everybody has for themselves, drop the lookalikes, draw what is
+sensitive, and then everything, from larger groups. They are taken one after the other, only as far as the verdict asks
+for them, and `judge` has the last word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,26 @@ from discreet.randomness import Seed
 from discreet.results import Step, Verdict
 from discreet.synth import Fitted, Sequential, Synthesizer, finish
 from discreet.synth.forms import as_numbers
+from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.smoothing import own_values
 from discreet.synth.synthesizer import seed_of
 from discreet.workflow.judging import judge
 
+_SENSITIVE_LEAVES = (25, 100)
 _LARGER_LEAVES = (15, 40)
+_ATTRIBUTION = "attribution"
 _LOOKALIKES = "replicated_uniques"
 _SPARE = 1.03
-_BY_DONORS = ("near_copies", "attribution", "new_rows", "disclosure", "neighbours")
+_BY_DONORS = ("near_copies", _ATTRIBUTION, "new_rows", "disclosure", "neighbours")
+_WOULD_GIVE = {
+    _ATTRIBUTION: "keys would have to be fewer or coarser, or a sensitive column coarser or left out",
+    "replicated_uniques": "keys would have to be fewer or coarser",
+    "near_copies": "columns whose values people have alone would have to be coarser or left out, or be drawn by a "
+    "method without donors (method 'parametric')",
+    "information_loss": "the columns would have to be coarser beforehand, or the limit wider",
+    "dependence": "the columns would have to be coarser beforehand, or the limit wider",
+}
+_ELSE = "the columns it speaks of would have to be coarser or left out, or the limit wider"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +76,20 @@ class SynthesisForPolicy:
         found = [verdict.meets for verdict in self.verdicts]
         return False if False in found else None if None in found else True
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All there is to say, for people: what was done, what the policy says, what would have to give."""
+        return (*self.steps, *(verdict.line for verdict in self.verdicts), *self.would_have_to_give)
+
+    @property
+    def would_have_to_give(self) -> tuple[str, ...]:
+        """What stands in the way of the policy after all steps, and what would have to give."""
+        failed = {check.measure: check for v in self.verdicts for check in v.checks if check.passed is False}
+        return tuple(
+            f"No step was enough for this rule: {check.reason}. To meet it, {_WOULD_GIVE.get(measure, _ELSE)}."
+            for measure, check in failed.items()
+        )
+
 
 def synthesize_for_policy(
     data: Microdata,
@@ -91,8 +117,8 @@ def synthesize_for_policy(
     Returns
     -------
     SynthesisForPolicy
-        The files, what was done to them and what the policy says. If no step helps, the files that break fewest rules,
-        and the verdicts say which stand in the way.
+        The files, what was done to them and what the policy says. If no step helps, the files that break fewest rules;
+        the verdicts say which stand in the way, and ``would_have_to_give`` what the user can do about them.
 
     Examples
     --------
@@ -108,13 +134,11 @@ def synthesize_for_policy(
     rules = Policy.load(policy)
     root = seed_of(seed)
     chosen: Synthesizer = Sequential() if synthesizer is None else synthesizer
-    done: tuple[str, ...] = ()
-    found = _tried(data, rules, chosen, done, n=n, copies=copies, root=root, progress=progress)
+    found = _tried(data, rules, chosen, (), n=n, copies=copies, root=root, progress=progress)
     if found.meets is not False:
         return found
     best = found
-    for sentence, fresh in _stages(data, chosen, found):
-        done = (*done, sentence)
+    for done, fresh in _stages(data, chosen, found):
         found = _tried(data, rules, fresh, done, n=n, copies=copies, root=root, progress=progress)
         best = found if len(_failed(found)) < len(_failed(best)) else best
         if best.meets is not False or not _is_by_donors(best):
@@ -124,29 +148,78 @@ def synthesize_for_policy(
 
 def _stages(
     data: Microdata, chosen: Synthesizer, found: SynthesisForPolicy
-) -> Iterator[tuple[str, Synthesizer]]:
-    """Yield further ways to synthesize, each as far from the data as its donors make it."""
+) -> Iterator[tuple[tuple[str, ...], Synthesizer]]:
+    """Yield further ways to synthesize, each farther from the data, and all that was done to get there."""
     if not isinstance(chosen, Sequential) or not _is_by_donors(found):
         return
+    done: tuple[str, ...] = ()
     blurred = _to_be_blurred(data, chosen)
     if blurred:
-        given = chosen.smoothing if isinstance(chosen.smoothing, Mapping) else {}
-        chosen = replace(chosen, smoothing={**dict.fromkeys(blurred, "adaptive"), **given})
-        named = ", ".join(f"'{name}'" for name in blurred)
-        yield f"Numbers that nearly every record has for itself were blurred (smoothing): {named}.", chosen
+        before: dict[str, Any] = {
+            step.name: step.smoothing for step in chosen.plan(data).steps if step.smoothing
+        }
+        weaker = sorted({before[name] for name in blurred if name in before})
+        chosen = replace(chosen, smoothing={**before, **dict.fromkeys(blurred, "adaptive")})
+        instead = f" 'adaptive' in place of {_named(weaker)}" if weaker else ""
+        done = (
+            f"Numbers that nearly every record has for itself were blurred (smoothing{instead}): {_named(blurred)}.",
+        )
+        yield done, chosen
+    if _ATTRIBUTION in _failed(found):
+        for leaf in _SENSITIVE_LEAVES:
+            columns = _drawn_from_less(data, chosen, leaf)
+            if columns:
+                chosen = _with_leaves(chosen, columns, leaf)
+                looked_up = (
+                    f"What looking a person up would tell was drawn from groups of at least {leaf} records (min_leaf): "
+                    f"{_named(columns)}.",
+                )
+                yield (*done, *looked_up), chosen
+                done = (*done, *looked_up) if leaf == _SENSITIVE_LEAVES[-1] else done
     for leaf in _LARGER_LEAVES:
         options = {name: dict(own) for name, own in (chosen.method_options or {}).items()}
-        if chosen.method != "cart" or options.get("cart", {}).get("min_leaf", 0) >= leaf:
+        if not _is_grown(chosen) or options.get("cart", {}).get("min_leaf", 0) >= leaf:
             return
         options["cart"] = {**options.get("cart", {}), "min_leaf": leaf}
         chosen = replace(chosen, method_options=options)
-        yield f"Values were drawn from groups of at least {leaf} records (min_leaf).", chosen
+        yield (*done, f"Values were drawn from groups of at least {leaf} records (min_leaf)."), chosen
+
+
+def _named(columns: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in columns)
+
+
+def _is_grown(chosen: Sequential) -> bool:
+    """Whether columns that nothing else is said about are drawn by a tree."""
+    return (chosen.otherwise if isinstance(chosen.method, Mapping) else chosen.method) == "cart"
+
+
+def _drawn_from_less(data: Microdata, chosen: Sequential, leaf: int) -> list[str]:
+    """Name the sensitive columns that trees draw from groups that may be smaller than this."""
+    steps = {step.name: step.method for step in chosen.plan(data).steps}
+    drawn = {name: steps.get(name) for name in data.roles.sensitive}
+    return [name for name, way in drawn.items() if isinstance(way, Cart) and way.min_leaf < leaf]
+
+
+def _with_leaves(chosen: Sequential, columns: Sequence[str], leaf: int) -> Sequential:
+    options = (chosen.method_options or {}).get("cart", {})
+    ways = dict(chosen.method) if isinstance(chosen.method, Mapping) else {}
+    for name in columns:
+        given = ways.get(name)
+        ways[name] = (
+            replace(given, min_leaf=leaf)
+            if isinstance(given, Cart)
+            else Cart(**{**options, "min_leaf": leaf})
+        )
+    otherwise = chosen.otherwise if isinstance(chosen.method, Mapping) else chosen.method
+    return replace(chosen, method=ways, otherwise=otherwise)
 
 
 def _to_be_blurred(data: Microdata, chosen: Sequential) -> list[str]:
-    """Name the numbers of donors that are mostly one record's own and not blurred yet."""
-    if isinstance(chosen.smoothing, str):
-        return []
+    """Name the numbers of donors that are mostly one record's own and not blurred as strongly as can be.
+
+    Only the adaptive way leaves nobody of the largest next to their own number.
+    """
     numbers = [name for name, kind in data.schema.items() if kind.is_numeric()]
     steps = {step.name: step for step in chosen.plan(data).steps}
     table = engine.collect(data, numbers) if numbers else None
@@ -156,7 +229,7 @@ def _to_be_blurred(data: Microdata, chosen: Sequential) -> list[str]:
         drawn = name in steps and steps[name].method.gives_observed_values
         if (
             drawn
-            and not steps[name].smoothing
+            and steps[name].smoothing != "adaptive"
             and own_values(as_numbers(table[name]).drop_nulls().to_numpy())
         ):
             found.append(name)
