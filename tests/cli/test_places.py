@@ -68,6 +68,24 @@ def test_a_study_whose_title_is_no_text_writes_nothing(discreet, folder):
     assert not (folder / "out").exists()
 
 
+def test_a_refusal_names_what_is_in_place_already(discreet, folder, monkeypatch):
+    """The release is written, then the disk is full."""
+    from discreet.errors import InputError
+
+    def full(*arguments, **options):
+        raise InputError("'log.json' cannot be written: the disk is full.")
+
+    monkeypatch.setattr("discreet.io.sidecar.save_text", full)
+    step = '{treatment = "band", widths = {age = 10}}'
+    done = discreet(
+        "protect", folder / "people.csv", "--step", step, "--out", folder / "out.csv", "--log", folder / "l"
+    )
+    assert done.returncode == 2
+    assert "the disk is full. Written before that, and complete: out.csv." in done.stderr
+    done = discreet("protect", folder / "nobody.csv", "--step", step, "--out", folder / "out.csv")
+    assert "ritten" not in done.stderr
+
+
 @pytest.mark.parametrize("broken", ["write_training", "save"])
 def test_a_defect_says_what_was_written_and_nothing_only_where_that_is_true(
     discreet, folder, monkeypatch, broken

@@ -84,7 +84,7 @@ def main() -> None:
     try:
         app()
     except DiscreetError as error:
-        _refuse(str(error), BAD_INPUT)
+        _refuse(f"{error} {_said_of_files(already)}" if len(written()) > already else str(error), BAD_INPUT)
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
