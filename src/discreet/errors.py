@@ -35,6 +35,11 @@ class DiscreetWarning(UserWarning):
     """Something the user should know, though the work goes on."""
 
 
+def is_panic(error: BaseException) -> bool:
+    """Whether an engine written in Rust gave up in the middle of its work; that is no `Exception` to Python."""
+    return type(error).__name__ == "PanicException"
+
+
 def near_misses(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names closest to a mistyped one, ignoring case and separators.
 

@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 import narwhals as nw
@@ -209,6 +210,7 @@ class Microdata:
             )
         self._wrapped = wrapped
         self._schema = schema
+        self._columns = tuple(schema)
         self._roles = roles
         self._metadata = metadata or Metadata()
         self._memory: dict[Any, Any] = {}
@@ -238,12 +240,12 @@ class Microdata:
     @property
     def columns(self) -> tuple[str, ...]:
         """The column names, in order."""
-        return tuple(self._schema)
+        return self._columns
 
     @property
     def schema(self) -> Mapping[str, Any]:
         """The Narwhals data type of every column."""
-        return dict(self._schema)
+        return MappingProxyType(self._schema)
 
     @property
     def memory(self) -> dict[Any, Any]:

@@ -73,10 +73,10 @@ def test_a_detail_table_that_is_there_is_replaced_only_when_told(discreet, peopl
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("k_anonymity", "--set", "threshold=abc"), "'threshold' must be a number"),
-        (("k_anonymity", "--set", "keys=5"), "'keys' must be a text"),
+        (("k_anonymity", "--set", "threshold=abc"), "threshold must be a whole number"),
+        (("k_anonymity", "--set", "keys=5"), "keys must be a list of texts"),
         (("k_anonymity", "--population-size", "100"), "takes no --population-size"),
-        (("population", "--set", "population_size=many"), "'population_size' must be a number"),
+        (("population", "--set", "population_size=many"), "population_size must be a"),
         (("k_anonymity", "--plot", "picture.gif"), ".svg, .png or .pdf"),
         (("remove_replicated_uniques",), "in Python"),
     ],

@@ -210,7 +210,7 @@ def test_a_weighted_multinomial_is_the_fit_of_records_repeated_as_often_as_they_
         (lambda: ModelFit(("x", "x"), [1.0, 2.0], np.eye(2)), ParameterError, "two coefficients"),
         (lambda: combine([[1, 2], [3]], [[1, 2], [3]]), ParameterError, "estimates must be numbers"),
         (lambda: combine([1.0, 2.0], [0.1, -0.1]), ParameterError, "negative"),
-        (lambda: combine([1.0, 2.0], [0.1, 0.1], n="a", n_syn=2), ParameterError, "above zero"),
+        (lambda: combine([1.0, 2.0], [0.1, 0.1], n="a", n_syn=2), ParameterError, "n must be"),
         (lambda: combine([1.0, 2.0], [0.1, 0.1], generation=A), ParameterError, "fitted synthesizer"),
         (lambda: fit("x ~ z", A), ColumnError, "names no column"),
         (lambda: fit("sex ~ age", A), ColumnError, "category"),

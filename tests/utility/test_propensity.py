@@ -177,7 +177,7 @@ def test_constant_columns_are_left_out_with_a_note():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"model": "tree"}, ParameterError, "no model"),
+        ({"model": "tree"}, ParameterError, "model must be"),
         ({"interactions": 3}, ParameterError, "interactions"),
         ({"null": "pairs"}, ParameterError, "at least two"),
         ({"null": "resynthesis"}, ParameterError, "synthesizer"),

@@ -31,7 +31,7 @@ from discreet.cli.search import search
 from discreet.cli.suggest import suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
-from discreet.errors import DiscreetError, DiscreetWarning
+from discreet.errors import DiscreetError, DiscreetWarning, is_panic
 from discreet.written_files import written
 
 app = typer.Typer(
@@ -88,7 +88,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
-    except Exception as error:
+    except BaseException as error:
+        # An engine in Rust gives up with an error that is no Exception; what the user or the system ends is not ours.
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         if os.environ.get("DISCREET_TRACEBACK"):
             raise
         _refuse(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -138,14 +137,16 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
     >>> settings(["threshold=5", "kind=entropy", "keys=['a', 'b']"])
     {'threshold': 5, 'kind': 'entropy', 'keys': ['a', 'b']}
     """
+    from discreet.io.nesting import parsed_toml
+
     found = {}
     for item in given or ():
         name, equals, text = item.partition("=")
         if not (equals and name.strip()):
             raise ParameterError(f"--set is written name=value; '{item}' is not.")
         try:
-            found[name.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+            found[name.strip()] = parsed_toml(f"value = {text}")["value"]
+        except ValueError:
             found[name.strip()] = text
     return found
 

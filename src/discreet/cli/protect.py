@@ -142,8 +142,7 @@ def _check_plan(plan: str | None, steps: list[str] | None, policy: str | None, *
 
 def _steps(plan: str | None, steps: list[str] | None) -> Plan:
     """Read the plan from its file or from the steps on the command line."""
-    import tomllib
-
+    from discreet.io.nesting import parsed_toml
     from discreet.protect import Plan
 
     if plan is not None:
@@ -151,8 +150,8 @@ def _steps(plan: str | None, steps: list[str] | None) -> Plan:
     entries = []
     for number, text in enumerate(steps or (), 1):
         try:
-            entries.append(tomllib.loads(f"step = {text}")["step"])
-        except tomllib.TOMLDecodeError as error:
+            entries.append(parsed_toml(f"step = {text}")["step"])
+        except ValueError as error:
             raise ParameterError(
                 f"--step number {number} is no TOML table on one line, such as "
                 '{treatment = "band", widths = {age = 10}}.'

@@ -105,7 +105,7 @@ def _arguments(
     name: str, measure: Callable[..., Measure], files: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Put files and settings where the measure wants them, and refuse what it does not take."""
-    from discreet.workflow.settings import check_setting
+    from discreet.parameters import check, function_hints
 
     known = inspect.signature(measure).parameters
     arguments = dict(settings)
@@ -122,7 +122,7 @@ def _arguments(
             raise ParameterError(f"In --set: {unknown_name(setting, takes, what='parameter')}")
         if setting in (*_FILES, next(iter(known))):
             raise ParameterError(f"--set gives values, not files: name the file with --{setting}.")
-        check_setting(setting, settings[setting], str(known[setting].annotation), where="In --set")
+        check(settings[setting], function_hints(measure).get(setting, Any), setting, where="In --set")
     for slot, option in (("released", "--released"), ("next", "--released"), ("population", "--population")):
         needed = slot in known and known[slot].default is inspect.Parameter.empty
         if needed and slot not in arguments:

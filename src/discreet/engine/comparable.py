@@ -79,6 +79,8 @@ def _of_one_type(ours: pl.Series, theirs: pl.Series, column: str) -> tuple[pl.Se
 
 def as_text(series: pl.Series) -> pl.Series:
     """Write values as text; a whole number looks the same whatever type held it (57.0 is ``57``)."""
+    if series.dtype == pl.Duration:
+        return series.to_physical().cast(pl.String)
     text = series.cast(pl.String)
     if not series.dtype.is_float():
         return text

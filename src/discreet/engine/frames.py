@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 import narwhals as nw
 import polars as pl
 
-from discreet.errors import ColumnError, InputError
+from discreet.calendar_range import check_calendar
+from discreet.errors import ColumnError, InputError, is_panic
 from discreet.microdata import Microdata
 from discreet.wording import type_name
 
@@ -61,7 +62,7 @@ def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> p
     """
     if isinstance(source, Microdata):
         names = tuple(columns) if columns is not None else source.columns
-        table = in_memory(scan(source, {name: name for name in names}))
+        table = in_memory(scan(source, {name: name for name in names}), named=True)
         return table.with_columns(
             in_declared_order(table[name], source.schema[name]) for name in names if name in source.schema
         )
@@ -72,13 +73,21 @@ def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> p
     return table.with_columns(pl.col(counts).cast(pl.Int64)) if counts else table
 
 
-def in_memory(source: Lazy) -> pl.DataFrame:
-    """Run a query to its end; Polars streams, so that a file larger than memory can be counted."""
+def in_memory(source: Lazy, *, named: bool = False) -> pl.DataFrame:
+    """Run a query to its end; Polars streams, so that a file larger than memory can be counted.
+
+    ``named`` says that the columns of the query carry the user's names.
+    """
     streaming = {"engine": "streaming"} if source.implementation.is_polars() else {}
     try:
         table: pl.DataFrame = source.collect(backend="polars", **streaming).to_native()
     except Exception as error:
         raise _engine_error(error) from error
+    except BaseException as error:
+        if is_panic(error):
+            raise _engine_error(error) from None
+        raise
+    check_calendar(table, named=named)
     return table
 
 
@@ -178,6 +187,10 @@ def _cleaned(data: Microdata, column: str, address: str) -> nw.Expr:
     if column == WHOSE:
         return expression
     dtype = data.schema[column]
+    if dtype == nw.Binary:
+        raise ColumnError(
+            f"Column '{column}' holds raw bytes, which cannot be compared. Convert it to text first, or leave it out."
+        )
     if dtype.is_nested() or (dtype == nw.Object and not data.wrapped.implementation.is_pandas()):
         raise ColumnError(
             f"Column '{column}' holds {type_name(dtype)} values, which cannot be counted. Unpack it into "
@@ -188,7 +201,7 @@ def _cleaned(data: Microdata, column: str, address: str) -> nw.Expr:
     return expression
 
 
-def _engine_error(error: Exception) -> InputError:
+def _engine_error(error: BaseException) -> InputError:
     kind = type(error).__name__
     if isinstance(error, MemoryError) or "memory" in kind.lower():
         return InputError(

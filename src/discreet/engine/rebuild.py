@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.calendar_range import check_calendar
 from discreet.engine.frames import collect, in_memory
 from discreet.engine.records import uploaded
 from discreet.microdata import Microdata
@@ -70,8 +71,11 @@ def whole_frame(data: Microdata) -> pl.DataFrame:
     """Collect every column of the file, NaN and all, without touching what is already Polars."""
     wrapped = data.wrapped
     if wrapped.implementation.is_polars():
-        native = wrapped.to_native()
-        return in_memory(nw.from_native(native)) if isinstance(native, pl.LazyFrame) else native
+        native: pl.DataFrame | pl.LazyFrame = wrapped.to_native()
+        if isinstance(native, pl.LazyFrame):
+            return in_memory(nw.from_native(native), named=True)
+        check_calendar(native)
+        return native
     return collect(data)
 
 

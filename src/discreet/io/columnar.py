@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from discreet.calendar_range import check_calendar
 from discreet.errors import InputError
 
 
@@ -22,6 +23,7 @@ def scan_columnar(path: Path, kind: str) -> tuple[pl.LazyFrame | pl.DataFrame, d
         ) from None
     if rows == 0:
         raise InputError(f"The file '{path.name}' has columns but no records. Give a file with records.")
+    check_calendar(frame)
     return frame, {"format": kind, "rows": rows}
 
 

@@ -121,6 +121,7 @@ def _texts(source: Path | bytes, dialect: Dialect, places: list[str], **types: A
         decimal_comma=dialect.decimal == ",",
         infer_schema=False,
         new_columns=places,
+        skip_lines=dialect.blank_first,
         glob=False,
         **types,
     )
@@ -150,7 +151,10 @@ def _strict_count(source: Path | bytes, dialect: Dialect, names: list[str], path
             reader = arrow_csv.open_csv(
                 stream,
                 read_options=arrow_csv.ReadOptions(
-                    column_names=names, skip_rows_after_names=1, encoding="utf8"
+                    column_names=names,
+                    skip_rows=dialect.blank_first,
+                    skip_rows_after_names=1,
+                    encoding="utf8",
                 ),
                 parse_options=arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(

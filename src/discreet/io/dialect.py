@@ -61,6 +61,8 @@ class Dialect:
         Whether fields stand after a blank (``39, Male``), which is not part of them.
     newline
         How lines end: ``"lf"`` (Unix) or ``"crlf"`` (Windows).
+    blank_first
+        How many blank lines stand before the header.
     detected
         Which of these were detected rather than given.
     """
@@ -73,6 +75,7 @@ class Dialect:
     padded: bool
     newline: str
     detected: tuple[str, ...]
+    blank_first: int = 0
 
     @property
     def is_utf8(self) -> bool:
@@ -125,6 +128,8 @@ def detect(
         )
     if not text.strip():
         raise InputError(f"The file '{path.name}' is empty. Give a file with a header and records.")
+    blank = _blank_lines(text)
+    text = text.split("\n", blank)[-1]
     separator = one_character("separator", separator) if separator else _separator_of(text, path)
     decimal = decimal or _decimal_of(text, separator)
     if decimal not in (".", ","):
@@ -149,6 +154,7 @@ def detect(
         padded=_is_padded(text, separator),
         newline="crlf" if "\r\n" in text else "lf",
         detected=tuple(name for name, value in given.items() if value is None),
+        blank_first=blank,
     )
     return dialect, _header(text, dialect, path)
 
@@ -191,11 +197,15 @@ def _head(path: Path, *, compressed: bool) -> bytes:
 
 def known_encoding(encoding: str) -> str:
     """Return the usual name of an encoding, or refuse one that nobody knows."""
+    known = ("utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252", "cp1250", "iso8859-15")
     try:
-        return {"utf8": "utf-8"}.get(encoding.lower(), codecs.lookup(encoding).name)
-    except LookupError:
-        known = ("utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252", "cp1250", "iso8859-15")
-        raise ParameterError(unknown_name(encoding, known, what="encoding")) from None
+        found = codecs.lookup(encoding)
+        # Python also calls recodings of bytes or of text a codec (hex, rot13): they turn no bytes into text.
+        if "a".encode(found.name).decode(found.name) == "a":
+            return {"utf8": "utf-8"}.get(encoding.lower(), found.name)
+    except (LookupError, TypeError, ValueError):
+        pass
+    raise ParameterError(unknown_name(encoding, known, what="encoding")) from None
 
 
 def _encoding_of(head: bytes) -> str:
@@ -239,6 +249,12 @@ def one_character(name: str, value: str) -> str:
     if len(value) != 1 or not value.isascii():
         raise ParameterError(f"The {name} must be one plain character, e.g. ',' or ';'.")
     return value
+
+
+def _blank_lines(text: str) -> int:
+    """Count the lines before the first one that says something."""
+    start = len(text) - len(text.lstrip(" \r\n\ufeff"))
+    return text.count("\n", 0, start)
 
 
 def _rows(text: str, separator: str, most: int = 500) -> list[list[str]]:

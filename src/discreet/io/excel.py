@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from discreet.errors import DiscreetWarning, InputError, load_extra, unknown_name
+from discreet.errors import DiscreetError, DiscreetWarning, InputError, is_panic, load_extra, unknown_name
 from discreet.io.column_types import kinds_of, typed
 from discreet.io.dates import dates_of, parsed, question_of_order, wanted_dates
 from discreet.io.dialect import MISSING_TOKENS
+from discreet.io.excel_extent import check_extent
 
 _MOST_ROWS = 1_048_575
 
@@ -40,16 +42,12 @@ def read_excel(
         How dates that stand as texts are written, as in delimited files.
     """
     fastexcel = load_extra("fastexcel", extra="files", purpose="Reading Excel")
-    try:
+    with _explained(path):
+        check_extent(path)
         sheets: list[str] = fastexcel.read_excel(str(path)).sheet_names
-    except Exception:
-        raise InputError(
-            f"The file '{path.name}' cannot be read as an Excel workbook: it is cut off, protected by a password "
-            "or of another format. Save it again as .xlsx."
-        ) from None
-    chosen = _sheet(sheets, sheet, path)
-    _check_header(fastexcel, path, chosen)
-    frame = pl.read_excel(path, sheet_name=chosen, infer_schema_length=None, raise_if_empty=False)
+        chosen = _sheet(sheets, sheet, path)
+        _check_header(fastexcel, path, chosen)
+        frame = pl.read_excel(path, sheet_name=chosen, infer_schema_length=None, raise_if_empty=False)
     if frame.height == 0:
         raise InputError(
             f"The sheet '{chosen}' of '{path.name}' has no records. Name another sheet with sheet=."
@@ -77,6 +75,22 @@ def read_excel(
         "rows": frame.height,
         **{name: value for name, value in about.items() if value},
     }
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Say that a workbook cannot be read, whatever way its readers have of giving up."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise InputError(
+            f"The file '{path.name}' cannot be read as an Excel workbook: it is cut off, damaged, protected by a "
+            "password or of another format. Save it again as .xlsx."
+        ) from None
 
 
 def write_excel(

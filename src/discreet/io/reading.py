@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.errors import ColumnError, InputError, ParameterError, is_panic, unknown_name
 from discreet.io.address import parsed_address
 from discreet.io.columnar import scan_columnar
 from discreet.io.delimited import scan_delimited
@@ -79,11 +79,19 @@ def read(
     given = {name: columns for name, columns in given.items() if columns is not None}
     options = {name: value for name, value in options.items() if value is not None}
     place = os.fspath(source)
-    if is_address(place):
-        return _read_database(place, query, _sidecar(None, roles), given, options)
-    if query is not None:
-        raise ParameterError("A query belongs to a database; a file is read whole. Leave query out.")
-    return _read_file(existing_file(Path(place)), roles, given, options)
+    try:
+        if is_address(place):
+            return _read_database(place, query, _sidecar(None, roles), given, options)
+        if query is not None:
+            raise ParameterError("A query belongs to a database; a file is read whole. Leave query out.")
+        return _read_file(existing_file(Path(place)), roles, given, options)
+    except BaseException as error:
+        if is_panic(error):
+            raise InputError(
+                f"'{parsed_address(place).shown if is_address(place) else Path(place).name}' holds something that its "
+                "engine cannot read. Export it again, or as another format."
+            ) from None
+        raise
 
 
 def options_for(source: str | os.PathLike[str]) -> tuple[str, ...]:

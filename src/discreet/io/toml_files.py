@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError
+from discreet.io.nesting import parsed_toml
 
 
 def read_toml(path: str | Path, what: str) -> dict[str, Any]:
@@ -23,10 +23,10 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
     place = Path(path)
     try:
         # Some editors put a byte order mark in front.
-        return tomllib.loads(place.read_text(encoding="utf-8-sig"))
+        return parsed_toml(place.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise InputError(f"There is no {what} '{place.name or path}' there. Check the path.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The {what} '{place.name}' cannot be read as UTF-8 text.") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise InputError(f"The {what} '{place.name}' is not valid TOML: {error}.") from error

@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name
 from discreet.io.address import parsed_address
 from discreet.io.atomic import check_target, replacing, replacing_together
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
@@ -112,8 +112,10 @@ def _explained(name: str, place: Path | None = None) -> Iterator[None]:
         yield
     except (DiscreetError, OSError):
         raise
-    except Exception as error:
-        if place is not None and is_full(error, place):
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        if place is not None and isinstance(error, Exception) and is_full(error, place):
             raise full_disk(name) from None
         raise InputError(
             f"'{name}' cannot be written: the format cannot hold a column of the data, or the data could "

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError, InputError
+from discreet.io.nesting import parsed_json
 from discreet.outputs.findings import CheckResult, Finding, Status, worst
 from discreet.outputs.finished import figures_of, judged, nearly_the_same
 from discreet.outputs.finished.grids import read_grids
@@ -81,7 +82,7 @@ def read_acro(path: str | Path, policy: OutputPolicy | str | Path | None = None)
             raise InputError(f"The file '{name}' of '{source.name}' was changed after ACRO wrote it.")
     rules, doubts = _thresholds(files, policy)
     try:
-        document = json.loads(files["results.json"])
+        document = parsed_json(files["results.json"])
         listed = [
             _read_entry(name, entry, files, rules, doubts) for name, entry in document["results"].items()
         ]
@@ -108,7 +109,7 @@ def _thresholds(
     if "config.json" not in files:
         return OutputPolicy(), []
     try:
-        found = OutputPolicy.from_dict(json.loads(files["config.json"]))
+        found = OutputPolicy.from_dict(parsed_json(files["config.json"]))
     except (ValueError, DiscreetError):
         return OutputPolicy(name="ACRO configuration that could not be read"), []
     usual = OutputPolicy()

@@ -21,6 +21,7 @@ from typing import Any
 
 from discreet.errors import InputError, ParameterError
 from discreet.io.journal import append_line
+from discreet.io.nesting import parsed_json
 from discreet.io.staging import held
 
 DECISIONS = ("accept", "reject", "ask")
@@ -183,8 +184,8 @@ def read_decisions(path: str | Path) -> list[dict[str, Any]]:
         return []
     try:
         # Only the line feed ends a line: a note may hold what Unicode counts as an end as well.
-        lines = [json.loads(line) for line in file.read_bytes().split(b"\n") if line.strip()]
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        lines = [parsed_json(line) for line in file.read_bytes().split(b"\n") if line.strip()]
+    except (OSError, UnicodeDecodeError, ValueError) as error:
         raise InputError(f"The register '{file.name}' cannot be read: a line is damaged.") from error
     if not all(isinstance(line, dict) and "hash" in line and "before" in line for line in lines):
         raise InputError(f"The register '{file.name}' has a line that is no decision.")

@@ -24,6 +24,7 @@ from discreet._version import __version__
 from discreet.errors import InputError
 from discreet.io import atomic, replacing
 from discreet.io.formulas import guarded
+from discreet.io.nesting import parsed_json
 from discreet.outputs.findings import Status, worst
 from discreet.outputs.manifest import checked_manifest
 from discreet.outputs.register import Registered
@@ -83,7 +84,7 @@ class Package:
             raise InputError(f"'{source.name}' is no output package: it has no {MANIFEST}.")
         _verify(files, source.name)
         try:
-            document = checked_manifest(json.loads(files[MANIFEST]))
+            document = checked_manifest(parsed_json(files[MANIFEST]))
             register = tuple(Registered.from_dict(entry) for entry in document["register"]["entries"])
             own = OutputPolicy.from_dict(document["policy"])
             rules = own if policy is None else OutputPolicy.load(policy)

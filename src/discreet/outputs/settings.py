@@ -11,7 +11,6 @@ They stand in the table ``[outputs]`` of a policy file, beside or without the ru
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.io.nesting import parsed_json
 from discreet.io.toml_files import read_toml
 
 Negative = Literal["review", "absolute"]
@@ -157,8 +157,8 @@ class OutputPolicy:
         if path.suffix.lower() != ".json":
             return cls.from_dict(read_toml(path, "policy file"), origin=path.name)
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+            document = parsed_json(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, ValueError) as error:
             raise InputError(
                 f"The policy file '{path.name}' cannot be read ({type(error).__name__})."
             ) from error

@@ -26,6 +26,7 @@ from discreet.guarantees import PART_OF_A_PLAN
 from discreet.io.sidecar import save_text
 from discreet.io.toml_files import read_toml
 from discreet.microdata import Microdata
+from discreet.parameters import check
 from discreet.progress import track
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.randomness import Seed, fresh_seed, generator
@@ -149,8 +150,14 @@ class Plan(Treatment):
         for name in parameters:
             if name not in ("name", "step"):
                 raise ParameterError(f"In the plan: {unknown_name(name, ('name', 'step'), what='entry')}")
+        check(parameters.get("name", ""), str, "name", where="In the plan")
+        entries = parameters.get("step", ())
+        if not isinstance(entries, list | tuple) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise ParameterError(
+                'The steps of a plan are tables: write them as [[step]] with treatment = "…".'
+            )
         steps = []
-        for number, entry in enumerate(parameters.get("step", ()), start=1):
+        for number, entry in enumerate(entries, start=1):
             given = dict(entry)
             name = given.pop("treatment", None)
             if not isinstance(name, str):
@@ -160,7 +167,7 @@ class Plan(Treatment):
             steps.append(Treatment.named(name, given))
         if not steps:
             raise ParameterError('The plan has no steps. Write them as [[step]] with treatment = "…".')
-        return cls(steps, str(parameters.get("name", "")))
+        return cls(steps, parameters.get("name", ""))
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:

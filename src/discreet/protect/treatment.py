@@ -25,6 +25,7 @@ from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
 from discreet.microdata import Columns, Microdata
 from discreet.one_thread import one_thread
+from discreet.parameters import typed_parameters
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Release, Step
 
@@ -84,6 +85,7 @@ class Treatment(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        typed_parameters(cls, where=lambda made: made.name)
         if not cls.__name__.startswith("_"):
             Treatment.known[kebab(cls.__name__)] = cls
 
@@ -201,6 +203,8 @@ def _changed_cells(data: Microdata, change: Change) -> tuple[dict[str, int], dic
 
 def _comparable(old: pl.Series, new: pl.Series) -> pl.DataFrame:
     """Bring the old and the new values to one type: numbers as numbers, everything else by its text."""
+    if old.dtype == new.dtype and not old.dtype.is_float():
+        return pl.DataFrame({"old": old, "new": new})
     numbers = old.dtype.is_numeric() and new.dtype.is_numeric()
     kind = pl.Float64() if numbers else pl.String()
     pair = pl.DataFrame({"old": old.cast(kind), "new": new.cast(kind)})

@@ -15,6 +15,7 @@ import polars as pl
 from discreet import dp
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
+from discreet.parameters import checked
 from discreet.tables import poisson
 from discreet.tables.count_laws import MixedPoisson, NegativeBinomial, PoissonInverseGaussian
 from discreet.tables.loglinear import fit_log_linear
@@ -459,6 +460,7 @@ def scaled_to(counts: Ints, total: int) -> Ints:
     return np.asarray(whole, dtype=np.int64)
 
 
+@checked
 def expanded(table: Table, counts: Any = None) -> pl.DataFrame:
     """Write a table of counts as records, one a unit: the dimension columns of its inner cells, repeated.
 

@@ -211,6 +211,7 @@ def _from_hierarchy(name: str, hierarchy: Hierarchy, leaves: Sequence[str]) -> C
     values: pl.Series = series
     if hierarchy.ordered or hierarchy._misfit(series):
         values = _typed(series)
+    hierarchy.check(values, column=name)
     levels: list[tuple[str, ...]] = [tuple(leaves)]
     # The top level of a hierarchy says nothing; it is the total of the table.
     for level in range(1, hierarchy.height):

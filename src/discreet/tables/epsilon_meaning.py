@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 
 
+@checked
 def epsilon_meaning(epsilon: float | Sequence[float], *, prior: float = 0.5) -> Measure:
     """What does a privacy loss of epsilon allow somebody to learn about one person?
 

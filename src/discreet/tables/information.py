@@ -11,6 +11,7 @@ import polars as pl
 
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy.values import canonical_text
+from discreet.parameters import checked
 from discreet.results import Detail, Measure
 from discreet.tables.relations import equations
 from discreet.tables.table import Table
@@ -18,6 +19,7 @@ from discreet.tables.table import Table
 Floats = npt.NDArray[np.float64]
 
 
+@checked
 def information_loss(table: Table, released: Any, *, value: str | None = None) -> Measure:
     """How much of a table was lost to its protection?
 

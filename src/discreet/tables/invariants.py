@@ -9,11 +9,13 @@ import narwhals as nw
 import polars as pl
 
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 
 _CLOSE = 1e-6
 
 
+@checked
 def invariant_violations(
     persons: Any,
     *,

@@ -14,10 +14,12 @@ import numpy as np
 import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Measure, percent
 
 
+@checked
 def putative_links(
     reconstructed: pl.DataFrame,
     external: pl.DataFrame,

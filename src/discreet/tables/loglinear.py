@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.parameters import checked
 from discreet.tables.formula import parsed
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class LogLinearFit:
     gap: float
 
 
+@checked
 def fit_log_linear(
     table: Table, model: str, *, tolerance: float = 1e-8, most_rounds: int = 1000
 ) -> LogLinearFit:

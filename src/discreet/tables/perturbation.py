@@ -21,6 +21,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -94,6 +95,7 @@ class PerturbationTable:
         return np.asarray(self.noise[np.minimum(at, last[rows])], dtype=np.int64)
 
 
+@checked
 def perturbation_table(D: int = 5, V: float = 3.0, js: int = 2) -> PerturbationTable:
     """Design the noise of the cell-key method.
 

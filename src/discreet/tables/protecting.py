@@ -25,6 +25,7 @@ from discreet.dp.entropy import Stream
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
 from discreet.one_thread import one_thread
+from discreet.parameters import typed_parameters
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Detail, Measure, Step, jsonable
 
@@ -187,6 +188,7 @@ class TableProtection(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        typed_parameters(cls, where=lambda made: made.name)
         if not cls.__name__.startswith("_"):
             TableProtection.known[kebab(cls.__name__)] = cls
 

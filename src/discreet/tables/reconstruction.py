@@ -21,6 +21,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.parameters import checked
 from discreet.results import percent
 from discreet.tables.auditing.highs import Program
 
@@ -68,6 +69,7 @@ class Reconstruction:
         return self.meaning
 
 
+@checked
 def reconstruct(
     tables: Sequence[pl.DataFrame],
     *,

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.parameters import checked
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -39,6 +41,7 @@ def steps_up(table: Table, dimension: str) -> Iterator[tuple[Ints, Ints]]:
         )
 
 
+@checked
 def equations(table: Table) -> csr_array:
     """The sums that hold between published cells: rows are equations, columns cells, -1 the sum and 1 its parts.
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.tables.protecting import ProtectedTable
 from discreet.tables.suppressed import SuppressionResult
 from discreet.tables.table import Table
@@ -77,6 +78,7 @@ class ReleaseCheck:
         return {"level": self.level, "passed": self.passed, "reasons": list(self.reasons)}
 
 
+@checked
 def check_release(
     thing: Any,
     level: str,

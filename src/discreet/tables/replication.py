@@ -17,9 +17,11 @@ from discreet import engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure
 
 
+@checked
 def replication_audit(
     original: Any,
     runs: Iterable[Any],
@@ -102,6 +104,7 @@ def replication_audit(
     return _answer(rare, occurs / many, learned / many, expected, limit, flagged, many, names, wanted)
 
 
+@checked
 def trajectories(frame: Any, *, unit: str, period: str, states: Sequence[str]) -> pl.DataFrame:
     """Put the states of every unit over the periods side by side, ready to be keys of `replication_audit`.
 
@@ -121,6 +124,7 @@ def trajectories(frame: Any, *, unit: str, period: str, states: Sequence[str]) -
     return wide.sort(unit)
 
 
+@checked
 def unit_concentration(
     runs: Iterable[Any], *, unit: str, event: str, classes: Sequence[str], min_class: int = 3
 ) -> Measure:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.parameters import checked
 from discreet.protect.recodings.stochastic_rounding import check_least_count
 from discreet.results import Detail, Measure
 
@@ -111,6 +112,7 @@ class RunningSummary:
         return made.select(columns)
 
 
+@checked
 def monte_carlo_summary(
     runs: Any,
     *,

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from discreet.errors import DiscreetWarning, ParameterError, unknown_name
+from discreet.parameters import typed_parameters
 from discreet.tables.aiming import Aim, aim_of
 from discreet.tables.auditing import Audit, Protection, audit
 from discreet.tables.auditing.auditing import intervals_wanted
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+@typed_parameters
 class Suppression:
     """Leave out further cells, so that the primary ones cannot be computed from what is published.
 

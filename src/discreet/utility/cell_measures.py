@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import InputError, ParameterError
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 from discreet.utility.table_distance import table_distances
 
@@ -25,6 +26,7 @@ GOOD, ACCEPTABLE = 3.0, 10.0
 """A standardized pMSE below the first is good, below the second acceptable (Raab, Nowok and Dibben 2021)."""
 
 
+@checked
 def cells(
     observed: npt.ArrayLike,
     synthetic: npt.ArrayLike,

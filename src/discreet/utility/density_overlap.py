@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, weights_of
 
@@ -24,6 +25,7 @@ _FINER = (
 _REACH = 4.0  # bandwidths beyond which the kernel is nothing
 
 
+@checked
 def densities(
     original: Microdata,
     released: Microdata,

@@ -14,6 +14,7 @@ from discreet.engine.grouping import Cutting, brought_to, physical
 from discreet.engine.shared_tables import SharedTables, shared_tables
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 from discreet.utility.associations import Floats, correlation_ratios, correlations, cramers_v, theils_u
 from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
@@ -23,6 +24,7 @@ _BY_CHANCE = 3.0
 _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
 
 
+@checked
 def dependence(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, shown
 from discreet.utility.file_pairs import compared_columns, copies_of
@@ -26,6 +27,7 @@ _LEARNER: dict[str, Any] = {
 }
 
 
+@checked
 def detection(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

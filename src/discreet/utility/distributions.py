@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import InputError, ParameterError
+from discreet.parameters import checked
 
 Floats = npt.NDArray[np.float64]
 
 
+@checked
 def ks_one_sample(
     values: npt.ArrayLike, cdf: Callable[[Floats], npt.ArrayLike], *, level: float = 0.95
 ) -> dict[str, float | bool]:
@@ -67,6 +69,7 @@ def ks_one_sample(
     }
 
 
+@checked
 def ks_two_sample(
     original: npt.ArrayLike,
     released: npt.ArrayLike,
@@ -125,6 +128,7 @@ def ks_two_sample(
     return {"ks": apart, "critical": critical, "rejected": None if critical is None else apart >= critical}
 
 
+@checked
 def critical_ks(n: int, m: int, alpha: float = 0.05) -> float:
     """Give the distance at which the two-sample test of independent samples rejects at level alpha.
 
@@ -139,6 +143,7 @@ def critical_ks(n: int, m: int, alpha: float = 0.05) -> float:
     return float(np.sqrt(-np.log(alpha / 2) * (1 + m / n) / (2 * m)))
 
 
+@checked
 def ecdf_interval(values: npt.ArrayLike, at: float, *, level: float = 0.95) -> tuple[float, float, float]:
     """Which share of values is at most ``at``, and within which bounds? Estimate, lower and upper bound.
 
@@ -154,6 +159,7 @@ def ecdf_interval(values: npt.ArrayLike, at: float, *, level: float = 0.95) -> t
     return share, max(0.0, share - reach), min(1.0, share + reach)
 
 
+@checked
 def rank_sum(original: npt.ArrayLike, released: npt.ArrayLike) -> float:
     """Give Wilcoxon's two-sample statistic U of the original's values, with mid-ranks for ties.
 
@@ -172,6 +178,7 @@ def rank_sum(original: npt.ArrayLike, released: npt.ArrayLike) -> float:
     return float(ranks[: len(x)].sum() - len(x) * (len(x) + 1) / 2)
 
 
+@checked
 def paired_t(original: npt.ArrayLike, released: npt.ArrayLike) -> dict[str, float | None]:
     """Is the mean difference of linked records other than chance? The paired t-test.
 

@@ -10,6 +10,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.progress import track
 from discreet.protect.places.donut import DonutMask, RadiusLaw
 from discreet.randomness import Seed, fresh_seed, generator
@@ -21,6 +22,7 @@ RINGS = ((100, 200), (100, 300), (100, 400), (200, 300), (200, 400), (300, 400))
 """The settings of the published study, in meters."""
 
 
+@checked
 def donut_settings(
     data: Microdata,
     *,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Measure, shown
 
@@ -24,6 +25,7 @@ class _Drawn:
     variance: float
 
 
+@checked
 def estimator_quality(
     estimator: Estimator,
     original: Microdata,

@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.utility.coarseness import cell_losses, class_losses
 from discreet.utility.column_loss import Kind, comparable_kind, linked_loss, unlinked_loss
@@ -23,6 +24,7 @@ from discreet.utility.table_distance import Closed
 _MOST_NAMED = 5
 
 
+@checked
 def information_loss(
     original: Microdata,
     released: Microdata,

@@ -11,6 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.utility.margin_tables import (
@@ -25,6 +26,7 @@ from discreet.utility.sample_pairs import Floats, SamplePair, sample_pair
 from discreet.utility.table_distance import table_distances
 
 
+@checked
 def margins(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

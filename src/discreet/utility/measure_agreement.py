@@ -11,9 +11,11 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 
 
+@checked
 def stands_in(
     quick: npt.ArrayLike,
     wanted: npt.ArrayLike,

@@ -12,6 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.file_pairs import DEPENDENT, copies_of, names_checked
@@ -21,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 Importance = Literal["impurity", "permutation"]
 
 
+@checked
 def gini_change(
     original: Microdata,
     released: Microdata,
@@ -141,6 +143,7 @@ def gini_change(
     )
 
 
+@checked
 def importance_shift(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

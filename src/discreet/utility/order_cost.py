@@ -11,6 +11,7 @@ import polars as pl
 
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _USUAL = ("file", "auto", "dependence-tree", "backward")
 
 
+@checked
 def cost_of_order(
     data: Microdata,
     *,

@@ -15,6 +15,7 @@ from discreet.distance.reach import Reach, reach_to_nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.copies.side_by_side import check_categorical, plain_rows, shared_columns, tables_of
 
@@ -24,6 +25,7 @@ Scale = Literal["value", "range"]
 _SLACK = 1e-12
 
 
+@checked
 def new_rows(
     original: Microdata,
     released: Microdata,

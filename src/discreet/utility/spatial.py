@@ -22,6 +22,7 @@ from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.geography import CoordinateSystem, Places, places_of
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.utility.point_patterns import NearestNeighborStatistics
 from discreet.zones import NearestRecordZones, PolygonZones, Zoning, zone_codes
@@ -30,6 +31,7 @@ _MOST_LEVELS = 100
 _OUTSIDE = "(outside all zones)"
 
 
+@checked
 def clark_evans(
     original: Microdata,
     released: Microdata,
@@ -117,6 +119,7 @@ def clark_evans(
     )
 
 
+@checked
 def zone_shares(
     original: Microdata,
     released: Microdata,

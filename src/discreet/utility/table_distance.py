@@ -15,11 +15,13 @@ import polars as pl
 
 from discreet.engine.comparable import as_text, plain_text
 from discreet.errors import InputError, ParameterError
+from discreet.parameters import checked
 
 Floats = npt.NDArray[np.float64]
 Closed = Literal["left", "right"]
 
 
+@checked
 def table_distances(
     original: npt.ArrayLike,
     released: npt.ArrayLike,

@@ -12,12 +12,14 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 from discreet.utility.cell_measures import Floats
 from discreet.utility.file_pairs import DEPENDENT
 from discreet.utility.tables import tabular
 
 
+@checked
 def grouping_sensitivity(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -12,6 +12,7 @@ from discreet.engine.grouping import Closed, Cutting, Style
 from discreet.engine.shared_tables import shared_tables
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.cell_measures import ACCEPTABLE, GOOD, SpecksOrder
 from discreet.utility.compared_tables import (
@@ -28,6 +29,7 @@ from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, 
 _LONGEST = 5
 
 
+@checked
 def tabular(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, shown
@@ -23,6 +24,7 @@ Ints = npt.NDArray[np.int64]
 Cost = Literal["sqeuclidean", "euclidean"]
 
 
+@checked
 def transport(
     original: Microdata,
     released: Microdata,

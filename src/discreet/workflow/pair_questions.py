@@ -15,11 +15,11 @@ from discreet.engine import Missing
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
+from discreet.parameters import check, function_hints
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
 from discreet.risk.nearness.nearest import closeness_in_words, share_closer_than_holdout
 from discreet.workflow.aligning import AlignedFiles
-from discreet.workflow.settings import check_setting
 
 _MOST_FOR_TREES = 50_000
 _MOST_FOR_DISTANCES = 5_000
@@ -164,7 +164,7 @@ class PairQuestion:
             if name not in known or name in _FILES:
                 options = [option for option in known if option not in _FILES]
                 raise ParameterError(f"{where}: {unknown_name(name, options, what='parameter')}")
-            check_setting(name, value, str(known[name].annotation), where=where)
+            check(value, function_hints(self.ask).get(name, Any), name, where=where)
 
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question, with the parameters of the user or the policy before the usual ones."""

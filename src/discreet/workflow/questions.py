@@ -11,9 +11,9 @@ from discreet import engine, risk
 from discreet.engine import Missing
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import check, function_hints
 from discreet.randomness import Seed
 from discreet.results import Measure
-from discreet.workflow.settings import check_setting
 
 _MANY_CLASSES = 200_000
 
@@ -96,7 +96,7 @@ class Question:
                     f"{unknown_name(name, options, what='parameter')}"
                 )
             where = f"The policy, under [parameters.{self.name}]"
-            check_setting(name, parameters[name], str(known[name].annotation), where=where)
+            check(parameters[name], function_hints(self.ask).get(name, Any), name, where=where)
 
     def answer(self, case: Case, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question with the parameters of the policy."""

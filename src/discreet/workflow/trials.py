@@ -19,6 +19,7 @@ from discreet import engine
 from discreet.engine import Missing
 from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
 from discreet.io.journal import append_line, lines_of
+from discreet.io.nesting import parsed_json
 from discreet.io.staging import scratch_folder
 from discreet.microdata import Metadata, Microdata
 from discreet.policy import Policy
@@ -101,7 +102,7 @@ class Ledger:
 
     def _read(self, line: str, file: str) -> None:
         try:
-            entry = json.loads(line)
+            entry = parsed_json(line)
             given = entry["trial"]
             if entry["fingerprint"] != self._fingerprint:
                 return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import html.parser
 import io
-import json
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InputError
+from discreet.io.nesting import parsed_json
 
 _WIDE_GAP = re.compile(r"\s{2,}|\t|\s*\|\s*")
 _MOST_CELLS = 4_000_000
@@ -272,7 +272,7 @@ def _of_text(text: str) -> list[Grid]:
 
 def _of_json(text: str) -> list[Grid]:
     try:
-        document = json.loads(text)
+        document = parsed_json(text)
     except ValueError:
         return []
     found: list[Grid] = []

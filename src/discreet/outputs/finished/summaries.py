@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.io.nesting import parsed_json
 from discreet.outputs.checks.models import check_dof, check_per_unit
 from discreet.outputs.findings import Finding
 from discreet.outputs.settings import OutputPolicy
@@ -95,7 +95,7 @@ def _of_text(text: str) -> Facts:
 
 def _of_json(text: str) -> Facts:
     try:
-        document = json.loads(text)
+        document = parsed_json(text)
     except ValueError:
         return Facts()
     flat: dict[str, list[float]] = {}

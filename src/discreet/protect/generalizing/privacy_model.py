@@ -23,6 +23,7 @@ from discreet.described import kebab
 from discreet.engine import ClassCounts
 from discreet.errors import ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
+from discreet.parameters import typed_parameters
 from discreet.results import jsonable
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class PrivacyModel(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        typed_parameters(cls, where=lambda made: made.name)
         PrivacyModel.known[kebab(cls.__name__)] = cls
 
     @property

@@ -17,6 +17,7 @@ from discreet.engine.attribution_counts import joint_counts, original_only
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, stated_precision
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
 from discreet.risk.attributing.cap_attack import Attack, Link, as_copies, check_options, checked_tolerances
@@ -26,6 +27,7 @@ from discreet.risk.attributing.intervals import Classes, Source, Spec, Strategy,
 from discreet.risk.classes.company import company_caveats
 
 
+@checked
 def attribution(
     original: Microdata,
     released: Microdata | Sequence[Microdata] | None = None,

@@ -16,6 +16,7 @@ from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Measure, percent
 from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
 from discreet.risk.classes.diversity import breaks_of, class_profile, sensitive_caveats
@@ -26,6 +27,7 @@ Distance = Literal["emd", "kl", "tv"]
 Ground = Literal["auto", "equal", "ordered", "hierarchical"]
 
 
+@checked
 def t_closeness(
     data: Microdata,
     *,

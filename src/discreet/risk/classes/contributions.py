@@ -12,11 +12,13 @@ from discreet import engine
 from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import company_parameters, heads_of
 from discreet.risk.classes.identity import key_caveats, records_below
 
 
+@checked
 def key_contributions(
     data: Microdata,
     *,

@@ -15,6 +15,7 @@ from discreet import engine
 from discreet.engine import ClassCounts, Missing
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Measure, percent
 from discreet.risk.classes.company import (
     Heads,
@@ -30,6 +31,7 @@ from discreet.wording import type_name
 Kind = Literal["distinct", "entropy", "recursive"]
 
 
+@checked
 def l_diversity(
     data: Microdata,
     *,

@@ -14,6 +14,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Measure, percent
 from discreet.risk.classes.company import (
     Heads,
@@ -27,6 +28,7 @@ from discreet.risk.classes.presence import population_classes
 from discreet.risk.classes.tables import identity_detail
 
 
+@checked
 def k_anonymity(
     data: Microdata,
     *,
@@ -135,6 +137,7 @@ def k_anonymity(
     )
 
 
+@checked
 def reidentification(
     data: Microdata,
     *,

@@ -11,11 +11,13 @@ from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import company_caveats, company_figures, heads_of, nobody_knows
 from discreet.risk.classes.tables import class_rows
 
 
+@checked
 def k_map(
     data: Microdata,
     population: Microdata,
@@ -105,6 +107,7 @@ def k_map(
     )
 
 
+@checked
 def delta_presence(
     data: Microdata,
     population: Microdata,

@@ -13,6 +13,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Measure, percent
 from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
 from discreet.risk.classes.identity import key_caveats, records_below
@@ -21,6 +22,7 @@ from discreet.risk.classes.tables import identity_detail
 Method = Literal["bayes", "thesis"]
 
 
+@checked
 def uniqueness(
     data: Microdata,
     *,

@@ -14,11 +14,13 @@ from discreet.engine.attribution_counts import Grouping, JointCounts, joint_coun
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, stated_precision
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.attributing.cap_attack import as_copies
 from discreet.risk.attributing.intervals import overlapping
 
 
+@checked
 def group_disclosure(
     original: Microdata,
     released: Microdata,

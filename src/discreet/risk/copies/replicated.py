@@ -15,6 +15,7 @@ from discreet.engine.comparable import must_be_released
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, stated_precision
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, Release, Step, percent
 from discreet.risk.attributing.intervals import coarsened, overlapping
 from discreet.risk.copies.disclosure_table import identity_shares, missing_key
@@ -24,6 +25,7 @@ from discreet.risk.copies.paired_files import Groups, PairedFiles, mean_of
 Which = Literal["original", "released"]
 
 
+@checked
 def replicated_uniques(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -126,6 +128,7 @@ def replicated_uniques(
     )
 
 
+@checked
 def remove_replicated_uniques(
     original: Microdata,
     released: Microdata,

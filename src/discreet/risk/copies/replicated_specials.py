@@ -12,11 +12,13 @@ from discreet.engine.classes import key_names
 from discreet.engine.comparable import comparable, must_be_released
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, files_alike, stated_precision
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.sample.key_sets import CodedKeys, checked_size, coded_keys
 from discreet.risk.sample.minimal_uniques import minimal_uniques
 
 
+@checked
 def replicated_special_uniques(
     original: Microdata,
     released: Microdata,

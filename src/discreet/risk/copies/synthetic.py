@@ -18,6 +18,7 @@ from discreet.engine.attribution_counts import carry_scores
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
+from discreet.parameters import checked
 from discreet.results import Detail, Figure, Measure, percent
 from discreet.risk.copies.disclosure_setup import Checked, Pair, exclusions_of, learnable, refuse_unknown
 from discreet.risk.copies.disclosure_table import COLUMNS, DisclosureCells, Exclusions
@@ -42,6 +43,7 @@ __all__ = [
 IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
 
 
+@checked
 def attribute_disclosure(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
@@ -191,6 +193,7 @@ def attribute_disclosure(
     )
 
 
+@checked
 def disclosure(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

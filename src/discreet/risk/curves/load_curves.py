@@ -23,6 +23,7 @@ from discreet.dominance import Negative
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.mdav import groups_of_at_least
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Figure, Measure, percent, shown
@@ -32,6 +33,7 @@ from discreet.risk.curves.publication import Curves, Publication, Rules
 Grouping = Literal["mdav", "random"]
 
 
+@checked
 def series(
     data: Microdata,
     *,

@@ -20,6 +20,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Figure, Measure, percent, shown
 from discreet.risk.classes.identity import key_caveats
 from discreet.risk.classes.tables import class_rows
@@ -108,6 +109,7 @@ class _Limits:
         return np.where(large & specific, IDENTIFYING, np.where(large, ISOLATING, NONE))
 
 
+@checked
 def isolation(
     data: Microdata,
     *,

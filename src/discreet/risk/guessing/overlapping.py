@@ -18,11 +18,13 @@ from discreet.engine.classes import key_names
 from discreet.engine.units import unit_pairs
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.progress import track
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.identity import key_caveats
 
 
+@checked
 def overlapping_tables(
     data: Microdata,
     *,

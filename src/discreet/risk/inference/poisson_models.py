@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent, shown
@@ -45,6 +46,7 @@ class Fitted:
     expected_others: Floats | None = None
 
 
+@checked
 def log_linear(
     data: Microdata,
     *,

@@ -12,6 +12,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import company_caveats, company_parameters
@@ -25,6 +26,7 @@ _MULTIPLES = (0.5, 0.75, 1.0, 1.5, 2.0)
 _STUDIED = 0.05
 
 
+@checked
 def population(
     data: Microdata,
     *,
@@ -164,6 +166,7 @@ def population(
     )
 
 
+@checked
 def known_population(
     data: Microdata,
     population: Microdata,

@@ -20,6 +20,7 @@ from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import precise_alike
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
@@ -45,6 +46,7 @@ Floats = npt.NDArray[np.float64]
 WIDTHS = {"interval": 0.05, "rank": 0.05, "robust": 0.01}
 
 
+@checked
 def linkage(
     original: Microdata,
     released: Microdata,

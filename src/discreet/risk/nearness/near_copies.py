@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
@@ -29,6 +30,7 @@ from discreet.risk.nearness.telling_values import TellingColumn, telling_columns
 _AS_GOOD_AS_EQUAL = 0.01
 
 
+@checked
 def near_copies(
     original: Microdata,
     released: Microdata,

@@ -20,6 +20,7 @@ from discreet.distance.boxes import in_boxes
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.company import records_only
@@ -38,6 +39,7 @@ from discreet.risk.nearness.shared_neighbours import neighbour_lists, sensitivit
 Floats = npt.NDArray[np.float64]
 
 
+@checked
 def neighbours(
     original: Microdata,
     released: Microdata,

@@ -18,6 +18,7 @@ from discreet.distance import as_float
 from discreet.distance.boxes import Likeness
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.copies.side_by_side import check_categorical, shared_columns, tables_of
@@ -29,6 +30,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
+@checked
 def outliers(
     original: Microdata,
     released: Microdata | Mapping[str, Microdata],

@@ -20,6 +20,7 @@ from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.geography import CoordinateSystem, Floats, Places, places_of
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.places.spatial_population import people_in_discs
@@ -30,6 +31,7 @@ Ints = npt.NDArray[np.int64]
 _MOST_LEVELS = 100
 
 
+@checked
 def spatial_k(
     original: Microdata,
     released: Microdata,

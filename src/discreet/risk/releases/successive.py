@@ -16,11 +16,13 @@ from discreet import engine
 from discreet.engine import Missing
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Figure, Measure, percent
 from discreet.risk.classes.identity import key_caveats, records_below
 from discreet.risk.releases.crossing import Coding, common_classes, compatible_classes, shared_bounds
 
 
+@checked
 def differencing(
     previous: Microdata,
     next: Microdata,

@@ -18,6 +18,7 @@ from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import (
     GAPS_COUNT,
@@ -39,6 +40,7 @@ from discreet.risk.sample.key_sets import (
 )
 
 
+@checked
 def unsafe_combinations(
     data: Microdata,
     *,

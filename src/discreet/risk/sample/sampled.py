@@ -18,6 +18,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.company import GAPS_COUNT, company_figures, company_parameters, nobody_knows
 from discreet.risk.classes.identity import key_caveats
@@ -26,6 +27,7 @@ from discreet.risk.sample.negative_binomial import class_risks
 from discreet.risk.sample.two_level import TwoLevel, two_level
 
 
+@checked
 def individual(
     data: Microdata,
     *,

@@ -16,6 +16,7 @@ from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.company import (
     GAPS_COUNT,
@@ -34,6 +35,7 @@ _SETS_UNLESS_TOLD = 5_000
 _FRACTION_UNLESS_TOLD = 0.1
 
 
+@checked
 def special_uniques(
     data: Microdata,
     *,

@@ -12,12 +12,14 @@ import polars as pl
 
 from discreet.described import made_from
 from discreet.errors import ParameterError
+from discreet.parameters import typed_parameters
 from discreet.synth.from_outputs.codebook import Codebook
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+@typed_parameters
 class Raking:
     """Calibrate a weight column to population margins by iterative proportional fitting.
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from discreet.described import kebab, made_from, parameters_of
 from discreet.errors import ParameterError, unknown_name
+from discreet.parameters import typed_parameters
 from discreet.synth.from_outputs.bound import Bound, BoundCorrelation, BoundGroups, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import Column, filter_columns, number_column
@@ -40,6 +41,7 @@ class Target(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        typed_parameters(cls, where=lambda made: kebab(type(made).__name__))
         if not cls.__name__.startswith("_"):
             Target.known[kebab(cls.__name__)] = cls
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet.described import made_from, parameters_of
 from discreet.dp.entropy import Words
 from discreet.errors import ParameterError, unknown_name
+from discreet.parameters import typed_parameters
 from discreet.synth.variables import Variable
 
 Floats = npt.NDArray[np.float64]
@@ -119,6 +120,7 @@ class Method(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        typed_parameters(cls, where=lambda made: f"method '{made.name}'")
         if "name" in cls.__dict__:
             for name in (cls.name, *cls.also):
                 Method.known[name] = cls

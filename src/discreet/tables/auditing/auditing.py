@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 from discreet.tables.auditing.differences import nested_differences, successive_differences
 from discreet.tables.auditing.findings import Audit
 from discreet.tables.auditing.intervals import feasible_bounds
@@ -27,6 +28,7 @@ Mask = npt.NDArray[np.bool_]
 INTERVALS_UP_TO = 5_000
 
 
+@checked
 def audit(
     table: Table,
     suppressed: Any = None,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked, typed_parameters
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -20,6 +21,10 @@ Floats = npt.NDArray[np.float64]
 
 class Rule(ABC):
     """A rule that says which cells are sensitive; write your own by giving `sensitive`, or use `Custom`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        typed_parameters(cls, where=lambda made: type(made).__name__)
 
     @property
     @abstractmethod
@@ -35,6 +40,7 @@ class Rule(ABC):
         return np.zeros(table.cells.height)
 
 
+@checked
 def primary(table: Table, *rules: Rule, safe: Any = None) -> Table:
     """Find the sensitive cells of a table.
 

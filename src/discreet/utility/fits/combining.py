@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError, unknown_name
+from discreet.parameters import checked
 
 Floats = npt.NDArray[np.float64]
 Rule = Literal["simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap"]
@@ -115,6 +116,7 @@ class Combined:
         return {"rule": self.rule, **jsonable(self.figures), "notes": list(self.notes)}
 
 
+@checked
 def combine(
     estimates: npt.ArrayLike,
     variances: npt.ArrayLike,

@@ -11,6 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata, require_microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.fits.agreement import Agreement, SeSynthetic, Settings
 from discreet.utility.fits.model_fits import Family, ModelFit, fit
@@ -18,6 +19,7 @@ from discreet.utility.fits.model_fits import Family, ModelFit, fit
 Model = str | Callable[[Microdata], ModelFit] | tuple[str, Family]
 
 
+@checked
 def compare_fits(
     fit_original: ModelFit,
     fits_synthetic: ModelFit | Sequence[ModelFit],
@@ -97,6 +99,7 @@ def compare_fits(
     )
 
 
+@checked
 def compare_model(
     formula: Model | Mapping[str, Model],
     original: Microdata,

@@ -15,6 +15,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.parameters import checked
 from discreet.utility.fits.pseudo_multinomial import weighted_multinomial
 
 Floats = npt.NDArray[np.float64]
@@ -83,6 +84,7 @@ class ModelFit:
         return self.coefficients[place], self.covariance[np.ix_(place, place)]
 
 
+@checked
 def fit(
     formula: str,
     data: Microdata,

@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
 Floats = npt.NDArray[np.float64]
 
 
+@checked
 def interval_overlap(a: npt.ArrayLike, b: npt.ArrayLike) -> Any:
     """How much of two confidence intervals is shared?
 
@@ -60,6 +62,7 @@ def interval_overlap(a: npt.ArrayLike, b: npt.ArrayLike) -> Any:
     return float(overlap) if overlap.ndim == 0 else overlap
 
 
+@checked
 def ellipsoid_overlap(
     estimates: npt.ArrayLike,
     covariance: npt.ArrayLike,

@@ -14,6 +14,7 @@ from discreet import engine
 from discreet.engine.comparable import as_text, plain_text
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, shown
 
@@ -28,6 +29,7 @@ _GRIDS: Mapping[str, dict[str, list[Any]]] = {
 }
 
 
+@checked
 def train_on_synthetic(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

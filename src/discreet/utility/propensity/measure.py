@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.parameters import checked
 from discreet.randomness import Seed
 from discreet.results import Detail, Measure
 from discreet.utility.propensity.boosting import Boosting, Custom
@@ -29,6 +30,7 @@ Nulls = Literal["auto", "theory", "permutation", "pairs", "resynthesis"]
 _MODELS = ("logit", "cart", "boosting", "linear")
 
 
+@checked
 def pmse(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

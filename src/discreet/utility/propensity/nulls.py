@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.utility.propensity.fitting import Fit, Prepared, score_distances
@@ -58,6 +59,7 @@ class Null:
     note: str | None = None
 
 
+@checked
 def pmse_null(k: int, n_original: int, n_released: int, *, k_star: int | None = None) -> tuple[float, float]:
     """How large is the pMSE of a correct synthesis, and how much does it vary? The theory for logistic models.
 

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import InputError, ParameterError
+from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, shown
 
 
+@checked
 def permutation_test(
     statistic: Callable[[Any, Any], float],
     original: npt.ArrayLike,

@@ -16,6 +16,7 @@ from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.io.naming import checked_name
 from discreet.microdata import ROLES, Microdata, Roles
+from discreet.parameters import typed_parameters
 from discreet.randomness import generator
 from discreet.results import jsonable
 
@@ -25,6 +26,7 @@ _FEWEST = 10
 
 
 @dataclass(frozen=True)
+@typed_parameters
 class DataSet:
     """One data set of a study.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,9 @@ from discreet import engine
 from discreet.described import nested
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.io.naming import checked_name, filled_in
+from discreet.io.nesting import parsed_toml
 from discreet.microdata import Microdata
+from discreet.parameters import typed_parameters
 from discreet.protect import Plan, Treatment
 from discreet.randomness import generator
 from discreet.synth import Synthesizer, load_plan
@@ -38,6 +39,7 @@ class Made:
 
 
 @dataclass(frozen=True)
+@typed_parameters
 class Generator:
     """One generator of a study; it is one of five kinds.
 
@@ -215,7 +217,7 @@ class Request:
 def _is_synthesis(plan: Path) -> bool:
     """Whether a plan file describes a synthesizer; one that cannot be read is left to whoever reads plans."""
     try:
-        return "step" not in tomllib.loads(plan.read_text(encoding="utf-8"))
+        return "step" not in parsed_toml(plan.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
 

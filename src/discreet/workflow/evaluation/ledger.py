@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet.errors import InputError
 from discreet.io.journal import append_line, lines_of
+from discreet.io.nesting import parsed_json
 from discreet.workflow.evaluation.cells import Cell, Record, print_of
 from discreet.workflow.evaluation.metrics import Metric
 
@@ -28,7 +29,7 @@ class Ledger:
         # A study that was killed while it wrote leaves half a line; that cell is run again.
         for line in lines_of(path, begins=_START, what=_WHAT):
             try:
-                record = json.loads(line)
+                record = parsed_json(line)
                 self._records.setdefault(record["cell"], []).append(record)
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(

@@ -13,10 +13,10 @@ from typing import Any, Literal
 from discreet.described import nested
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import check, function_hints, typed_parameters
 from discreet.randomness import generator
 from discreet.results import Measure, jsonable
 from discreet.workflow.evaluation.data_sets import Parts, listed
-from discreet.workflow.settings import check_setting
 
 Better = Literal["lower", "higher"] | float
 LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost")
@@ -63,6 +63,7 @@ the value to be close to."""
 
 
 @dataclass(frozen=True)
+@typed_parameters
 class Metric:
     """One metric of a study.
 
@@ -105,7 +106,8 @@ class Metric:
         for name, value in self.parameters.items():
             if name not in options:
                 raise ParameterError(f"Metric '{self.name}': {unknown_name(name, options, what='parameter')}")
-            check_setting(name, value, str(known[name].annotation), where=f"Metric '{self.name}'")
+            takes = function_hints(_function(self.measure)).get(name, Any)
+            check(value, takes, name, where=f"Metric '{self.name}'")
 
     @property
     def layer(self) -> str:
@@ -201,6 +203,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
+@typed_parameters
 class Model:
     """A regression that users of the data would fit; see `discreet.utility.compare_model`.
 

@@ -38,6 +38,7 @@ from typing import Any, Literal, TypeVar
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.io.toml_files import read_toml
 from discreet.microdata import Microdata
+from discreet.parameters import check, check_fields
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
 from discreet.workflow.evaluation.data_sets import BUNDLED, DataSet, Split, parts_of
@@ -115,6 +116,9 @@ class Study:
     folder: Path = field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:
+        # One seed may stand for a list of them, and a path for a folder may be a text.
+        check_fields(self, plain=True, but=("seeds", "folder"))
+        check(self.seeds, int | Sequence[int], "seeds")
         made = {
             "data": tuple(DataSet(item) if isinstance(item, str) else item for item in _listed(self.data)),
             "generators": tuple(Generator.of(name, maker) for name, maker in self.generators.items())

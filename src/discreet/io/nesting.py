@@ -1,0 +1,71 @@
+"""Parsing TOML and JSON that anybody may have written: text that is too deep, or has endless numbers, is an error.
+
+The parsers of Python give up on such text with errors of other kinds (RecursionError, a limit of digits), or hand over
+a structure on which the next function gives up. Here both are a ValueError, like every other fault of the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+DEEPEST = 100
+_DOTTED = re.compile(
+    r"""(?:^|[{,\[])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){"""
+    f"{DEEPEST}}}",
+    re.MULTILINE,
+)
+_TOO_DEEP = f"it is nested more than {DEEPEST} deep"
+
+
+def parsed_toml(text: str) -> dict[str, Any]:
+    """Parse TOML; every fault is a ValueError whose text says what is wrong.
+
+    Examples
+    --------
+    >>> parsed_toml("rows = 5")
+    {'rows': 5}
+    >>> parsed_toml("a = " + "[" * 50_000)
+    Traceback (most recent call last):
+    ValueError: it is nested more than 100 deep
+    """
+    # A long dotted key is a fault, and takes the parser a time that grows with the square of its length.
+    if _DOTTED.search(text):
+        raise ValueError(_TOO_DEEP)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError as error:
+        raise ValueError("it has a number of endless digits") from error
+    checked_depth(document)
+    return document
+
+
+def parsed_json(text: str | bytes) -> Any:
+    """Parse JSON; every fault is a ValueError.
+
+    Examples
+    --------
+    >>> parsed_json("[1, 2]")
+    [1, 2]
+    """
+    try:
+        return checked_depth(json.loads(text))
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+
+
+def checked_depth(document: Any) -> Any:
+    """Return the structure, or refuse it where lists and tables stand in each other too deep to be walked through."""
+    floor = [document] if isinstance(document, dict | list) else []
+    for _ in range(DEEPEST + 1):
+        inside = [item for part in floor for item in (part.values() if isinstance(part, dict) else part)]
+        floor = [item for item in inside if isinstance(item, dict | list)]
+        if not floor:
+            return document
+    raise ValueError(_TOO_DEEP)

@@ -1,0 +1,163 @@
+"""Every parameter of every method, wherever it is given, is held against what its annotation says."""
+
+import dataclasses
+import inspect
+import math
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import Microdata, protect, risk, synth, tables, utility
+from discreet.errors import DiscreetError, ParameterError
+from discreet.parameters import check, checked, fault, function_hints
+from discreet.protect.treatment import Treatment
+from discreet.synth.methods.method import Method
+from discreet.synth.synthesizer import Synthesizer
+from discreet.tables.protecting import TableProtection
+
+HOSTILE = [
+    True, -1, 10**400, 0.5, 1e308, math.nan, math.inf, "", "abc", "\0", [], [1], ["age"], [None], [[1]], {}, {"a": 1},
+    {"age": "x"}, {"pay": [1, 2]}, (1, 2), b"x", object(), np.array([1.0]), pl.Series([1]), 3 + 2j, "3", {1: 2},
+    [{"kind": "x"}],
+]  # fmt: skip
+MADE = [
+    (name, kind)
+    for known in (Treatment.known, Synthesizer.known, TableProtection.known, Method.known)
+    for name, kind in known.items()
+    if kind.__module__.startswith("discreet.")
+]
+FUNCTIONS = [
+    getattr(room, name)
+    for room in (risk, utility, tables)
+    for name in room.__all__
+    if inspect.isfunction(getattr(room, name))
+]
+PEOPLE = Microdata(
+    pl.DataFrame({"age": [30, 31, 30, 44], "sex": ["f", "f", "m", "m"], "pay": [1.5, 2.0, 3.0, 4.0]}),
+    keys=["age", "sex"],
+    sensitive="pay",
+)
+
+
+@pytest.mark.parametrize(("name", "kind"), MADE, ids=[name for name, _ in MADE])
+def test_a_hostile_parameter_is_refused_by_name_or_taken(name, kind):
+    for item in dataclasses.fields(kind):
+        if not item.init:
+            continue
+        for value in HOSTILE:
+            try:
+                kind(**{item.name: value})
+            except DiscreetError:
+                continue
+            except TypeError as error:
+                # A parameter without default that was left out is Python's to name.
+                if "required positional argument" not in str(error):
+                    raise
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=[f.__name__ for f in FUNCTIONS])
+def test_every_public_function_is_checked_and_its_annotations_can_be_read(function):
+    assert inspect.unwrap(function) is not function
+    hints = function_hints(function)
+    for name, takes in hints.items():
+        if takes is bool or takes == int | None or takes is int:
+            others = {other: PEOPLE for other in hints if other in ("data", "original", "released")}
+            needed = [
+                other
+                for other, parameter in inspect.signature(function).parameters.items()
+                if parameter.default is parameter.empty and other not in others and other != name
+            ]
+            if not needed:
+                with pytest.raises(ParameterError, match=f"{name} must be"):
+                    function(**{**others, name: "three"})
+
+
+def test_the_same_fault_is_refused_in_python_in_a_plan_and_in_a_step():
+    wrong = {"k": "3"}
+    for make in (
+        lambda: protect.LocalSuppression(**wrong),
+        lambda: Treatment.named("local-suppression", wrong),
+        lambda: protect.Plan.from_dict({"step": [{"treatment": "local-suppression", **wrong}]}),
+    ):
+        with pytest.raises(ParameterError, match="k must be a whole number or nothing, not a text"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("synthesizer", "parameters", "named"),
+    [
+        ("sequential", {"few_values": "x"}, "few_values"),
+        ("sequential", {"method_options": {"cart": {"min_leaf": "x"}}, "method": "cart"}, "min_leaf"),
+        ("bayesian-network", {"epsilon": math.nan}, "epsilon"),
+        ("all-others", {"sweeps": True}, "sweeps"),
+    ],
+)
+def test_a_synthesizer_names_the_parameter(synthesizer, parameters, named):
+    with pytest.raises(DiscreetError, match=named):
+        Synthesizer.named(synthesizer, parameters).fit(PEOPLE, seed=1)
+
+
+@given(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers()), st.binary()
+    )
+)
+def test_what_fits_is_what_python_would_call_so(value):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    assert (fault(value, int) is None) == (whole and abs(value) < 2**64)
+    assert (fault(value, float) is None) == (is_number and _finite(value))
+    assert (fault(value, str) is None) == isinstance(value, str)
+    assert (fault(value, bool | None) is None) == (value is None or isinstance(value, bool))
+    small = isinstance(value, list) and all(abs(item) < 2**64 for item in value)
+    assert (fault(value, list[int]) is None) == small
+    assert fault(value, typing.Any) is None
+
+
+def _finite(value):
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def test_choices_lists_and_tables_are_looked_into():
+    assert fault("mean", Literal["mean", "median"]) is None
+    assert fault(1, Literal["1"]) == "'1'"
+    assert fault({"age": 1}, Mapping[str, float]) is None
+    assert fault({"age": "1"}, Mapping[str, float]) == "a table of finite numbers"
+    assert fault([["a"], ["b", 1]], Sequence[Sequence[str]]) == "a list of lists of texts"
+    assert fault("age", Sequence[str]) is None
+    assert fault((1, 2, 3), tuple[int, int]) == "a list of 2"
+
+
+def test_a_value_is_never_shown():
+    with pytest.raises(ParameterError) as caught:
+        check("Smith, 14 Elm Street", int, "k", where="In the plan")
+    assert "Smith" not in str(caught.value)
+    assert str(caught.value) == "In the plan: k must be a whole number, not a text."
+
+
+def test_a_frame_where_a_file_is_needed_is_told_how_to_become_one():
+    with pytest.raises(ParameterError, match=r"data must be Microdata, not a DataFrame\. Wrap a frame first"):
+        risk.k_anonymity(pl.DataFrame({"a": [1]}))
+
+
+def test_a_checked_function_still_looks_like_itself():
+    @checked
+    def half(number: float, *, up: bool = False) -> float:
+        """Halve."""
+        return number / 2
+
+    assert half.__doc__ == "Halve."
+    assert list(inspect.signature(half).parameters) == ["number", "up"]
+    assert half(3) == 1.5
+    with pytest.raises(TypeError):
+        half()
+    assert synth.Sequential(few_values=np.int64(3)).few_values == 3
