@@ -53,7 +53,11 @@ def drawn(frame: pl.DataFrame, n: int | None = None, **options) -> pl.DataFrame:
         ({"method_options": {"cart": {"min_leaf": 2.5}}}, ParameterError, "min_leaf must be a whole number"),
         ({"method_options": {"rf": {"n_trees": 0}}}, ParameterError, "n_trees"),
         ({"method_options": {"norm": {"ridge": "x"}}}, ParameterError, "ridge must be a number"),
-        ({"method_options": {"catall": {"epsilon": -1}}}, ParameterError, "epsilon must be a number of more than 0"),
+        (
+            {"method_options": {"catall": {"epsilon": -1}}},
+            ParameterError,
+            "epsilon must be a number of more than 0",
+        ),
         ({"predictor_matrix": {"pay": 5}}, ParameterError, "predictor_matrix of 'pay'"),
         ({"predictor_matrix": [[0, 0], [1, 0, 0]]}, ParameterError, "rows of different length"),
         ({"method": {"pay": {"ridge": 0.1}}}, ParameterError, "do not say of which method"),

@@ -2,12 +2,19 @@
 
 Nothing in it is code, and nothing is unpickled when it is read. A model of donors holds values of real records:
 it is as confidential as the data it was fitted to.
+
+A manifest says the format, and of every part its length, its SHA-256 and what it holds (type and shape of an array,
+type and length of a column). A file is loaded whole or not at all: a part that is missing, too many, cut off, changed
+or of another type is refused before anything is made of it. That finds accidents and clumsy hands. Whoever can write
+the whole file can write a manifest to it; what such a file can do is make a wrong model, never run code.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +23,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.errors import InputError
+from discreet.errors import InputError, is_panic
 from discreet.io.atomic import replacing
+from discreet.io.nesting import parsed_json
 
-_FORMAT = "discreet model 1"
+_FORMAT = "discreet model 2"
+_MANIFEST = "manifest.json"
+_STRUCTURE = "model.json"
+_MOST_MANIFEST = 1 << 28
 
 
 def save_state(state: Mapping[str, Any], path: str | Path) -> Path:
@@ -27,16 +38,24 @@ def save_state(state: Mapping[str, Any], path: str | Path) -> Path:
     place = Path(path)
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     columns: dict[str, pl.Series] = {}
-    document = {"format": _FORMAT, "model": _packed(state, arrays, columns)}
+    structure = json.dumps(_packed(state, arrays, columns), ensure_ascii=False, allow_nan=True)
+    parts: dict[str, dict[str, Any]] = {}
     with replacing(place) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as box:
-        box.writestr(_entry("model.json"), json.dumps(document, ensure_ascii=False, allow_nan=True))
+
+        def put(name: str, content: bytes, **about: Any) -> None:
+            box.writestr(_entry(name), content)
+            parts[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **about}
+
+        put(_STRUCTURE, structure.encode())
         for name, array in arrays.items():
-            with box.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)
+            stream = io.BytesIO()
+            np.lib.format.write_array(stream, array, allow_pickle=False)
+            put(f"{name}.npy", stream.getvalue(), type=array.dtype.str, shape=list(array.shape))
         for name, series in columns.items():
-            stream_of = io.BytesIO()
-            series.to_frame("column").write_ipc(stream_of)
-            box.writestr(_entry(f"{name}.arrow"), stream_of.getvalue())
+            stream = io.BytesIO()
+            series.to_frame("column").write_ipc(stream)
+            put(f"{name}.arrow", stream.getvalue(), type=str(series.dtype.base_type()), length=len(series))
+        box.writestr(_entry(_MANIFEST), json.dumps({"format": _FORMAT, "parts": parts}))
     return place
 
 
@@ -48,23 +67,89 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def load_state(path: str | Path) -> dict[str, Any]:
-    """Read a structure that `save_state` has written."""
+    """Read a structure that `save_state` has written, whole or not at all."""
     place = Path(path)
     if not place.exists():
         raise InputError(f"There is no model file '{place.name}'. Check the path.")
     try:
         with zipfile.ZipFile(place) as box:
-            document = json.loads(box.read("model.json"))
-            if document.get("format") != _FORMAT:
-                raise InputError(
-                    f"'{place.name}' was not written by this version of discreet. Fit the model again."
-                )
-            loaded: dict[str, Any] = _unpacked(document["model"], box)
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-        raise InputError(
-            f"'{place.name}' is no model file, or it is damaged. Write one with fitted.save(path)."
-        ) from error
-    return loaded
+            parts = _verified(box, place.name)
+        document = _unpacked(parsed_json(parts.pop(_STRUCTURE)), parts)
+        if parts:
+            raise ValueError("parts that belong to nothing")
+    except InputError:
+        raise
+    except BaseException as error:
+        # A damaged archive makes its readers give up in many ways; none of them is news to the user.
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise damaged(place.name) from None
+    if not isinstance(document, dict):
+        raise damaged(place.name)
+    return document
+
+
+def damaged(name: str) -> InputError:
+    """Word the refusal of a file that does not hold a whole model."""
+    return InputError(
+        f"'{name}' is no model file, or it is damaged or was changed: nothing was loaded from it. Fit the model again, "
+        "or copy the file anew; models are written with fitted.save(path)."
+    )
+
+
+def _verified(box: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    """Read all parts, each of which must be as the manifest says; arrays and columns are opened."""
+    there = {item.filename: item for item in box.infolist()}
+    if _MANIFEST not in there and _STRUCTURE in there:
+        raise InputError(f"'{name}' was written by another version of discreet. Fit the model again.")
+    if len(there) != len(box.infolist()) or there[_MANIFEST].file_size > _MOST_MANIFEST:
+        raise ValueError("two parts of one name, or an endless manifest")
+    manifest = parsed_json(box.read(_MANIFEST))
+    if manifest.get("format") != _FORMAT:
+        raise InputError(f"'{name}' was written by another version of discreet. Fit the model again.")
+    listed = manifest["parts"]
+    if {_MANIFEST, *listed} != set(there):
+        raise ValueError("parts that are not listed, or listed and not there")
+    found: dict[str, Any] = {}
+    for part, about in listed.items():
+        if there[part].file_size != about["bytes"]:
+            raise ValueError("a part of another length")
+        content = box.read(part)
+        if hashlib.sha256(content).hexdigest() != about["sha256"]:
+            raise ValueError("a part that was changed")
+        found[part] = _opened(part, content, about)
+    return found
+
+
+def _opened(part: str, content: bytes, about: Mapping[str, Any]) -> Any:
+    if part.endswith(".npy"):
+        return _array(content, about)
+    if part.endswith(".arrow"):
+        series = pl.read_ipc(io.BytesIO(content))["column"]
+        if str(series.dtype.base_type()) != about["type"] or len(series) != about["length"]:
+            raise ValueError("a column of another type or length")
+        return series
+    if part != _STRUCTURE:
+        raise ValueError("a part of an unknown kind")
+    return content
+
+
+def _array(content: bytes, about: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """Open an array; room is made for it only when the bytes to fill it are there."""
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[version]
+    shape, _, kind = read_header(stream)
+    if kind.hasobject or math.prod(shape) * kind.itemsize != len(content) - stream.tell():
+        raise ValueError("an array of objects, or with more or fewer numbers than it says")
+    if kind.str != about["type"] or list(shape) != about["shape"]:
+        raise ValueError("an array of another type or shape")
+    stream.seek(0)
+    array: np.ndarray[Any, Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
 
 
 def _packed(value: Any, arrays: dict[str, np.ndarray[Any, Any]], columns: dict[str, pl.Series]) -> Any:
@@ -90,14 +175,14 @@ def _points_to(value: Mapping[str, Any], kind: str) -> bool:
     return value.keys() == {kind} and isinstance(value[kind], str)
 
 
-def _unpacked(value: Any, box: zipfile.ZipFile) -> Any:
+def _unpacked(value: Any, parts: dict[str, Any]) -> Any:
+    """Put arrays and columns, each of them once, where the structure points to them."""
     if isinstance(value, dict):
         if _points_to(value, "$array"):
-            with box.open(f"{value['$array']}.npy") as stream:
-                return np.lib.format.read_array(stream, allow_pickle=False)
+            return parts.pop(f"{value['$array']}.npy")
         if _points_to(value, "$column"):
-            return pl.read_ipc(io.BytesIO(box.read(f"{value['$column']}.arrow")))["column"]
-        return {key: _unpacked(item, box) for key, item in value.items()}
+            return parts.pop(f"{value['$column']}.arrow")
+        return {key: _unpacked(item, parts) for key, item in value.items()}
     if isinstance(value, list):
-        return [_unpacked(item, box) for item in value]
+        return [_unpacked(item, parts) for item in value]
     return value

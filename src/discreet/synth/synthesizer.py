@@ -6,9 +6,10 @@ model can be saved and loaded (`load`); the file holds numbers and arrays, never
 
 from __future__ import annotations
 
+import contextlib
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,13 +19,14 @@ import polars as pl
 from discreet import engine
 from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
-from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name
 from discreet.guarantees import FROM_A_FILE
 from discreet.io.toml_files import read_toml
 from discreet.microdata import Metadata, Microdata, Roles
 from discreet.one_thread import on_one_thread, one_thread
+from discreet.parameters import check, typed_parameters
 from discreet.randomness import Seed, fresh_seed, generator
-from discreet.synth.model_files import load_state, save_state
+from discreet.synth.model_files import damaged, load_state, save_state
 from discreet.value_gate import MARK, holds_values
 
 __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
@@ -39,6 +41,7 @@ class Synthesizer(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        typed_parameters(cls, where=lambda made: made.name)
         if not cls.__name__.startswith("_"):
             Synthesizer.known[kebab(cls.__name__)] = cls
         if "fit" in cls.__dict__:
@@ -101,6 +104,7 @@ def load_plan(path: str | Path) -> Synthesizer:
 
 
 _MOST_NAMED = 12
+_FEW = 20
 
 
 class Fitted(ABC):
@@ -123,6 +127,8 @@ class Fitted(ABC):
     """Whether synthetic records are the original ones with some columns replaced (partial synthesis)."""
     combining_rule: str = "simple"
     """The rule of `discreet.utility.combine` that fits copies of this model."""
+    loaded_from: str | None = None
+    """The name of the model file it was read from; what does not fit together in it is the fault of the file then."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -178,7 +184,7 @@ class Fitted(ABC):
         from discreet.progress import track
 
         root = seed_of(seed)
-        with one_thread():
+        with one_thread(), self._trusted():
             files = [
                 self._in_kind(self.draw(int(size), Stream(root, f"copy {number}")))
                 for number in track(
@@ -186,6 +192,25 @@ class Fitted(ABC):
                 )
             ]
         return files[0] if copies == 1 else files
+
+    def try_out(self) -> None:
+        """Draw a few records, so that a model file whose parts do not fit together is refused when it is read."""
+        with contextlib.suppress(ParameterError), self._trusted():
+            self._in_kind(
+                self.draw(self.rows if self.keeps_records else min(self.rows, _FEW), Stream(0, "trial"))
+            )
+
+    @contextlib.contextmanager
+    def _trusted(self) -> Iterator[None]:
+        """Take an error for what it is, unless the model comes from a file: then the file is not what it says."""
+        try:
+            yield
+        except DiscreetError:
+            raise
+        except BaseException as error:
+            if self.loaded_from is None or not (isinstance(error, Exception) or is_panic(error)):
+                raise
+            raise damaged(self.loaded_from) from error
 
     def __repr__(self) -> str:
         """Say what the model draws and from how many records it was made; no value and no seed."""
@@ -254,15 +279,43 @@ def load(path: str | Path) -> Fitted:
 
     A model that was loaded has no guarantee, whatever the file says: how its noise was drawn cannot be seen from it.
     """
-    document = load_state(path)
-    if document.get("kind") not in Fitted.known:
-        raise InputError(f"'{Path(path).name}' holds a model that this version of discreet does not know.")
-    columns = dict(zip(document["names"], document["columns"], strict=True))
-    roles = Roles.of(**document["roles"]).to_dict()
-    like = Microdata(pl.DataFrame(columns), **roles, metadata=Metadata())
-    fitted = Fitted.known[document["kind"]].restored(document["state"], like, document["rows"])
+    document, name = load_state(path), Path(path).name
+    kind = document.get("kind")
+    if not isinstance(kind, str) or kind not in Fitted.known:
+        raise InputError(f"'{name}' holds a model that this version of discreet does not know.")
+    with _whole(name):
+        for part, takes in _PARTS.items():
+            check(document[part], takes, part)
+        if document["rows"] < 1 or any(len(column) for column in document["columns"]):
+            raise InputError("A model has the form of its file, and no record of it there.")
+        columns = dict(zip(document["names"], document["columns"], strict=True))
+        roles = Roles.of(**document["roles"]).to_dict()
+        like = Microdata(pl.DataFrame(columns), **roles, metadata=Metadata())
+        fitted = Fitted.known[kind].restored(document["state"], like, document["rows"])
     fitted.guarantee, fitted.why_none = None, FROM_A_FILE
+    fitted.loaded_from = name
+    fitted.try_out()
     return fitted
+
+
+_PARTS: dict[str, Any] = {
+    "rows": int,
+    "names": list[str],
+    "columns": list[pl.Series],
+    "roles": dict[str, Any],
+    "state": dict[str, Any],
+}
+
+
+@contextlib.contextmanager
+def _whole(name: str) -> Iterator[None]:
+    """Refuse a model file as a whole, whatever of its content does not fit together."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise damaged(name) from error
 
 
 def _checked(seed: int) -> int:

@@ -126,7 +126,11 @@ class Feature:
     def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Feature:
         """Read the feature back from the arrays of `to_arrays`."""
         levels, categorical, missing = (int(flag) for flag in arrays["flags"])
-        return cls(arrays["cuts"], levels, bool(categorical), bool(missing), arrays["scores"])
+        cuts, scores = arrays["cuts"], arrays["scores"]
+        ascending = cuts.ndim == 1 and cuts.dtype == np.float64 and bool((np.diff(cuts) >= 0).all())
+        if not ascending or levels < 0 or (not categorical and levels != len(cuts) + 1 + bool(missing)):
+            raise ParameterError("The cuts of a coded column do not fit its levels.")
+        return cls(cuts, levels, bool(categorical), bool(missing), scores)
 
 
 def encode(features: Sequence[Feature], columns: Sequence[npt.ArrayLike]) -> Codes:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
+from discreet.trees.soundness import check_tree
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int32]
@@ -193,4 +194,6 @@ class Tree:
         parts: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
         for name in ("n_columns", "n_classes"):
             parts[name] = int(parts[name])
-        return cls(**parts)
+        tree = cls(**parts)
+        check_tree(tree)
+        return tree
