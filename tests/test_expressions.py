@@ -198,3 +198,36 @@ def test_names_are_not_folded_into_others():
     with pytest.raises(ParameterError, match="backticks"):
         parse("\ufb01n > 0", ["fin", "\ufb01n"])
     assert parse("`\ufb01n` > 0", ["fin", "\ufb01n"]).columns == ("\ufb01n",)
+
+
+LARGE = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(LARGE, LARGE, st.sampled_from(["+", "-", "*"]))
+def test_whole_numbers_are_exact_or_refused(a, b, sign):
+    frame = pl.DataFrame({"a": [a, 1], "b": [b, 1]}, schema={"a": pl.Int64, "b": pl.Int64})
+    exact = {"+": a + b, "-": a - b, "*": a * b}[sign]
+    value = parse(f"a {sign} b", frame.schema).value
+    if -(2**63) <= exact < 2**63:
+        assert frame.select(value).to_series().to_list()[0] == exact
+    else:
+        with pytest.raises(ParameterError, match="computes whole numbers beyond"):
+            frame.select(value)
+
+
+@pytest.mark.parametrize("text", ["-a", "abs(a)", "sum(a, b, a)", "a * 2 > 0", "(a - 1) * 1 < b"])
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_whole_numbers_never_run_over_in_any_place(text, engine):
+    frame = pl.DataFrame({"a": [-(2**63)], "b": [-5]})
+    with pytest.raises(ParameterError, match="beyond"):
+        frame.lazy().select(parse(text, frame.schema).value).collect(engine=engine)
+
+
+def test_constants_are_computed_exactly_and_columns_of_constants_have_all_records():
+    frame = pl.DataFrame({"a": [1, 2, None]})
+    assert frame.with_columns(x=parse("2 * 3 + 1", frame.schema).value)["x"].to_list() == [7, 7, 7]
+    assert frame.with_columns(x=parse("a * (2 * 3)", frame.schema).value)["x"].to_list() == [6, 12, None]
+    assert frame.with_columns(x=parse("abs(-a) + max(a, 3) % 2", frame.schema).value)["x"].to_list()[:2] == [
+        2,
+        3,
+    ]

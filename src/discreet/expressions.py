@@ -14,13 +14,15 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from operator import add, mul, sub
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.wording import type_name
 
+T = TypeVar("T")
 Kind = Literal["condition", "number", "text", "time", "any"]
 Schema = Mapping[str, Any] | Iterable[str]
 
@@ -49,10 +51,14 @@ def _power(a: pl.Expr, b: pl.Expr) -> pl.Expr:
 
 def _joined(parts: Sequence[pl.Expr], both: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> pl.Expr:
     """Join many conditions two by two: a chain that is nested as deep as it is long takes the engine minutes."""
+    return _halved(parts, both)
+
+
+def _halved(parts: Sequence[T], both: Callable[[T, T], T]) -> T:
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    return both(_joined(parts[:half], both), _joined(parts[half:], both))
+    return both(_halved(parts[:half], both), _halved(parts[half:], both))
 
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
@@ -63,6 +69,11 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] 
     ast.FloorDiv: _quotient(lambda a, b: a // b),
     ast.Mod: lambda a, b: a % pl.when(b != 0).then(b),
     ast.Pow: _power,
+}
+_EXACT: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
 }
 _NUMBER_FUNCTIONS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
     "abs": lambda a: a.abs(),
@@ -76,7 +87,7 @@ _NUMBER_FUNCTIONS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
 _MANY_FUNCTIONS: Mapping[str, Callable[[Sequence[pl.Expr]], pl.Expr]] = {
     "min": pl.min_horizontal,
     "max": pl.max_horizontal,
-    "sum": lambda parts: _joined(parts, lambda a, b: a + b),
+    "sum": lambda parts: _halved(parts, lambda a, b: a + b),
 }
 _MISSING_FUNCTIONS = ("isnull", "ismissing")
 _FUNCTIONS = (*_NUMBER_FUNCTIONS, *_MANY_FUNCTIONS, *_MISSING_FUNCTIONS)
@@ -120,6 +131,8 @@ class _Node:
     kind: Kind
     constant: Any = None
     column: str | None = None
+    whole: bool = False
+    """Whether it is certainly a whole number, whose sums and products must not run over."""
 
 
 def parse(text: str, schema: Schema) -> Expression:
@@ -135,7 +148,8 @@ def parse(text: str, schema: Schema) -> Expression:
         ```marital-status` == 'Divorced'``.
     schema
         The columns there are, best with their Polars types (``frame.schema``): then a number is not compared with
-        a text, small integers do not overflow and NaN counts as missing.
+        a text, small integers do not overflow, whole numbers that grow beyond 64 bits are an error when the expression
+        is computed, and NaN counts as missing.
 
     Returns
     -------
@@ -240,22 +254,47 @@ class _Reader:
                 negative = isinstance(node.op, ast.USub)
                 if inner.constant is not None:
                     return self._constant(-inner.constant if negative else inner.constant)
-                return _Node(-inner.value if negative else inner.value, "number")
+                return self._computed(ast.Sub, self._constant(0), inner) if negative else inner
             case ast.BinOp() if type(node.op) in _ARITHMETIC:
-                left, right = self._number(node.left), self._number(node.right)
-                return _Node(_ARITHMETIC[type(node.op)](left.value, right.value), "number")
+                return self._computed(type(node.op), self._number(node.left), self._number(node.right))
             case ast.Compare():
                 return self._compare(node)
             case ast.Call(func=ast.Name(id=name), keywords=[]):
                 return self._call(name, node.args)
         raise self._refused(node)
 
+    def _computed(self, how: type[ast.operator], left: _Node, right: _Node) -> _Node:
+        """Compute with two numbers; whole ones stay exact or are refused, rather than run over into others."""
+        whole = left.whole and right.whole and how in (ast.Add, ast.Sub, ast.Mult, ast.Mod)
+        compute = _ARITHMETIC[how]
+        if not whole or how is ast.Mod:
+            return _Node(compute(left.value, right.value), "number", whole=whole)
+        if left.constant is not None and right.constant is not None:
+            return self._constant(_EXACT[how](left.constant, right.constant))
+        exact = compute(left.value.cast(pl.Int128), right.value.cast(pl.Int128))
+        return _Node(exact.map_batches(self._within, return_dtype=pl.Int64), "number", whole=True)
+
+    def _within(self, exact: pl.Series) -> pl.Series:
+        """Bring whole numbers back to 64 bits where they fit."""
+        low, high = exact.min(), exact.max()
+        if low is not None and (int(low) < -(2**63) or int(high) >= 2**63):  # type: ignore[arg-type]
+            raise ParameterError(
+                f"'{self.text}' computes whole numbers beyond 9.2 quintillion, which cannot be told exactly. Compute "
+                "with fractions instead: multiply by 1.0 first."
+            )
+        return exact.cast(pl.Int64)
+
     def _constant(self, value: Any) -> _Node:
         if isinstance(value, bool):
             return _Node(pl.lit(value), "condition", value)
         if isinstance(value, int | float):
             fits = isinstance(value, float) or abs(value) < 2**63
-            return _Node(pl.lit(value if fits else float(value)), "number", value)
+            return _Node(
+                pl.lit(value if fits else float(value)),
+                "number",
+                value,
+                whole=fits and isinstance(value, int),
+            )
         if isinstance(value, str):
             return _Node(pl.lit(value), "text", value)
         raise ParameterError(
@@ -283,7 +322,7 @@ class _Reader:
     def _number(self, node: ast.expr) -> _Node:
         found = self._visit(node)
         if found.kind == "condition" and found.constant is None:
-            return _Node(found.value.cast(pl.Int64), "number")
+            return _Node(found.value.cast(pl.Int64), "number", whole=True)
         if found.kind not in ("number", "any"):
             raise ColumnError(f"In '{self.text}' a {found.kind} stands where a number is needed.")
         return found
@@ -387,9 +426,17 @@ class _Reader:
         if name in _MISSING_FUNCTIONS and len(arguments) == 1:
             return _Node(self._visit(arguments[0]).value.is_null(), "condition")
         if name in _NUMBER_FUNCTIONS and len(arguments) == 1:
-            return _Node(_NUMBER_FUNCTIONS[name](self._number(arguments[0]).value), "number")
+            number = self._number(arguments[0])
+            if name == "abs" and number.whole and number.constant is None:
+                other = self._computed(ast.Sub, self._constant(0), number)
+                return _Node(pl.max_horizontal(number.value, other.value), "number", whole=True)
+            return _Node(_NUMBER_FUNCTIONS[name](number.value), "number")
         if name in _MANY_FUNCTIONS and len(arguments) > 1:
-            return _Node(_MANY_FUNCTIONS[name]([self._number(part).value for part in arguments]), "number")
+            numbers = [self._number(part) for part in arguments]
+            whole = all(number.whole for number in numbers)
+            if name == "sum":
+                return _halved(numbers, lambda a, b: self._computed(ast.Add, a, b))
+            return _Node(_MANY_FUNCTIONS[name]([n.value for n in numbers]), "number", whole=whole)
         if name in _FUNCTIONS:
             raise ParameterError(f"In '{self.text}' the function '{name}' has the wrong number of arguments.")
         raise ParameterError(f"{unknown_name(name, _FUNCTIONS, what='function')} It stands in '{self.text}'.")
@@ -426,7 +473,7 @@ def _typed(column: str, value: pl.Expr, dtype: Any) -> _Node:
     if dtype.is_float():
         return _Node(value.fill_nan(None), "number", column=column)
     if dtype.is_integer() and dtype != pl.UInt64:
-        return _Node(value.cast(pl.Int64), "number", column=column)
+        return _Node(value.cast(pl.Int64), "number", column=column, whole=True)
     if dtype.is_numeric():
         return _Node(value.cast(pl.Float64), "number", column=column)
     if dtype.is_temporal():

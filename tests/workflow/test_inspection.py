@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 
 import polars as pl
 import pytest
@@ -394,3 +395,23 @@ def test_a_doubtful_date_is_named_by_inspect(tmp_path):
     with pytest.warns(DiscreetWarning):
         data = discreet.read(path)
     assert "--dates dmy" in inspect(data).columns.row(0, named=True)["reasons"]
+
+
+def test_a_short_wide_file_is_counted_like_any_other(monkeypatch):
+    from discreet.workflow import inspection
+
+    kinds = [[1.0, None, float("nan"), 1.0], ["a", "b", "a", None], [1, 2, 3, 4], [True, True, True, True]]
+    wide = Microdata(pl.DataFrame({f"c{i}": kinds[i % 4] for i in range(220)}))
+    short = inspect(wide).columns
+    monkeypatch.setattr(inspection, "_MANY_COLUMNS", 10**9)
+    assert inspect(wide).columns.equals(short)
+
+
+@pytest.mark.slow
+def test_five_thousand_columns_are_inspected_in_seconds(tmp_path):
+    file = tmp_path / "wide.csv"
+    rows = [",".join(str(i * j % 7) for i in range(5_000)) for j in range(3)]
+    file.write_text("\n".join([",".join(f"c{i}" for i in range(5_000)), *rows]))
+    began = time.process_time()
+    assert inspect(read(file)).columns.height == 5_000
+    assert time.process_time() - began < 30

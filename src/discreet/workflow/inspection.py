@@ -22,6 +22,8 @@ from discreet.microdata import ROLES, Microdata, Roles
 from discreet.results import jsonable, percent
 from discreet.workflow.role_rules import Column, Proposal, propose
 
+_MANY_COLUMNS = 200
+_FEW_ROWS = 1_000
 _SAMPLE = 5_000
 _MOST_LOOKED_AT = 100_000
 _OFTEN = 20  # a key with so many records a value, or more, tells another column by no accident
@@ -166,11 +168,15 @@ def inspect(data: Microdata | Any) -> Inspection:
 
 
 def _counted(data: Microdata) -> tuple[list[Column], list[str]]:
-    """Count all columns in one query and take the sample in a second."""
+    """Count all columns in one query and take the sample in a second; a small, wide file is all sample."""
     schema = data.schema
     nested = [name for name, dtype in schema.items() if dtype.is_nested() or dtype in (nw.Binary, nw.Unknown)]
     names = [name for name in data.columns if name not in nested]
     places = {f"c{place}": name for place, name in enumerate(names)}
+    if len(names) > _MANY_COLUMNS:
+        head = engine.collect(engine.scan(data, places).head(_FEW_ROWS + 1))
+        if 0 < head.height <= _FEW_ROWS:
+            return [_looked_at(head[place], name, schema[name]) for place, name in places.items()], nested
     rows = engine.overview(data, names).rows
     missing = engine.overview(data, names).missing
     numeric = [place for place, name in places.items() if schema[name].is_numeric()]
@@ -194,6 +200,25 @@ def _counted(data: Microdata) -> tuple[list[Column], list[str]]:
         for place, name in places.items()
     ]
     return columns, nested
+
+
+def _looked_at(values: pl.Series, name: str, dtype: Any) -> Column:
+    """Count one short column by itself: a query of thousands of such counts takes an engine most of a minute."""
+    is_number = dtype.is_numeric()
+    return Column(
+        name=name,
+        dtype=dtype,
+        rows=len(values),
+        distinct=len(set(values.drop_nulls().to_list())),
+        missing=values.null_count(),
+        low=None if not is_number else _as_number(values.min()),
+        high=None if not is_number else _as_number(values.max()),
+        sample=values,
+    )
+
+
+def _as_number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _coded(data: Microdata, counted: list[Column]) -> dict[str, str]:

@@ -123,7 +123,7 @@ def _weight(column: Column, all_columns: tuple[str, ...]) -> Proposal | None:
         return Proposal(
             None, "sure", ("its name is that of a replicate weight, which only serves variances",)
         )
-    others = tuple(name for name in all_columns if name != column.name)
+    others = (name for name in all_columns if name != column.name)
     confidence = suggests_weight(column.name, others)
     if confidence is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -171,7 +172,7 @@ def meaning_of(name: str) -> Meaning | None:
     return None
 
 
-def suggests_weight(name: str, others: tuple[str, ...]) -> str | None:
+def suggests_weight(name: str, others: Iterable[str]) -> str | None:
     """Tell whether a name means a survey weight: ``"sure"``, ``"likely"``, or None.
 
     A plain "weight" beside a height or a body mass index is the weight of a body.
