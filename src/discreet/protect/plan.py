@@ -102,7 +102,7 @@ class Plan(Treatment):
                 raise type(error)(f"In step {number} of the plan ({step.name}): {error}") from error
             told = (done.guarantee, done.why_none)
             if len(self.steps) > 1:
-                told = (None, PART_OF_A_PLAN if done.guarantee else release.why_none or done.why_none)
+                told = (None, PART_OF_A_PLAN if done.guarantee else release.why_none)
             release = Release(done.data, (*release.log, *done.log), *told)
             yield release
 
