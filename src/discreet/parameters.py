@@ -175,7 +175,12 @@ class _Names(dict[str, Any]):
 
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
+    hints: dict[str, Any] = {}
+    for parent in reversed(kind.__mro__):
+        # Some names are there for the type checker only.
+        names = _Names(vars(sys.modules[parent.__module__]))
+        for name, annotation in inspect.get_annotations(parent).items():
+            hints[name] = eval(annotation, {}, names) if isinstance(annotation, str) else annotation
     return {item.name: hints[item.name] for item in fields(kind)} if is_dataclass(kind) else {}
 
 

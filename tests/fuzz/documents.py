@@ -123,7 +123,8 @@ def changed(draw: st.DrawFn, document: Any) -> Any:
         elif how == "twice" and isinstance(inside, list):
             inside.append(copy.deepcopy(inside[last]))
         else:
-            inside[last] = draw(_ODD_NAMES if how == "odd" else PLAIN_WRONG)
+            # A copy: the next change may be inside it, and the values are shared by all cases.
+            inside[last] = copy.deepcopy(draw(_ODD_NAMES if how == "odd" else PLAIN_WRONG))
     return made
 
 

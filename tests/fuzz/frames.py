@@ -13,13 +13,17 @@ import pyarrow.feather
 import pyarrow.parquet
 from hypothesis import strategies as st
 
+# No engine hands over a name with a zero byte; a file may hold one, where its bytes are spoilt.
+_LETTERS = st.characters(exclude_characters="\x00", exclude_categories=("Cs",))
 ODD_NAMES = st.sampled_from(
     ["*", "^a.*$", "^.*$", "", " ", "a b", "a\nb", "a,b", 'a"b', "a'b", "`a`", "$", "{x}", "__index__", "len",
      "count",
      "index", "level_0", "Ünï", "\u202ex", "\x1b[31m", "0", "1e5", "true", "None", "a" * 300, "=1+1", "row_index",
-     "class_size", "weight", "value", "literal", "x.y", "\u0000", "NaN", "#", "%s", "[a]", "../a"]
+     "class_size", "weight", "value", "literal", "x.y", "NaN", "#", "%s", "[a]", "../a"]
 )  # fmt: skip
-NAMES = st.one_of(st.sampled_from(["age", "sex", "region", "pay", "id"]), ODD_NAMES, st.text(max_size=8))
+NAMES = st.one_of(
+    st.sampled_from(["age", "sex", "region", "pay", "id"]), ODD_NAMES, st.text(_LETTERS, max_size=8)
+)
 NUMBERS = st.one_of(
     st.integers(-5, 99),
     st.sampled_from([0, -1, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 1e308, -1e308, 5e-324, -0.0]),

@@ -41,6 +41,9 @@ def limited(seconds: float = SECONDS) -> Iterator[None]:
     """
 
     def stop(number: int, frame: Any) -> None:
+        if number == signal.SIGPROF and _is_compiling(frame):
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            return
         raise TookTooLong(
             f"still at work after {seconds} s" if number == signal.SIGPROF else "nothing moves any more"
         )
@@ -57,6 +60,15 @@ def limited(seconds: float = SECONDS) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in zip((signal.SIGPROF, signal.SIGALRM), before, strict=True):
             signal.signal(number, handler)
+
+
+def _is_compiling(frame: Any) -> bool:
+    """Whether a kernel is being compiled, which is done once on a machine and must not be broken off."""
+    while frame is not None:
+        if "/numba/" in frame.f_code.co_filename or "/llvmlite/" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def refused_or_done(call: Callable[[], Any]) -> Any:

@@ -7,6 +7,7 @@ Nothing here knows a method by name. A parameter that says ``Literal["a", "b"]``
 from __future__ import annotations
 
 import collections.abc
+import copy
 import dataclasses
 import datetime as dt
 import decimal
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from hypothesis import strategies as st
 
@@ -65,6 +67,11 @@ PLAIN_WRONG = st.sampled_from(
 )  # fmt: skip
 """Values that a TOML file can hold."""
 
+_ARRAYS = st.sampled_from(
+    [[1, 2, 3], [0.5, 1.5, 2.5, 9.0], [], [1.0], [float("nan"), 1, 2], [float("inf"), 1], [0, 0, 0], [-1, 5], [1e308,
+     1e308],
+     [[1.0, 0.2], [0.2, 1.0]], [[1, 2, 3]]]
+)  # fmt: skip
 _NUMBERS = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0, 10.0]), st.floats(0, 5))
 _COUNTS = st.integers(0, 12)
 _COLUMN = st.sampled_from(COLUMNS)
@@ -135,11 +142,10 @@ def _of_class(kind: type, depth: int) -> st.SearchStrategy[Any]:
 @st.composite
 def _attempted(draw: st.DrawFn, kind: type, depth: int) -> Any:
     """An object of a class of parameters, or something else where it refuses what was drawn for it."""
-    from discreet.errors import DiscreetError
-
+    chosen = draw(settings(kind, depth=depth))
     try:
-        return kind(**draw(settings(kind, depth=depth)))
-    except DiscreetError:
+        return kind(**chosen)
+    except Exception:  # that it is refused in plain words is tried where it is the case itself
         return draw(WRONG)
 
 
@@ -172,8 +178,11 @@ def settings(
         if name in skip:
             continue
         how = draw(st.sampled_from(["fits", "fits", "wrong", *["usual"] * 5]))
-        if how == "wrong":
-            chosen[name] = draw(wrong)
+        if annotation is npt.ArrayLike:
+            # What is no array of numbers NumPy itself refuses, in its own words.
+            chosen[name] = draw(_ARRAYS)
+        elif how == "wrong":
+            chosen[name] = copy.deepcopy(draw(wrong))
         elif how == "fits" or needed:
             chosen[name] = draw(fitting(annotation, depth))
     return chosen

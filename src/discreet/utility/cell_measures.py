@@ -249,5 +249,9 @@ def _checked(o: Floats, s: Floats) -> None:
         raise ParameterError(f"The tables have {len(o)} and {len(s)} cells; they must have the same cells.")
     if not (np.isfinite(o).all() and np.isfinite(s).all()) or (o < 0).any() or (s < 0).any():
         raise ParameterError("A table of counts cannot hold negative, missing or infinite numbers.")
+    with np.errstate(over="ignore"):
+        total = o.sum() + s.sum()
+    if not np.isfinite(total):
+        raise ParameterError("The counts of a table are too large to be added up.")
     if o.sum() <= 0 or s.sum() <= 0:
         raise InputError("A table without any counts cannot be compared.")

@@ -133,10 +133,12 @@ class Generalize(Treatment):
     def from_dict(cls, parameters: Mapping[str, Any]) -> Generalize:
         """Read hierarchies from their description in a plan file."""
         given = dict(parameters)
-        given["hierarchies"] = {
-            name: item if isinstance(item, Hierarchy) else Hierarchy.from_dict(item)
-            for name, item in dict(given.get("hierarchies", {})).items()
-        }
+        described = given.get("hierarchies", {})
+        if isinstance(described, Mapping):  # else the check of parameters says what it must be
+            given["hierarchies"] = {
+                name: Hierarchy.from_dict(item) if isinstance(item, Mapping) else item
+                for name, item in described.items()
+            }
         return cls(**given)
 
 
