@@ -53,7 +53,7 @@ def fault(value: Any, annotation: Any, *, plain: bool = False) -> str | None:
     >>> fault(3, int), fault("3", int), fault(True, int | None)
     (None, 'a whole number', 'a whole number or nothing')
     >>> fault(float("nan"), float), fault("mean", typing.Literal["mean", "median"]), fault([1, "a"], Sequence[int])
-    ('a finite number', None, 'a list of whole numbers')
+    ('a number', None, 'a list of whole numbers')
     """
     return None if _fits(value, annotation, plain) else _in_words(annotation)
 
@@ -79,11 +79,14 @@ def check_fields(thing: Any, *, where: str = "", plain: bool = False, but: Colle
             check(getattr(thing, name), annotation, name, where=where, plain=plain)
 
 
-def typed_parameters(kind: Kind, *, where: Callable[[Any], str] = lambda _: "") -> Kind:
+def typed_parameters(
+    kind: Kind, *, where: Callable[[Any], str] = lambda _: "", own_words: bool = False
+) -> Kind:
     """Let a dataclass check its parameters before its own ``__post_init__`` runs, and again after it.
 
     Before, a plain table may stand for a richer thing; afterwards all must be what they are declared to be. Call it
-    before the class becomes a dataclass, for instance in ``__init_subclass__``.
+    before the class becomes a dataclass, for instance in ``__init_subclass__``. A class with ``own_words`` tells its
+    faults by itself, and is asked first; its parameters may stay plain.
     """
     own = kind.__dict__.get("__post_init__")
     if getattr(own, "checks_parameters", False):
@@ -91,11 +94,15 @@ def typed_parameters(kind: Kind, *, where: Callable[[Any], str] = lambda _: "") 
 
     def checked(self: Any) -> None:
         # A subclass that calls the rule of its parent has its own annotations, which are the ones that count.
-        check_fields(self, where=where(self), plain=True)
-        inherited = own or _next_rule(kind)
-        if inherited is not None:
-            inherited(self)
-        check_fields(self, where=where(self))
+        rule = own or _next_rule(kind) or (lambda _: None)
+        if not own_words:
+            check_fields(self, where=where(self), plain=True)
+        try:
+            rule(self)
+        except (TypeError, ValueError, AttributeError, KeyError):
+            check_fields(self, where=where(self), plain=True)
+            raise
+        check_fields(self, where=where(self), plain=own_words)
 
     checked.checks_parameters = True  # type: ignore[attr-defined]
     kind.__post_init__ = checked  # type: ignore[attr-defined]
@@ -215,10 +222,14 @@ def _fits(value: Any, annotation: Any, plain: bool) -> bool:
     if issubclass(kind, Mapping):
         return isinstance(value, Mapping) and _all_fit_mapping(value, get_args(annotation), plain)
     if kind in _LISTS:
+        inside = get_args(annotation)
+        if plain and inside and hasattr(inside[0], "to_dict") and _fits(value, inside[0], plain):
+            return True
         return _is_list(value, kind, plain) and _all_fit_list(value, kind, get_args(annotation), plain)
     if isinstance(value, kind):
         return True
-    return plain and hasattr(kind, "from_dict") and isinstance(value, Mapping)
+    # What can be written as plain values can be read from them: whoever owns the parameter does so.
+    return plain and hasattr(kind, "to_dict") and isinstance(value, Mapping)
 
 
 def _takes_files(annotation: Any) -> bool:
@@ -284,7 +295,7 @@ def _in_words(annotation: Any, *, many: bool = False) -> str:
     simple = {
         bool: ("true or false", "true or false"),
         int: ("a whole number", "whole numbers"),
-        float: ("a finite number", "finite numbers"),
+        float: ("a number", "numbers"),
         str: ("a text", "texts"),
         Path: ("a path", "paths"),
     }

@@ -225,7 +225,7 @@ def test_sensitive_numbers_are_taken_where_no_column_is_named():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"method": "corelated"}, "method must be one of"),
+        ({"method": "corelated"}, "method must be 'independent'"),
         ({"level": 0}, "level"),
         ({"level": float("inf")}, "level"),
         ({"level": "0.1"}, "level"),

@@ -42,7 +42,7 @@ def drawn(frame: pl.DataFrame, n: int | None = None, **options) -> pl.DataFrame:
         ({"method": {"pay": "~"}}, ParameterError, "'pay' is to be computed"),
         ({"method": {"smokes": "logreg"}}, ParameterError, "3 levels, missing being one"),
         ({"method": {5: "cart"}}, ColumnError, "no column '5'"),
-        ({"visit_sequence": [1, 2]}, ColumnError, "no column '1'"),
+        ({"visit_sequence": [1, 2]}, ParameterError, "visit_sequence must be"),
         ({"otherwise": "crat"}, ParameterError, "Did you mean 'cart'"),
         ({"method_options": {"cart": 5}}, ParameterError, "method_options of 'cart'"),
         (

@@ -436,7 +436,7 @@ def test_a_study_saved_elsewhere_still_finds_its_files(folder, tmp_path):
         ('[[metric]]\nname = "a"\nmeasure = "utility.pmce"', "Did you mean 'utility.pmse'"),
         ('[[metric]]\nname = "pmse"\nparameters = { modell = "cart" }', "Did you mean 'model'"),
         ('[[metric]]\nname = "pmse"\nparameters = { n_perm = "many" }', "n_perm must be a"),
-        ('[[metric]]\nname = "margins"\nbetter = "smaller"', "better must be 'lower' or 'higher', a finite number"),
+        ('[[metric]]\nname = "margins"\nbetter = "smaller"', "better must be 'lower' or 'higher', a number"),
         ('seeds = []\n[[data]]\nname = "adult"', "seeds must be whole numbers"),
         ("holdout = 1.5", "holdout must be a share"),
         ('[[data]]\nname = "adult"\n[[data]]\nname = "adult"\n[[generator]]\nname = "a"\nreference = "copy"',

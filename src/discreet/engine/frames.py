@@ -64,7 +64,9 @@ def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> p
         names = tuple(columns) if columns is not None else source.columns
         table = in_memory(scan(source, {name: name for name in names}), named=True)
         return table.with_columns(
-            in_declared_order(table[name], source.schema[name]) for name in names if name in source.schema
+            in_declared_order(table[name], source.schema[name])
+            for name in dict.fromkeys(names)
+            if name in source.schema
         )
     table = in_memory(source)
     counts = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -38,10 +39,12 @@ class Synthesizer(ABC):
     known: ClassVar[dict[str, type[Synthesizer]]] = {}
     needs_data: ClassVar[bool] = True
     """Whether it learns from a file; one that works from published results alone does not."""
+    own_words: ClassVar[bool] = False
+    """Whether it checks its parameters by itself, in words of its own, before they are held against their types."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        typed_parameters(cls, where=lambda made: made.name)
+        typed_parameters(cls, where=lambda made: made.name, own_words=cls.own_words)
         if not cls.__name__.startswith("_"):
             Synthesizer.known[kebab(cls.__name__)] = cls
         if "fit" in cls.__dict__:
@@ -195,7 +198,8 @@ class Fitted(ABC):
 
     def try_out(self) -> None:
         """Draw a few records, so that a model file whose parts do not fit together is refused when it is read."""
-        with contextlib.suppress(ParameterError), self._trusted():
+        with contextlib.suppress(ParameterError), warnings.catch_warnings(), self._trusted():
+            warnings.simplefilter("ignore")
             self._in_kind(
                 self.draw(self.rows if self.keeps_records else min(self.rows, _FEW), Stream(0, "trial"))
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from discreet import engine
 from discreet.described import made_from, nested
@@ -140,6 +140,7 @@ class Sequential(Synthesizer):
     (3, 2)
     """
 
+    own_words: ClassVar[bool] = True
     method: str | Method | Mapping[str, str | Method] = "cart"
     otherwise: str | Method = "cart"
     visit_sequence: str | Sequence[str] | None = None
