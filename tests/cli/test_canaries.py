@@ -250,6 +250,8 @@ MISTAKES = {
                                    'method={illness = "normal"}'],
     "a rule that is broken": ["synthesize", "people.csv", *PEOPLE, "--out", "OUT.csv", "--set",
                               'rules={illness = [{when = "pay > 9000", value = "other"}]}'],
+    "a hierarchy with gaps": ["table", "protect", "people.csv", "-t", "region", "--rule", "threshold=3",
+                              "--hierarchy", "region=gaps.csv"],
     "sums of texts": ["table", "protect", "people.csv", "-t", "region", "--measure", "illness", "--rule",
                       "threshold=3"],
     "counts that are none": ["table", "protect", "people.csv", "-t", "region", "--count", "pay", "--rule",
