@@ -318,6 +318,18 @@ class Microdata:
         found._whose = self._whose if same_records else None
         return found
 
+    def need_plain_names(self, names: Iterable[str] | None = None) -> None:
+        """Refuse columns whose name an engine takes for a pattern: ``*`` is all of them, ``^a$`` those that match.
+
+        Counting gives columns neutral names; where their own are used, such a name would silently stand for others.
+        """
+        for name in self._columns if names is None else names:
+            if name == "*" or (name.startswith("^") and name.endswith("$")):
+                raise ColumnError(
+                    f"The column name '{name}' would be taken for a pattern that stands for several columns. Rename it "
+                    "in the file first."
+                )
+
     @property
     def size_in_words(self) -> str:
         """How large the file is, as far as that can be told without running a query."""

@@ -237,3 +237,21 @@ def test_an_engine_that_gives_up_while_reading_ends_in_one_sentence(monkeypatch,
     with pytest.raises(InputError, match=r"'people\.parquet' holds something") as caught:
         package.read(file)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["*", "^a.*$"])
+def test_a_name_that_stands_for_several_columns_is_counted_exactly_or_refused(discreet, tmp_path, name):
+    file, out = tmp_path / "odd.csv", tmp_path / "out.csv"
+    pl.DataFrame({name: ["x", "y"] * 30, "ab": list(range(60)), "c": ["u", "v", "u"] * 20}).write_csv(file)
+    assert discreet("assess", file, "-k", name, "--json").returncode == 0
+    assert discreet("synthesize", file, "-o", out).returncode == 0
+    assert pl.read_csv(out).columns == [name, "ab", "c"]
+    step = '{treatment = "drop-identifiers"}'
+    for command in (
+        ("compare", file, out, "-k", name),
+        ("preflight", file),
+        ("protect", file, "--identifiers", name, "--step", step, "-o", tmp_path / "p.csv"),
+        ("suggest", file, "-k", name, "-p", "scientific-use-file"),
+        ("table", "protect", file, "--table", f"`{name}`*c", "-r", "threshold=3"),
+    ):
+        refused(discreet(*command), "taken for a pattern")

@@ -114,6 +114,7 @@ class Treatment(ABC):
         Release
             ``data`` of the kind that came in, and ``log`` with one entry.
         """
+        data.need_plain_names()
         began = time.perf_counter()
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen

@@ -49,6 +49,7 @@ def table_from_microdata(
     check_columns(micro, [count] if count else [], "count", numeric=True)
     check_columns(micro, [contributor] if contributor else [], "contributor")
     check_names(formula, measures, hierarchies)
+    micro.need_plain_names((*formula.columns, *measures))
     for given in hierarchies.values():
         for source in sources(given):
             check_columns(micro, level_columns(source), "hierarchies")

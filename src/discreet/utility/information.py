@@ -114,6 +114,7 @@ def information_loss(
     [0.167, 0.5]
     """
     _checked(level, divisor, closed, groups)
+    original.need_plain_names()
     roles = original.roles
     weight = engine.resolve_weight(original, weight)
     wanted = tuple(roles.keys if keys is None else ((keys,) if isinstance(keys, str) else keys))

@@ -39,6 +39,8 @@ def pair_of(
 
     ``labels`` has the released values of each original record, where they are known: see `align`.
     """
+    for file in (original, *copies):
+        file.need_plain_names()
     original = in_memory(original)
     files = align(
         original,

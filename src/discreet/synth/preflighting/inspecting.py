@@ -93,6 +93,7 @@ def preflight(
     ['coded-missing:pay', 'look-up:decade']
     """
     require_microdata(data)
+    data.need_plain_names()
     limits = Thresholds.of(thresholds)
     if isinstance(accept, str) and accept not in CONFIDENCES:
         raise ParameterError(unknown_name(accept, CONFIDENCES, what="confidence"))

@@ -104,6 +104,7 @@ def suggest(
     rules = Policy.load(policy)
     budget = _budget(effort)
     given = data if isinstance(data, Microdata) else Microdata(data)
+    given.need_plain_names()
     table = engine.whole_frame(given)
     proposed = not given.roles.keys
     roles = inspect(given).proposal if proposed else given.roles
