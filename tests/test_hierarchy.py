@@ -486,7 +486,7 @@ def test_a_broken_file_is_refused(tmp_path, text, message):
 
 
 def test_nothing_is_left_behind_when_writing_fails(tmp_path):
-    with pytest.raises(InputError, match="Cannot write"):
+    with pytest.raises(InputError, match="cannot be written"):
         EVERY_KIND["tree"].to_csv(tmp_path / "nowhere" / "h.csv")
     assert not list(tmp_path.iterdir())
 

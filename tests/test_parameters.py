@@ -1,5 +1,6 @@
 """Every parameter of every method, wherever it is given, is held against what its annotation says."""
 
+import contextlib
 import dataclasses
 import inspect
 import math
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, protect, risk, synth, tables, utility
 from discreet.errors import DiscreetError, ParameterError
+from discreet.hierarchy import Hierarchy
 from discreet.parameters import check, checked, fault, function_hints
 from discreet.protect.treatment import Treatment
 from discreet.synth.methods.method import Method
@@ -161,3 +163,41 @@ def test_a_checked_function_still_looks_like_itself():
     with pytest.raises(TypeError):
         half()
     assert synth.Sequential(few_values=np.int64(3)).few_values == 3
+
+
+HIERARCHIES = {
+    "table": {"rows": [["a", "x"], ["b", "x"]]},
+    "tree": {"tree": {"x": ["a", "b"]}},
+    "csv": {"path": "nowhere.csv", "separator": ";", "header": False, "encoding": "utf-8"},
+    "intervals": {"widths": [5, 10], "origin": 0, "lower": 0, "upper": 90, "closed": "left"},
+    "breaks": {"breaks": [[1, 2]], "labels": None, "closed": "left"},
+    "prefixes": {"keep": [2, 1], "mask": "*"},
+    "dates": {"levels": ["month"]},
+}
+
+
+@pytest.mark.parametrize("kind", HIERARCHIES)
+def test_a_hostile_description_of_a_hierarchy_is_refused_or_makes_one(kind):
+    deep = ["a"]
+    for _ in range(3_000):
+        deep = {"x": deep}
+    more = [
+        deep,
+        [[None]],
+        [["a"], ["b", "c"]],
+        [[math.nan]],
+        [2**70],
+        ["x"],
+        [[]],
+        {"x": {"y": None}},
+        {5: [1]},
+    ]
+    for name in HIERARCHIES[kind]:
+        for value in (*HOSTILE, *more):
+            with contextlib.suppress(DiscreetError):
+                Hierarchy.from_dict({"kind": kind, **HIERARCHIES[kind], name: value})
+    for value in HOSTILE:
+        with pytest.raises(DiscreetError):
+            Hierarchy.from_dict({"kind": value})
+        with pytest.raises(DiscreetError):
+            Hierarchy.from_dict(value)

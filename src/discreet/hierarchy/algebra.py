@@ -13,6 +13,7 @@ import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy.values import Received, receive
+from discreet.parameters import check, function_hints
 from discreet.wording import type_name
 
 if TYPE_CHECKING:
@@ -193,12 +194,18 @@ class Hierarchy(ABC):
             "prefixes": Hierarchy.prefixes,
             "dates": Hierarchy.dates,
         }
-        parameters = dict(description)
+        check(description, Mapping, "The description of a hierarchy")
+        parameters = {str(name): value for name, value in description.items()}
         kind = parameters.pop("kind", None)
-        if str(kind) not in makers:
-            raise ParameterError(unknown_name(str(kind), makers, what="hierarchy kind"))
+        if not isinstance(kind, str) or kind not in makers:
+            raise ParameterError(unknown_name(str(kind)[:80], makers, what="hierarchy kind"))
+        takes = function_hints(makers[kind])
+        for name, value in parameters.items():
+            check(value, takes.get(name, Any), name, where=f"In a hierarchy of kind '{kind}'", plain=True)
         try:
             return makers[kind](**parameters)
+        except RecursionError as error:
+            raise ParameterError(f"A hierarchy of kind '{kind}' is nested too deeply.") from error
         except TypeError as error:
             raise ParameterError(
                 f"The description of a hierarchy of kind '{kind}' does not fit: it has "

@@ -54,6 +54,8 @@ def _text(path: Path, encoding: str) -> str:
         raise InputError(
             f"The hierarchy file '{path}' is not {encoding} text. Name its encoding, e.g. encoding='latin-1'."
         ) from error
+    except ValueError as error:
+        raise InputError("The name of a hierarchy file holds a character that no name can have.") from error
     except LookupError as error:
         raise ParameterError(f"encoding '{encoding}' is unknown. Use for instance 'utf-8'.") from error
     return text.removeprefix("\ufeff")
