@@ -255,3 +255,14 @@ def test_a_name_that_stands_for_several_columns_is_counted_exactly_or_refused(di
         ("table", "protect", file, "--table", f"`{name}`*c", "-r", "threshold=3"),
     ):
         refused(discreet(*command), "taken for a pattern")
+
+
+@pytest.mark.parametrize("rows", [60, 600])
+def test_a_weighted_sample_without_numbers_can_be_reported(discreet, tmp_path, rows):
+    file = tmp_path / "people.csv"
+    lines = [f"{i % 3},{i % 5},{1 + i % 2}" for i in range(rows)]
+    file.write_text("\n".join(["a,b,w", *lines]))
+    step = '{treatment = "sample-and-anonymize", epsilon = 1.0, delta = 1e-3}'
+    to = ("-o", tmp_path / "out.csv", "--html", tmp_path / "out.html")
+    done = discreet("protect", file, "-k", "a,b", "--weight", "w", "--step", step, *to, "--seed", 1)
+    assert done.returncode in (0, 2), done.stderr

@@ -55,7 +55,7 @@ def moments(
     x = (
         np.column_stack([table[name].cast(pl.Float64).to_numpy() for name in names])
         if names
-        else np.empty((0, 0))
+        else np.empty((0 if weight is None else len(weight), 0))
     )
     known = ~np.isnan(x)
     w = np.ones(len(x)) if weight is None else weight.cast(pl.Float64).fill_null(0.0).to_numpy()
