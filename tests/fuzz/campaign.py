@@ -67,6 +67,8 @@ def _tried(check: Callable[[Any], None], cases: st.SearchStrategy[Any], size: in
         except (KeyboardInterrupt, hypothesis.errors.HypothesisException):
             raise
         except BaseException as error:
+            if type(error).__module__.startswith("hypothesis"):  # how a strategy ends a case
+                raise
             told = f"{case!r}\n{''.join(traceback.format_exception(error, limit=-6))}"
             place = _place(error)
             if place not in found or len(told) < len(found[place]):

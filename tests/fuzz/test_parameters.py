@@ -6,6 +6,7 @@ import functools
 import inspect
 from typing import Any
 
+import numpy.typing as npt
 from hypothesis import strategies as st
 
 import discreet
@@ -18,7 +19,7 @@ from discreet.tables import Suppression, Table, TableProtection, primary, rules
 from fuzz.campaign import fuzzed
 from fuzz.frames import frames
 from fuzz.harness import refused_or_done
-from fuzz.values import COLUMNS, PEOPLE, ROLES, WRONG, annotations, fitting, microdata, settings
+from fuzz.values import ARRAYS, COLUMNS, PEOPLE, ROLES, WRONG, annotations, fitting, microdata, settings
 
 MEASURES = {
     f"{room.__name__.rpartition('.')[2]}.{name}": getattr(room, name)
@@ -45,7 +46,9 @@ def measured(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     name = draw(st.sampled_from(sorted(MEASURES)))
     chosen = draw(settings(MEASURES[name], skip=tuple(_SLOW | _FILES)))
     for role, (annotation, needed) in annotations(MEASURES[name]).items():
-        if role in _FILES and (needed or draw(st.integers(0, 3)) == 0):
+        if annotation is npt.ArrayLike:
+            chosen[role] = draw(ARRAYS)
+        elif role in _FILES and (needed or draw(st.integers(0, 3)) == 0):
             # Mostly a file; sometimes whatever else the signature, or nobody, would take.
             chosen[role] = draw(st.one_of(*[st.builds(microdata)] * 4, fitting(annotation), WRONG))
         if role in _SLOW and draw(st.booleans()):

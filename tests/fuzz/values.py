@@ -67,7 +67,7 @@ PLAIN_WRONG = st.sampled_from(
 )  # fmt: skip
 """Values that a TOML file can hold."""
 
-_ARRAYS = st.sampled_from(
+ARRAYS = st.sampled_from(
     [[1, 2, 3], [0.5, 1.5, 2.5, 9.0], [], [1.0], [float("nan"), 1, 2], [float("inf"), 1], [0, 0, 0], [-1, 5], [1e308,
      1e308],
      [[1.0, 0.2], [0.2, 1.0]], [[1, 2, 3]]]
@@ -180,7 +180,7 @@ def settings(
         how = draw(st.sampled_from(["fits", "fits", "wrong", *["usual"] * 5]))
         if annotation is npt.ArrayLike:
             # What is no array of numbers NumPy itself refuses, in its own words.
-            chosen[name] = draw(_ARRAYS)
+            chosen[name] = draw(ARRAYS)
         elif how == "wrong":
             chosen[name] = copy.deepcopy(draw(wrong))
         elif how == "fits" or needed:

@@ -84,7 +84,9 @@ class Enumerated(Hierarchy):
 
 def tabulated(rows: Sequence[Sequence[Any]]) -> Enumerated:
     """Build a hierarchy from rows of equal length: leaf, level 1, level 2, ..."""
-    if not rows or not all(rows) or len({len(row) for row in rows}) != 1:
+    given: Any = rows  # from a plan file, where it may be anything
+    listed = isinstance(given, list | tuple) and all(isinstance(row, list | tuple) and row for row in given)
+    if not listed or len({len(row) for row in rows}) != 1:
         raise ParameterError("A hierarchy table needs at least one row, and rows of one length.")
     labels = [[canonical_scalar(label) for label in row] for row in rows]
     return _validated(pl.DataFrame(labels, orient="row", schema=_names(len(rows[0]))))

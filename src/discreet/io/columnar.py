@@ -16,6 +16,8 @@ def scan_columnar(path: Path, kind: str) -> tuple[pl.LazyFrame | pl.DataFrame, d
     try:
         frame = pl.scan_parquet(path, glob=False) if kind == "parquet" else _scan_arrow(path)
         rows = frame.lazy().select(pl.len()).collect().item()
+        if rows:
+            check_calendar(frame)
     except (pl.exceptions.PolarsError, OSError, ValueError):
         raise InputError(
             f"The file '{path.name}' cannot be read as {kind.capitalize()}: it is cut off, damaged or of "
@@ -23,7 +25,6 @@ def scan_columnar(path: Path, kind: str) -> tuple[pl.LazyFrame | pl.DataFrame, d
         ) from None
     if rows == 0:
         raise InputError(f"The file '{path.name}' has columns but no records. Give a file with records.")
-    check_calendar(frame)
     return frame, {"format": kind, "rows": rows}
 
 

@@ -217,6 +217,10 @@ class MultinomialDirichletSynthesis(TableProtection):
         alpha = (
             self.alpha if self.alpha is not None else poisson.dirichlet_alpha(total, float(self.epsilon or 0))
         )
+        if not math.isfinite(float(alpha) * len(counts)):
+            raise ParameterError(
+                "epsilon is too small for this table: the prior it asks for is no number any more."
+            )
         epsilon = math.log1p(total / alpha)
         rng = stream("cells")
         drawn = rng.multinomial(total, rng.dirichlet(counts + alpha))
