@@ -19,6 +19,7 @@ from discreet.workflow.trials import Trial
 _HEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.75, 1.0)
 _BATCH = 4
 _MOST_KEYS_TO_HIDE = 12
+_VISITS = 2  # so often the neighbours of a recipe that fails are tried
 _HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
 # What a trial costs, about, in seconds of one processor: by cell to judge, and by hidden record and pair of keys.
 _FIXED, _A_CELL, _A_HIDDEN_RECORD = 0.8, 4e-6, 5e-6
@@ -51,6 +52,7 @@ class Explorer:
     limits: dict[str, int] = field(default_factory=dict)
     tried: dict[Recipe, Trial] = field(default_factory=dict)
     spent: float = 0.0
+    visits: dict[Recipe, int] = field(default_factory=dict)
 
     def run(self) -> None:
         """Explore until the budget is spent or nothing better is in sight."""
@@ -226,8 +228,9 @@ class Explorer:
 
     def _others(self, starts: Sequence[Recipe], companies: Sequence[int]) -> list[Recipe]:
         """Suppress with more or less company, and regroup instead, from the file as it is and from coarser codings."""
-        found = [*starts[:3], replace(starts[0], hide=False)]
-        for start in starts[:2]:
+        found = [*starts[:2], replace(starts[0], hide=False)]
+        plain = [self.descended(Recipe(k=companies[1], hide=self.may_hide))] if self.may_swap else []
+        for start in [*plain, *starts[:2]]:
             k = self.swap_companies[0] if start.swap else companies[1]
             found += [_regrouped(start, k, along=along) for along in (True, False)]
         return [*found, Recipe(finish=ALONG, k=companies[1])]
@@ -235,16 +238,16 @@ class Explorer:
     def _stronger(self, companies: Sequence[int]) -> list[Recipe]:
         """Try more company and coarser codings where nothing has passed."""
         hide = self.may_hide
-        found = [Recipe(finish=REGROUP, k=k) for k in companies[2:4]]
+        found = []
+        if self.may_swap:
+            strongest, k = len(self.frame.swaps) - 1, self.swap_companies[0]
+            found += [replace(self._at_height(height, k), swap=strongest) for height in (1.0, 0.5)]
+        found += [Recipe(finish=REGROUP, k=k) for k in companies[2:4]]
         found += [
             _regrouped(self._at_height(height, 2), companies[1], along=along)
             for height in (0.3, 0.6)
             for along in (True, False)
         ]
-        if self.may_swap:
-            strongest = len(self.frame.swaps) - 1
-            k = self.swap_companies[0]
-            found += [replace(self._at_height(height, k), swap=strongest) for height in (0.3, 0.5, 0.75)]
         found += [replace(self._at_height(height, companies[2]), hide=hide) for height in (0.5, 0.75, 1.0)]
         return found
 
@@ -252,7 +255,8 @@ class Explorer:
         """Change one coding, or the company, of the best recipe and of one that costs less and nearly passes."""
         found = []
         for center in self._centers():
-            others = [other for column in self._movable(center) for other in self._moves(center, column)]
+            self.visits[center] = self.visits.get(center, 0) + 1
+            others = [other for column in self.frame.movable for other in self._moves(center, column)]
             companies = self.swap_companies if center.swap else self.frame.aims.companies()
             at = companies.index(center.k) if center.k in companies else 0
             others += [replace(center, k=k) for k in companies[max(0, at - 1) : at + 2] if k != center.k]
@@ -268,7 +272,10 @@ class Explorer:
         missed = [
             recipe
             for recipe, trial in self.tried.items()
-            if trial.miss is not None and (trial.loss or 0.0) < self.lowest and recipe.finish != NOTHING
+            if trial.miss is not None
+            and (trial.loss or 0.0) < self.lowest
+            and recipe.finish != NOTHING
+            and self.visits.get(recipe, 0) < _VISITS
         ]
         near = sorted(missed, key=lambda r: (round(self.tried[r].miss or 0.0, 2), self.tried[r].loss or 0.0))
         chosen = [*([self.best] if self.best else []), *near[: 1 if self.best else 2]]

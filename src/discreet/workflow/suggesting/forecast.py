@@ -29,6 +29,7 @@ _CELLS_FOR_MODELS = 3.0  # where larger groups are to mend it; hidden records lo
 _BINS = 24
 _LEVELS = 300
 _ENOUGH = 0.1
+_MOST_CLASSES = 1_000
 _PRICE = 3.0  # of learning more than is allowed, per unit: more than any column can cost
 _MARGIN = 0.92  # the part of the limit on learning that is aimed at, for suppression shifts it a little
 
@@ -102,33 +103,34 @@ class Forecast:
             self.asked += 1
             owners, sizes = self._classes(recipe)
             small = sizes < recipe.k
-            sound = np.ones(len(sizes))
+            hidden = int(sizes[small].sum())
             swaps = self.frame.swaps[recipe.swap]
             learned, moved = 0.0, 0.0
-            # Records of small classes will join others: the larger classes say what those will be like.
-            lasting = (
-                ~small
-                if sizes[~small].sum() >= _ENOUGH * self.records
-                else np.ones(len(sizes), dtype=np.bool_)
-            )
-            heads = np.where(lasting, sizes, 0)
+            # Records of small classes will join others: the larger classes say what those will be like. Where hardly
+            # any class is large, some of the small ones must do.
+            seen = ~small
+            if sizes[seen].sum() < _ENOUGH * self.records:
+                seen[:: 1 + len(sizes) // _MOST_CLASSES] = True
+            rows = np.flatnonzero(seen[owners])
+            owners, sizes, small = (np.cumsum(seen) - 1)[owners[rows]], sizes[seen], small[seen]
+            sound = np.ones(len(sizes))
             for name in self.sensitive:
                 outcome = self._outcome(recipe, name)
-                true = outcome.shares(owners, sizes)
+                true = outcome.shares(owners, sizes, rows)
                 mixed = self._mixed(recipe, name)
                 shares = (1 - mixed) * true + mixed * outcome.overall
                 aimed = [model for model in swaps if model.columns == (name,)]
                 if aimed:
-                    spread, share = outcome.swapped(shares, sizes, heads, aimed)
+                    spread, share = outcome.swapped(shares, sizes, aimed)
                     moved += self.weights.get(name, 0.0) * share
-                    learned = max(learned, outcome.learned(spread, heads, against=true) * (1 - mixed))
+                    learned = max(learned, outcome.learned(spread, sizes, against=true) * (1 - mixed))
                     continue
-                learned = max(learned, outcome.learned(true, heads) * (1 - mixed))
+                learned = max(learned, outcome.learned(true, sizes) * (1 - mixed))
                 for model in self.frame.aims.models:
                     if model.columns == (name,):
                         sound *= 1 - outcome.chance_to_break(model, shares, sizes, drawn=mixed > 0)
             broken = (1 - sound[~small]) @ sizes[~small]
-            self._known[at] = Exposure(int(sizes[small].sum()), float(broken), learned, moved)
+            self._known[at] = Exposure(hidden, float(broken), learned, moved)
         return self._known[at]
 
     def _outcome(self, recipe: Recipe, column: str) -> _Outcome:
@@ -176,24 +178,22 @@ class _Outcome:
         overall = np.bincount(codes, minlength=width) / max(1, len(codes))
         return cls(codes, width, ordered, overall)
 
-    def shares(self, owners: Ints, sizes: Ints) -> Floats:
-        """Give the share of each value in each class."""
-        counts = np.bincount(owners * self.width + self.codes, minlength=len(sizes) * self.width)
+    def shares(self, owners: Ints, sizes: Ints, rows: Ints) -> Floats:
+        """Give the share of each value in each class, from the rows of these classes."""
+        counts = np.bincount(owners * self.width + self.codes[rows], minlength=len(sizes) * self.width)
         shares: Floats = counts.reshape(len(sizes), self.width) / sizes[:, None]
         return shares
 
-    def learned(self, shares: Floats, heads: Ints, *, against: Floats | None = None) -> float:
+    def learned(self, shares: Floats, sizes: Ints, *, against: Floats | None = None) -> float:
         """Say by how much a guess from the class is right more often than a blind one.
 
         ``against`` are the true shares, where the ones shown are others.
         """
         true = shares if against is None else against
-        hits = float(((shares * true).sum(axis=1) * heads).sum() / heads.sum())
+        hits = float(((shares * true).sum(axis=1) * sizes).sum() / sizes.sum())
         return hits - float((self.overall**2).sum())
 
-    def swapped(
-        self, shares: Floats, sizes: Ints, heads: Ints, models: Sequence[object]
-    ) -> tuple[Floats, float]:
+    def swapped(self, shares: Floats, sizes: Ints, models: Sequence[object]) -> tuple[Floats, float]:
         """Give the shares after swaps between classes, and the share of all values that moves.
 
         What a class has too much of is dealt out again as the file has it; other models are taken to need one swap.
@@ -207,7 +207,7 @@ class _Outcome:
             else:
                 excess = (shares - most[:, None]).clip(0)
             shares = shares - excess + excess.sum(axis=1, keepdims=True) * self.overall
-            moved += 2 * float((excess.sum(axis=1) * heads).sum() / heads.sum())
+            moved += 2 * float((excess.sum(axis=1) * sizes).sum() / sizes.sum())
         return shares, min(1.0, moved)
 
     def chance_to_break(self, model: object, shares: Floats, sizes: Ints, *, drawn: bool) -> Floats:
