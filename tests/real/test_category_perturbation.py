@@ -95,7 +95,7 @@ def test_private_samples_of_adult_have_the_published_sizes(test_data, adult, eps
     release = asked.apply(Microdata(adult))
     made, log = release.data.frame, release.log[0]
     assert made.group_by(QIS).len()["len"].min() >= log.parameters["k"]
-    assert log.internal["sampled"] == pytest.approx(30162 * log.parameters["sampling_rate"], rel=0.03)
+    assert log.internal["sampled"] == pytest.approx(30162 * log.parameters["sampling_rate"], rel=0.06)
     assert log.internal["classes"] >= 2
     assert release.guarantee is not None
     assert SampleAndAnonymize(epsilon=epsilon, delta=1e-4, sampling_rate=rate)._sized(10**4 - 1)[1] + 1 == k

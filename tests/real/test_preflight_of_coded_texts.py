@@ -42,4 +42,5 @@ def test_incomes_taken_for_numbers_keep_pairs_better_than_thousands_of_levels(fo
         name: utility.tabular(survey, fitted.sample(seed=1), ways=2).value
         for name, fitted in (("levels", as_levels), ("numbers", as_numbers))
     }
-    assert worst["numbers"] < 0.6 * worst["levels"]
+    # 4.3 against 5.5; trees that weigh what a column gains by chance no longer fall for thousands of levels.
+    assert worst["numbers"] < 0.9 * worst["levels"]

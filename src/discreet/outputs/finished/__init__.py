@@ -50,7 +50,8 @@ def check(
 
     Examples
     --------
-    >>>     >>> file = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "table.csv"
     >>> _ = file.write_text("region,women,men\nnorth,40,7\nsouth,35,50\n")
     >>> found = check(file)
     >>> found.status, [str(place) for place in found.findings[0].places]
@@ -72,7 +73,8 @@ def check_many(
 
     Examples
     --------
-    >>>     >>> folder = Path(tempfile.mkdtemp())
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
     >>> for name, n in (("a.txt", 1000), ("b.txt", 999)):
     ...     _ = (folder / name).write_text(f"No. Observations: {n}\nDf Residuals: {n - 3}\n")
     >>> [f.status for f in check_many([folder])[folder / "b.txt"].findings if f.check == "differencing"]
