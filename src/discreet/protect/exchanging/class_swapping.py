@@ -22,8 +22,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-_MOST_ROUNDS, _MOST_FAILURES = 40, 6
+_MOST_ROUNDS, _MOST_FAILURES = 100, 12
 _COMMON = 24
+_PART = 0.2
+_WISHES = 40
 _SLACK = 1e-9
 
 
@@ -193,6 +195,11 @@ class _Mending:
         self.left = int(np.bincount(self.here, minlength=self.classes)[broken].sum())
         return self.source
 
+    @property
+    def by_distance(self) -> bool:
+        """Whether a model is about the distance of a class from the file, not about one value."""
+        return any(isinstance(model, TCloseness) for model in self.models)
+
     def _now(self) -> Ints:
         return np.asarray(self.codes[self.source[self.there]], dtype=np.int64)
 
@@ -237,6 +244,10 @@ class _Mending:
         first = first[protected[first]]
         gives = np.zeros(len(pairs), dtype=np.int64)
         gives[first] = np.maximum(1, held[first] - np.floor(most[owner[first]] + _SLACK)).astype(np.int64)
+        if self.by_distance:
+            # A large class that is far from the file would take very many rounds of one swap each.
+            surplus = np.floor(_PART * excess[first] * sizes[owner[first]]).astype(np.int64)
+            gives[first] = np.maximum(gives[first], surplus)
         ranks = _ranks_within(place, rng)
         giving = np.flatnonzero(ranks < gives[place])
         chosen, taken = [], np.zeros(len(now), dtype=np.bool_)
@@ -244,17 +255,25 @@ class _Mending:
         paired = np.zeros(len(now), dtype=np.bool_)
         top_of = np.full(self.classes, -1, dtype=np.int64)
         top_of[owner[first]] = value[first]
-        if failures % 2 == 0 and any(isinstance(model, TCloseness) for model in self.models):
+        if failures % 2 == 0 and self.by_distance:
             lacking = self._lacking(pairs, held, sizes)
             spare = ((excess > 0) & ~broken[owner])[place]
-            for missed in np.unique(lacking[self.here[giving]]):
-                wanting = giving[lacking[self.here[giving]] == missed]
-                candidates = np.flatnonzero(spare & (now == missed) & ~taken & ~paired)
+            wishes = lacking[self.here[giving]] * width + now[giving]
+            kinds, asked = np.unique(wishes, return_counts=True)
+            # The most frequent ones; the others are left to any class that has room.
+            for wish in kinds[np.argsort(-asked, kind="stable")[:_WISHES]]:
+                missed, given = divmod(int(wish), width)
+                wanting = giving[wishes == wish]
+                # Who gets what the others have too much of must have too little of it.
+                poor = _column(owner, value, held, given, self.classes) < self.overall[given] * sizes
+                able = spare & (now == missed) & ~taken & ~paired & poor[self.here]
+                candidates = np.flatnonzero(able)
                 if candidates.size:
                     fresh = _near(wanting, _fewer(candidates, wanting, failures, rng), self.here, rng)
                     paired[fresh.ravel()] = True
                     chosen.append(fresh)
-        for wanted in np.unique(now[giving]):
+        tops, many = np.unique(now[giving], return_counts=True)
+        for wanted in tops[np.argsort(-many, kind="stable")[:_WISHES]]:
             wanting = giving[(now[giving] == wanted) & ~paired[giving]]
             room = np.floor(most + _SLACK) - (
                 counts[np.arange(self.classes) * width + wanted]
