@@ -121,7 +121,7 @@ def test_a_value_between_the_bounds_is_never_farther_from_the_middle_than_was_pa
 def test_the_ledger_is_asked_before_the_noise(monkeypatch):
     ledger = dp.Ledger(1.0)
     dp.count(people(), epsilon=0.75, ledger=ledger)
-    monkeypatch.setattr(dp.queries, "laplace", lambda *_, **__: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(dp.asking, "laplace", lambda *_, **__: pytest.fail("noise was drawn"))
     with pytest.raises(ParameterError, match="does not allow"):
         dp.count(people(), epsilon=0.75, ledger=ledger)
     assert ledger.table()["purpose"].to_list() == ["count"]

@@ -21,7 +21,8 @@ from discreet.dp.costs import Cost
 from discreet.dp.entropy import Stream, Words, os_words, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, gaussian, laplace, local_laplace, randomized_response
-from discreet.dp.queries import count, histogram, mean, quantiles, table, total, variance
+from discreet.dp.private_tables import histogram, table
+from discreet.dp.queries import count, mean, quantiles, total, variance
 from discreet.dp.samplers import (
     bernoulli,
     bernoulli_exp,
