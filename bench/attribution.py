@@ -22,8 +22,8 @@ import pandas as pd
 import polars as pl
 
 from discreet import Microdata, datasets
-from discreet.risk.copies.disclosure_table import COLUMNS
-from discreet.risk.copies.synthetic import disclosure
+from discreet.risk.synthetic_copies.attribute_disclosure import disclosure
+from discreet.risk.synthetic_copies.disclosure_table import COLUMNS
 
 KEYS = ["age", "sex", "occupation", "race"]
 

@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.exchanging.pram import Pram
-from discreet.protect.exchanging.record_swapping import RecordSwap
-from discreet.protect.exchanging.swapping import RandomSwap, RankSwap
+from discreet.protect.perturbing.pram import Pram
+from discreet.protect.swapping.rank_swapping import RandomSwap, RankSwap
+from discreet.protect.swapping.record_swapping import RecordSwap
 from discreet.protect.treatment import Treatment
 
 QUOTED = {("pram", 1_000_000): 12.0, ("rank-swap", 250_000): 57.0}

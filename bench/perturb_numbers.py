@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 
 from discreet import Microdata
-from discreet.protect.numbers.noise import AddNoise
-from discreet.protect.numbers.regression_synthesis import RegressionSynthesis
-from discreet.protect.numbers.shuffling import Shuffle
+from discreet.protect.perturbing.additive_noise import AddNoise
+from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis
+from discreet.protect.perturbing.shuffling import Shuffle
 from discreet.protect.spectral import SpectralAnonymize
 from discreet.protect.treatment import Treatment
 

@@ -11,7 +11,7 @@ import pytest
 from discreet import Microdata
 from discreet.errors import ColumnError
 from discreet.randomness import generator
-from discreet.risk.attributing.cap import attribution
+from discreet.risk.attribution_probability.cap import attribution
 
 
 def file(text, keys=("key",)):

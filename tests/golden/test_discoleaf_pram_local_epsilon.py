@@ -8,8 +8,8 @@ import pytest
 
 from discreet import Microdata
 from discreet.errors import ParameterError
-from discreet.protect.exchanging.pram import Pram
-from discreet.protect.exchanging.transition_matrices import (
+from discreet.protect.perturbing.pram import Pram
+from discreet.protect.perturbing.transition_matrices import (
     local_epsilon,
     one_step_invariant,
     theta_for_epsilon,

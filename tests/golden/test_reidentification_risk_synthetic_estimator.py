@@ -12,8 +12,8 @@ from scipy.stats import hypergeom
 
 from discreet import Microdata, datasets
 from discreet.copula import correlation_of_vine, fit_gaussian, mutual_information, nearest_correlation
-from discreet.risk.inference.population_estimators import ESTIMATORS
-from discreet.risk.inference.superpopulation import known_population, population
+from discreet.risk.population_models.population_estimators import ESTIMATORS
+from discreet.risk.population_models.superpopulation import known_population, population
 
 TOWN = Microdata(pl.DataFrame({"job": list("aaaaabbbccde")}), keys="job")
 SAMPLE = Microdata(pl.DataFrame({"job": list("aabd")}), keys="job")

@@ -9,8 +9,8 @@ import pytest
 from discreet import Microdata
 from discreet.errors import ParameterError
 from discreet.protect.generalizing.light_generalization import joint_entropy_loss
-from discreet.protect.hiding.masking import allot, protection
-from discreet.protect.hiding.robin_hood import RobinHood
+from discreet.protect.suppressing.attribute_masking import allot, protection
+from discreet.protect.suppressing.robin_hood import RobinHood
 
 
 def one_masking_class(**sizes: int) -> Microdata:

@@ -8,7 +8,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.errors import DiscreetWarning, ParameterError
-from discreet.protect.numbers.spectral_matches import match_measures
+from discreet.protect.perturbing.spectral_matches import match_measures
 from discreet.protect.spectral import (
     SpectralAnonymize,
     asymptotic_cov,

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.copies.synthetic import (
+from discreet.risk.synthetic_copies.attribute_disclosure import (
     attribute_disclosure,
     disclosure,
     remove_replicated_uniques,

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.attributing.cap import attribution
-from discreet.risk.copies.disclosure_of_groups import group_disclosure
+from discreet.risk.attribution_probability.cap import attribution
+from discreet.risk.synthetic_copies.group_disclosure import group_disclosure
 
 COLUMNS = ["Key1", "Key2", "target"]
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from discreet.errors import DiscreetWarning
-from discreet.protect.recodings.stochastic_rounding import round_small_counts
+from discreet.protect.perturbing.stochastic_rounding import round_small_counts
 from discreet.tables import (
     ControlledRounding,
     SmallCountRounding,
@@ -18,7 +18,7 @@ from discreet.tables import (
     equations,
     monte_carlo_summary,
 )
-from discreet.tables.simulation_runs import repeated_by_chance
+from discreet.tables.synthesizing.simulation_runs import repeated_by_chance
 
 
 @pytest.fixture

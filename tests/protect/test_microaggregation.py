@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.protect.numbers.microaggregation import Microaggregate
-from discreet.protect.numbers.partitions import best_of_one_column, clusters_of_at_least, ranks_of_one_column
+from discreet.protect.perturbing.microaggregation import Microaggregate
+from discreet.protect.perturbing.partitions import (
+    best_of_one_column,
+    clusters_of_at_least,
+    ranks_of_one_column,
+)
 from discreet.protect.treatment import Treatment
 
 JOINT = ("mdav", "v-mdav", "projection", "clustering", "random")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.protect.numbers.noise import AddNoise
+from discreet.protect.perturbing.additive_noise import AddNoise
 from discreet.protect.plan import Plan
 
 METHODS = ("independent", "correlated", "restricted", "romm", "outliers", "laplace")

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from discreet import Microdata, loss
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.protect.generalizing.models import (
+from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
+from discreet.protect.generalizing.privacy_models import (
     AlphaK,
     BetaLikeness,
     DeltaDisclosure,
@@ -24,7 +25,6 @@ from discreet.protect.generalizing.models import (
     PrivacyModel,
     TCloseness,
 )
-from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
 from discreet.protect.treatment import Treatment
 
 REGION = Hierarchy.from_tree({"north": {"n": ["a", "b"], "o": ["c"]}, "south": {"s": ["d", "e"]}})

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.protect.exchanging.pram import Pram
-from discreet.protect.exchanging.transition_matrices import (
+from discreet.protect.perturbing.pram import Pram
+from discreet.protect.perturbing.transition_matrices import (
     even_change,
     expected_change,
     local_epsilon,

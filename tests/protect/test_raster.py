@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.protect import Plan
-from discreet.protect.places.raster import SpatialRaster
-from discreet.protect.places.raster_cells import Records, SafetyRule, _two_largest, smoothed
+from discreet.protect.masking_places.density_map_cells import Records, SafetyRule, _two_largest, smoothed
+from discreet.protect.masking_places.density_maps import SpatialRaster
 
 
 def town(n=3000, seed=0):

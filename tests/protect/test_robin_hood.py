@@ -20,8 +20,8 @@ from discreet.protect.generalizing.light_generalization import (
     minimal_nodes,
     nodes_by_loss,
 )
-from discreet.protect.hiding.masking import allot
-from discreet.protect.hiding.robin_hood import RobinHood
+from discreet.protect.suppressing.attribute_masking import allot
+from discreet.protect.suppressing.robin_hood import RobinHood
 from discreet.protect.treatment import Treatment
 
 KEYS = ["race", "sex", "age"]

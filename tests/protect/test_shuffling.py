@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.protect.numbers.ranks import rank_correlation
-from discreet.protect.numbers.shuffling import Shuffle
+from discreet.protect.perturbing.ranks import rank_correlation
+from discreet.protect.perturbing.shuffling import Shuffle
 from discreet.protect.plan import Plan
 
 MIXED = st.lists(

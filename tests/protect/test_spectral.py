@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.protect import spectral
-from discreet.protect.numbers.spectral_matches import match_measures, nearest_distances
+from discreet.protect.perturbing.spectral_matches import match_measures, nearest_distances
 from discreet.protect.plan import Plan
 from discreet.protect.spectral import SpectralAnonymize, asymptotic_cov
 

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from discreet import Microdata, engine
 from discreet.engine.wildcard import neighborhood_sizes
 from discreet.errors import ColumnError, DiscreetError, ParameterError
-from discreet.protect.hiding import (
-    suppressing,
+from discreet.protect.suppressing import (
+    demands_met,
     suppression_merging,
     suppression_regrouping,
     suppression_search,
 )
-from discreet.protect.hiding.agreement import CountedRows
-from discreet.protect.hiding.suppression import LocalSuppression
+from discreet.protect.suppressing.agreement import CountedRows
+from discreet.protect.suppressing.local_suppression import LocalSuppression
 from discreet.protect.treatment import Treatment
 from discreet.risk import k_anonymity, linkage, uniqueness
 
@@ -341,7 +341,7 @@ def test_company_is_counted_as_it_is_defined(rows):
 
 
 def test_an_unproven_file_is_never_released(monkeypatch):
-    monkeypatch.setattr(suppressing, "solve", lambda problem: problem.codes)
+    monkeypatch.setattr(demands_met, "solve", lambda problem: problem.codes)
     with pytest.raises(DiscreetError, match="Internal error"):
         LocalSuppression(k=3).apply(Microdata(people(), keys=KEYS))
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from discreet import Hierarchy, Microdata
-from discreet.protect.exchanging.pram import Pram
-from discreet.protect.exchanging.record_swapping import RecordSwap
-from discreet.protect.exchanging.swapping import RankSwap
+from discreet.protect.perturbing.pram import Pram
 from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize
+from discreet.protect.swapping.rank_swapping import RankSwap
+from discreet.protect.swapping.record_swapping import RecordSwap
 
 QIS = ["age", "workclass", "education", "occupation", "race", "sex", "native-country"]
 

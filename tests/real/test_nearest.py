@@ -6,7 +6,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.distance import MixedSpace, nearest
-from discreet.risk.nearness.nearest import neighbours
+from discreet.risk.linkage_and_distance.nearest_neighbors import neighbours
 
 COLUMNS = ["age", "workclass", "education", "marital-status", "occupation", "sex", "hours-per-week", "income"]
 

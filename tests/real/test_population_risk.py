@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.inference.poisson_models import log_linear
-from discreet.risk.inference.superpopulation import known_population, population
+from discreet.risk.population_models.log_linear import log_linear
+from discreet.risk.population_models.superpopulation import known_population, population
 
 KEYS = ["region", "hsize", "gender", "ecoStat", "citizenship", "ageband"]
 

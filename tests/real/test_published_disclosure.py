@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.attributing.cap import attribution
-from discreet.risk.copies.synthetic import (
+from discreet.risk.attribution_probability.cap import attribution
+from discreet.risk.synthetic_copies.attribute_disclosure import (
     attribute_disclosure,
     disclosure,
     remove_replicated_uniques,

@@ -9,8 +9,8 @@ import pytest
 
 from discreet import Microdata
 from discreet.hierarchy import Hierarchy
-from discreet.protect.hiding.disparity import disparity
-from discreet.protect.hiding.robin_hood import RobinHood
+from discreet.protect.suppressing.disparity import disparity
+from discreet.protect.suppressing.robin_hood import RobinHood
 
 KEYS = ["sex", "age", "race", "marital-status", "education", "workclass"]
 

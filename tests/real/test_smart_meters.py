@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.curves.load_curves import series
+from discreet.risk.load_curves.averaged_series import series
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.protect.places.donut import DonutMask
-from discreet.protect.places.raster import SpatialRaster
-from discreet.risk.places.spatial import spatial_k
+from discreet.protect.masking_places.density_maps import SpatialRaster
+from discreet.protect.masking_places.donut_masking import DonutMask
+from discreet.risk.places.spatial_k import spatial_k
 from discreet.utility.spatial import clark_evans, zone_shares
 
 

@@ -12,7 +12,7 @@ from discreet.outputs.checks.concentration import check_concentration
 from discreet.outputs.modeling import _perfect
 from discreet.synth import GaussianCopula
 from discreet.tables import Suppression, Table, Threshold, primary
-from discreet.tables.auditing import highs
+from discreet.tables.checking import highs
 from discreet.tables.rules.judging import Rule
 from discreet.utility.moments import changes, moments
 from discreet.utility.propensity.logistic import _Factor

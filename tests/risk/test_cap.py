@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.risk.attributing.cap import attribution
+from discreet.risk.attribution_probability.cap import attribution
 
 
 def file(rows, columns=("a", "b", "t"), **roles):

@@ -11,7 +11,7 @@ from scipy.stats import binom, dlaplace, norm
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.guessing.blind_guess import (
+from discreet.risk.singling_out.blind_guess import (
     best_noisy_guess,
     blind_isolations,
     guesses_needed,
@@ -19,7 +19,7 @@ from discreet.risk.guessing.blind_guess import (
     partition_bound,
     partition_isolations,
 )
-from discreet.risk.guessing.isolating import (
+from discreet.risk.singling_out.isolation import (
     IDENTIFYING,
     ISOLATING,
     NONE,
@@ -27,7 +27,7 @@ from discreet.risk.guessing.isolating import (
     isolation,
     isolation_of_counts,
 )
-from discreet.risk.guessing.overlapping import overlapping_tables
+from discreet.risk.singling_out.overlapping_tables import overlapping_tables
 
 FILE = pl.DataFrame({"age": [30] * 60 + [40] * 39 + [99], "sex": ["f", "m"] * 50})
 TOWN = pl.DataFrame({"age": [30] * 6000 + [40] * 3990 + [99] * 10, "sex": ["f", "m"] * 5000})

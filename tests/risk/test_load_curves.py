@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from discreet import Microdata
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.mdav import groups_of_at_least
-from discreet.risk.curves.load_curves import series
+from discreet.risk.load_curves.averaged_series import series
 
 
 def long(values, groups=None):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.nearness import one_to_one
-from discreet.risk.nearness.matching import linkage
+from discreet.risk.linkage_and_distance import one_to_one
+from discreet.risk.linkage_and_distance.linkage import linkage
 
 
 def people(rows, seed=1):

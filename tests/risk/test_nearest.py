@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.nearness.identifiability import column_entropy, identifiability
-from discreet.risk.nearness.nearest import neighbours
-from discreet.risk.nearness.shared_neighbours import clusters_of, shared_neighbours
+from discreet.risk.linkage_and_distance.identifiability import column_entropy, identifiability
+from discreet.risk.linkage_and_distance.nearest_neighbors import neighbours
+from discreet.risk.linkage_and_distance.shared_neighbors import clusters_of, shared_neighbours
 
 
 def people(rows, seed, missing=0.0):

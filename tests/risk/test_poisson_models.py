@@ -7,14 +7,14 @@ from hypothesis.extra.numpy import arrays
 
 from discreet import Microdata
 from discreet.errors import ParameterError
-from discreet.risk.inference.log_linear_fit import (
+from discreet.risk.population_models.log_linear import log_linear
+from discreet.risk.population_models.log_linear_fit import (
     fit_margins,
     independence,
     mean_reciprocal_poisson,
     risk_errors,
     search,
 )
-from discreet.risk.inference.poisson_models import log_linear
 
 KEYS = ["age", "job", "size", "area"]
 

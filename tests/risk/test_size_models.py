@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.risk.inference.size_models import (
+from discreet.risk.population_models.size_models import (
     SIZE_MODELS,
     Sizes,
     chao,

@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 from discreet import Microdata
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.risk.releases.crossing import shared_bounds
-from discreet.risk.releases.successive import differencing
+from discreet.risk.successive_releases.crossing import shared_bounds
+from discreet.risk.successive_releases.differencing import differencing
 
 
 def release(rows, **roles):

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.inference.coded_sample import coded_sample
-from discreet.risk.inference.population_estimators import ESTIMATORS
-from discreet.risk.inference.superpopulation import known_population, population
-from discreet.risk.inference.synthetic_population import _class_keys
+from discreet.risk.population_models.coded_sample import coded_sample
+from discreet.risk.population_models.population_estimators import ESTIMATORS
+from discreet.risk.population_models.superpopulation import known_population, population
+from discreet.risk.population_models.synthetic_population import _class_keys
 
 KEYS = ["age", "job", "sex"]
 

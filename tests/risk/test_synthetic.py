@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.copies.disclosure_of_groups import group_disclosure
-from discreet.risk.copies.synthetic import (
+from discreet.risk.synthetic_copies.attribute_disclosure import (
     attribute_disclosure,
     disclosure,
     remove_replicated_uniques,
     replicated_uniques,
     specific_risk,
 )
+from discreet.risk.synthetic_copies.group_disclosure import group_disclosure
 
 
 def file(rows, columns=("k", "j", "t"), **roles):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ColumnError, ParameterError
-from discreet.tables.links import putative_links
-from discreet.tables.reconstruction import reconstruct
+from discreet.tables.checking.putative_links import putative_links
+from discreet.tables.checking.reconstruction import reconstruct
 
 DIMENSIONS = {"sex": ["f", "m"], "age": ["a", "b", "c"]}
 

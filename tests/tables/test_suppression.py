@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetWarning, InputError, ParameterError
 from discreet.tables import Dominance, Protection, Suppression, Table, Threshold, audit, primary
-from discreet.tables.optimal import cheapest
+from discreet.tables.suppressing.optimal_suppression import cheapest
 
 from .test_table_audit import people
 
@@ -102,7 +102,7 @@ def brute_force(x, y, secret, price):
     """The cheapest set of cells after which no primary cell is pinned to one value."""
     from itertools import product
 
-    from discreet.tables.auditing import feasible_bounds
+    from discreet.tables.checking import feasible_bounds
 
     others = [c for c in range(x.shape[1]) if c not in secret]
     best = np.inf

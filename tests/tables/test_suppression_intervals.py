@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.tables import Dominance, Protection, Suppression, Table, Threshold, audit, primary
-from discreet.tables.optimal import cheapest
+from discreet.tables.suppressing.optimal_suppression import cheapest
 
 from .test_suppression import records
 from .test_table_audit import people

@@ -10,8 +10,8 @@ from scipy.optimize import linprog
 
 from discreet.errors import InputError, ParameterError
 from discreet.tables import Protection, Table, Threshold, audit, primary
-from discreet.tables.auditing import computable, feasible_bounds, highs
-from discreet.tables.auditing.differences import nested_differences
+from discreet.tables.checking import computable, feasible_bounds, highs
+from discreet.tables.checking.differences import nested_differences
 
 from .test_gauss import table_of
 

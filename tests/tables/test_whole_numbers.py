@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from discreet.tables import Suppression, Table, Threshold, audit, primary
-from discreet.tables.auditing import auditing, feasible_bounds
-from discreet.tables.auditing.combinations import disclosing_columns
-from discreet.tables.auditing.rank import computable
-from discreet.tables.widening import Room, Widths, widened
+from discreet.tables.checking import feasible_bounds, table_audit
+from discreet.tables.checking.combinations import disclosing_columns
+from discreet.tables.checking.rank import computable
+from discreet.tables.suppressing.widening import Room, Widths, widened
 
 from .test_gauss import table_of
 from .whole_number_attack import pinned, random_counts
@@ -108,7 +108,7 @@ def test_intervals_that_only_whole_numbers_show_to_be_too_narrow_are_widened():
 
 def test_a_table_too_large_for_intervals_says_so_in_its_verdict(monkeypatch):
     table = random_counts(98)
-    monkeypatch.setattr(auditing, "INTERVALS_UP_TO", 3)
+    monkeypatch.setattr(table_audit, "INTERVALS_UP_TO", 3)
     result = Suppression().apply(table)
     assert result.audit.intervals is None
     assert result.audit.safe

@@ -1,10 +1,8 @@
 """Treatments of microdata: recode, suppress, perturb, mask."""
 
-from discreet.protect.exchanging.class_swapping import ClassSwap
-from discreet.protect.exchanging.pram import Pram
-from discreet.protect.exchanging.record_swapping import RecordSwap
-from discreet.protect.exchanging.swapping import RandomSwap, RankSwap
-from discreet.protect.generalizing.models import (
+from discreet.protect.generalizing.mondrian import Mondrian
+from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
+from discreet.protect.generalizing.privacy_models import (
     AlphaK,
     BetaLikeness,
     DeltaDisclosure,
@@ -13,24 +11,26 @@ from discreet.protect.generalizing.models import (
     LDiversity,
     TCloseness,
 )
-from discreet.protect.generalizing.mondrian import Mondrian
-from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
-from discreet.protect.hiding.robin_hood import RobinHood
-from discreet.protect.hiding.suppression import LocalSuppression
-from discreet.protect.numbers.microaggregation import Microaggregate
-from discreet.protect.numbers.noise import AddNoise
-from discreet.protect.numbers.regression_synthesis import RegressionSynthesis
-from discreet.protect.numbers.shuffling import Shuffle
-from discreet.protect.places.donut import DonutMask
-from discreet.protect.places.raster import SpatialRaster
+from discreet.protect.masking_places.density_maps import SpatialRaster
+from discreet.protect.masking_places.donut_masking import DonutMask
+from discreet.protect.perturbing.additive_noise import AddNoise
+from discreet.protect.perturbing.microaggregation import Microaggregate
+from discreet.protect.perturbing.pram import Pram
+from discreet.protect.perturbing.regression_synthesis import RegressionSynthesis
+from discreet.protect.perturbing.shuffling import Shuffle
+from discreet.protect.perturbing.stochastic_rounding import StochasticRound
 from discreet.protect.plan import Draft, Plan
-from discreet.protect.recodings.extremes import TopBottomCode
-from discreet.protect.recodings.identifiers import DropIdentifiers, Pseudonymize
-from discreet.protect.recodings.ordering import ReorderRecords, ShiftDates
-from discreet.protect.recodings.recoding import Band, Generalize, Recode, Round
-from discreet.protect.recodings.stochastic_rounding import StochasticRound
+from discreet.protect.recoding.dates_and_order import ReorderRecords, ShiftDates
+from discreet.protect.recoding.global_recoding import Band, Generalize, Recode, Round
+from discreet.protect.recoding.identifiers import DropIdentifiers, Pseudonymize
+from discreet.protect.recoding.top_and_bottom_coding import TopBottomCode
 from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize
 from discreet.protect.spectral import SpectralAnonymize
+from discreet.protect.suppressing.local_suppression import LocalSuppression
+from discreet.protect.suppressing.robin_hood import RobinHood
+from discreet.protect.swapping.class_swapping import ClassSwap
+from discreet.protect.swapping.rank_swapping import RandomSwap, RankSwap
+from discreet.protect.swapping.record_swapping import RecordSwap
 from discreet.protect.treatment import Change, Treatment
 
 __all__ = [

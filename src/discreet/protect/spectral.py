@@ -13,7 +13,7 @@ import polars as pl
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
-from discreet.protect.numbers.number_blocks import (
+from discreet.protect.perturbing.number_blocks import (
     Floats,
     Mask,
     NumberBlock,
@@ -23,8 +23,8 @@ from discreet.protect.numbers.number_blocks import (
     stratum_codes,
     weight_note,
 )
-from discreet.protect.numbers.spectral_matches import match_measures
-from discreet.protect.numbers.spectral_theory import (
+from discreet.protect.perturbing.spectral_matches import match_measures
+from discreet.protect.perturbing.spectral_theory import (
     EQUAL,
     asymptotic_cov,
     expected_match_rate,

@@ -20,8 +20,8 @@ from discreet.wording import worded
 
 if TYPE_CHECKING:
     from discreet.results import Measure
-    from discreet.tables.suppressed import SuppressionResult
-    from discreet.tables.table import Table
+    from discreet.tables.building.table import Table
+    from discreet.tables.suppressing.suppression_result import SuppressionResult
 
 _TABLE = "table"
 """Under this name the words of figures are those of tables: their cells are no groups of records."""
@@ -135,7 +135,7 @@ def _protected(result: ProtectedTable) -> _Case:
 
 
 def _suppressed(result: SuppressionResult) -> _Case:
-    from discreet.tables.information import information_loss
+    from discreet.tables.checking.information_loss import information_loss
 
     table = result.table
     after = np.where(result.suppressed, np.nan, table.cells[table.value].cast(pl.Float64).to_numpy())

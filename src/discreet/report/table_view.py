@@ -14,7 +14,7 @@ from discreet.wording import percent, shown
 
 if TYPE_CHECKING:
     from discreet.results import Measure
-    from discreet.tables.table import Table
+    from discreet.tables.building.table import Table
 
 _MOST_ROWS = 60
 _MOST_COLUMNS = 14

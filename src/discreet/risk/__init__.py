@@ -1,32 +1,32 @@
 """What can an intruder learn from this file?"""
 
-from discreet.risk.attributing.cap import attribution
+from discreet.risk.attribution_probability.cap import attribution
 from discreet.risk.classes.alpha_k_anonymity import alpha_k
-from discreet.risk.classes.closeness import t_closeness
-from discreet.risk.classes.contributions import key_contributions
-from discreet.risk.classes.diversity import l_diversity
-from discreet.risk.classes.identity import k_anonymity, reidentification
-from discreet.risk.classes.likeness import beta_likeness, delta_disclosure
-from discreet.risk.classes.presence import delta_presence, k_map
-from discreet.risk.classes.uniques import uniqueness
-from discreet.risk.copies.disclosure_of_groups import group_disclosure
-from discreet.risk.copies.replicated import remove_replicated_uniques, replicated_uniques
-from discreet.risk.copies.replicated_specials import replicated_special_uniques
-from discreet.risk.copies.synthetic import attribute_disclosure, disclosure
-from discreet.risk.curves.load_curves import series
-from discreet.risk.guessing.isolating import isolation
-from discreet.risk.guessing.overlapping import overlapping_tables
-from discreet.risk.inference.poisson_models import log_linear
-from discreet.risk.inference.superpopulation import known_population, population
-from discreet.risk.nearness.matching import linkage
-from discreet.risk.nearness.near_copies import near_copies
-from discreet.risk.nearness.nearest import neighbours
-from discreet.risk.nearness.outlying import outliers
-from discreet.risk.places.spatial import spatial_k
-from discreet.risk.releases.successive import differencing
-from discreet.risk.sample.combinations import unsafe_combinations
-from discreet.risk.sample.sampled import individual
+from discreet.risk.classes.beta_likeness import beta_likeness, delta_disclosure
+from discreet.risk.classes.delta_presence import delta_presence, k_map
+from discreet.risk.classes.k_anonymity import k_anonymity, reidentification
+from discreet.risk.classes.key_contributions import key_contributions
+from discreet.risk.classes.l_diversity import l_diversity
+from discreet.risk.classes.t_closeness import t_closeness
+from discreet.risk.classes.uniqueness import uniqueness
+from discreet.risk.linkage_and_distance.linkage import linkage
+from discreet.risk.linkage_and_distance.nearest_neighbors import neighbours
+from discreet.risk.linkage_and_distance.outliers import outliers
+from discreet.risk.load_curves.averaged_series import series
+from discreet.risk.places.spatial_k import spatial_k
+from discreet.risk.population_models.log_linear import log_linear
+from discreet.risk.population_models.superpopulation import known_population, population
+from discreet.risk.sample.individual_risk import individual
 from discreet.risk.sample.suda import special_uniques
+from discreet.risk.sample.unsafe_combinations import unsafe_combinations
+from discreet.risk.singling_out.isolation import isolation
+from discreet.risk.singling_out.overlapping_tables import overlapping_tables
+from discreet.risk.successive_releases.differencing import differencing
+from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure, disclosure
+from discreet.risk.synthetic_copies.group_disclosure import group_disclosure
+from discreet.risk.synthetic_copies.near_copies import near_copies
+from discreet.risk.synthetic_copies.replicated_special_uniques import replicated_special_uniques
+from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques
 
 __all__ = [
     "alpha_k",

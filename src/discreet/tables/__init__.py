@@ -4,30 +4,23 @@ A `Table` holds what is to be published and the inner cells it is made of.
 """
 
 from discreet.tables import gauss, poisson
-from discreet.tables.auditing import Audit, Protection, audit
-from discreet.tables.cell_key import CellKey
-from discreet.tables.controlled_rounding import ControlledRounding
-from discreet.tables.count_synthesis import (
-    NegativeBinomialSynthesis,
-    PoissonInverseGaussianSynthesis,
-    PoissonSynthesis,
-    expanded,
-)
-from discreet.tables.dimension import Dimension
-from discreet.tables.epsilon_meaning import epsilon_meaning
-from discreet.tables.formula import Formula, Term
-from discreet.tables.information import information_loss
-from discreet.tables.invariants import invariant_violations
-from discreet.tables.links import putative_links
-from discreet.tables.loglinear import fit_log_linear
-from discreet.tables.noisy_counts import MultinomialDirichletSynthesis, NoisyCounts
-from discreet.tables.perturbation import PerturbationTable, perturbation_table
+from discreet.tables.building.dimension import Dimension
+from discreet.tables.building.formula import Formula, Term
+from discreet.tables.building.relations import equations
+from discreet.tables.building.table import Table
+from discreet.tables.checking import Audit, Protection, audit
+from discreet.tables.checking.information_loss import information_loss
+from discreet.tables.checking.invariants import invariant_violations
+from discreet.tables.checking.putative_links import putative_links
+from discreet.tables.checking.reconstruction import Reconstruction, reconstruct
+from discreet.tables.checking.release_levels import ReleaseCheck, ReleaseLevel, check_release
+from discreet.tables.checking.replication import replication_audit, trajectories, unit_concentration
+from discreet.tables.perturbing.cell_key import CellKey
+from discreet.tables.perturbing.controlled_rounding import ControlledRounding
+from discreet.tables.perturbing.noisy_counts import MultinomialDirichletSynthesis, NoisyCounts
+from discreet.tables.perturbing.perturbation_table import PerturbationTable, perturbation_table
+from discreet.tables.perturbing.random_rounding import RandomRounding, SmallCountRounding
 from discreet.tables.protecting import ProtectedTable, TableProtection
-from discreet.tables.reconstruction import Reconstruction, reconstruct
-from discreet.tables.relations import equations
-from discreet.tables.release_levels import ReleaseCheck, ReleaseLevel, check_release
-from discreet.tables.replication import replication_audit, trajectories, unit_concentration
-from discreet.tables.rounding import RandomRounding, SmallCountRounding
 from discreet.tables.rules import (
     PQ,
     Custom,
@@ -44,10 +37,17 @@ from discreet.tables.rules import (
     Zeros,
     primary,
 )
-from discreet.tables.simulation_runs import RunningSummary, monte_carlo_summary
-from discreet.tables.suppressed import SuppressionResult
-from discreet.tables.suppression import Suppression
-from discreet.tables.table import Table
+from discreet.tables.suppressing.suppression import Suppression
+from discreet.tables.suppressing.suppression_result import SuppressionResult
+from discreet.tables.synthesizing.count_synthesis import (
+    NegativeBinomialSynthesis,
+    PoissonInverseGaussianSynthesis,
+    PoissonSynthesis,
+    expanded,
+)
+from discreet.tables.synthesizing.epsilon_meaning import epsilon_meaning
+from discreet.tables.synthesizing.log_linear import fit_log_linear
+from discreet.tables.synthesizing.simulation_runs import RunningSummary, monte_carlo_summary
 
 __all__ = [
     "Audit",

@@ -30,7 +30,7 @@ from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Detail, Measure, Step, jsonable
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Table
+    from discreet.tables.building.table import Table
 
 __all__ = [
     "SEVERAL_DRAWS",
@@ -131,7 +131,7 @@ class ProtectedTable:
     @cached_property
     def information(self) -> Measure:
         """What the protection cost; made from the original, so it stays in the house."""
-        from discreet.tables.information import information_loss
+        from discreet.tables.checking.information_loss import information_loss
 
         return information_loss(self.original, self.table, value=self.table.value)
 

@@ -12,10 +12,10 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.progress import track
-from discreet.protect.places.donut import DonutMask, RadiusLaw
+from discreet.protect.masking_places.donut_masking import DonutMask, RadiusLaw
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Detail, Measure, percent
-from discreet.risk.places.spatial import spatial_k
+from discreet.risk.places.spatial_k import spatial_k
 from discreet.utility.spatial import clark_evans, zone_shares
 
 RINGS = ((100, 200), (100, 300), (100, 400), (200, 300), (200, 400), (300, 400))

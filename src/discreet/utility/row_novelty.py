@@ -17,7 +17,12 @@ from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
-from discreet.risk.copies.side_by_side import check_categorical, plain_rows, shared_columns, tables_of
+from discreet.risk.synthetic_copies.side_by_side import (
+    check_categorical,
+    plain_rows,
+    shared_columns,
+    tables_of,
+)
 
 Floats = npt.NDArray[np.float64]
 Scale = Literal["value", "range"]

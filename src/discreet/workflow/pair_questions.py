@@ -18,7 +18,7 @@ from discreet.pairs.precision import Setting
 from discreet.parameters import check, function_hints
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
-from discreet.risk.nearness.nearest import closeness_in_words, share_closer_than_holdout
+from discreet.risk.linkage_and_distance.nearest_neighbors import closeness_in_words, share_closer_than_holdout
 from discreet.workflow.aligning import AlignedFiles
 
 _MOST_FOR_TREES = 50_000

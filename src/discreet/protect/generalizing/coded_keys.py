@@ -13,7 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ColumnError, unknown_name
 from discreet.hierarchy import Hierarchy
-from discreet.protect.generalizing.models import KMap
+from discreet.protect.generalizing.privacy_models import KMap
 from discreet.wording import type_name
 
 Ints = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from discreet import loss
 from discreet.protect.generalizing.lattice_classes import ClassTable, Lattice, Node
-from discreet.protect.generalizing.models import PrivacyModel
+from discreet.protect.generalizing.privacy_models import PrivacyModel
 from discreet.protect.generalizing.ranked_nodes import RankedNodes
 
 Ints = npt.NDArray[np.int64]

@@ -20,9 +20,9 @@ from discreet.hierarchy import Hierarchy
 from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.protect.generalizing.coded_keys import coded_key, positions
-from discreet.protect.generalizing.models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
+from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.treatment import Change, Stream, Treatment
 
 Ints = npt.NDArray[np.int64]

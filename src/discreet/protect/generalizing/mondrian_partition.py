@@ -15,8 +15,8 @@ import polars as pl
 
 from discreet.engine import ClassCounts
 from discreet.errors import ParameterError
-from discreet.protect.generalizing.models import KAnonymity, KMap, PrivacyModel
 from discreet.protect.generalizing.people import distinct_people, one_value_each, weight_of_people
+from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -27,7 +27,7 @@ from discreet.parameters import typed_parameters
 from discreet.results import jsonable
 
 if TYPE_CHECKING:
-    from discreet.protect.generalizing.models import KMap
+    from discreet.protect.generalizing.privacy_models import KMap
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -102,7 +102,7 @@ class PrivacyModel(ABC):
 
         Examples
         --------
-        >>> from discreet.protect.generalizing.models import LDiversity
+        >>> from discreet.protect.generalizing.privacy_models import LDiversity
         >>> PrivacyModel.from_dict({"model": "l-diversity", "sensitive": "income", "l": 2})
         LDiversity(sensitive='income', l=2, kind='distinct', c=2.0)
         """

@@ -14,9 +14,9 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Measure, percent
+from discreet.risk.classes.class_tables import attribute_detail, worst_column
 from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
-from discreet.risk.classes.diversity import class_profile, sensitive_caveats
-from discreet.risk.classes.tables import attribute_detail, worst_column
+from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
 
 
 @checked

@@ -1,1 +1,1 @@
-"""Places: points, distances and maps."""
+"""Places: who can be found by where they are."""

@@ -26,7 +26,7 @@ from discreet.risk.classes.company import (
     heads_of,
     nobody_knows,
 )
-from discreet.risk.classes.identity import key_caveats
+from discreet.risk.classes.k_anonymity import key_caveats
 from discreet.risk.sample.key_sets import CodedKeys, Ints, KeySet, checked_size, coded_keys, number_of_sets
 from discreet.risk.sample.minimal_uniques import minimal_uniques
 

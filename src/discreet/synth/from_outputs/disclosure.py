@@ -10,7 +10,7 @@ import polars as pl
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.results import Detail, Measure, percent
-from discreet.risk.attributing.cap import attribution
+from discreet.risk.attribution_probability.cap import attribution
 
 
 def attribution_beyond_holdout(synthetic: Microdata, original: Microdata, holdout: Microdata) -> Measure:

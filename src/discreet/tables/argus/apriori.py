@@ -22,8 +22,8 @@ import polars as pl
 from discreet.errors import InputError, ParameterError
 from discreet.io.atomic import replacing
 from discreet.tables.argus.hierarchies import text_lines
+from discreet.tables.building.table import Table
 from discreet.tables.rules.judging import flags_of
-from discreet.tables.table import Table
 
 _MORE = {"u": 0, "s": 0, "p": 0, "c": 1, "pl": 2}
 

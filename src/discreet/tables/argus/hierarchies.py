@@ -20,7 +20,7 @@ from typing import Any
 from discreet.errors import InputError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.io.atomic import replacing
-from discreet.tables.dimension import Dimension
+from discreet.tables.building.dimension import Dimension
 
 Tree = dict[str, Any]
 

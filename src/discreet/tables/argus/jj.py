@@ -28,8 +28,8 @@ import polars as pl
 from discreet.errors import InputError, ParameterError
 from discreet.io.atomic import replacing
 from discreet.tables.argus.hierarchies import text_lines
-from discreet.tables.relations import equations
-from discreet.tables.table import Table
+from discreet.tables.building.relations import equations
+from discreet.tables.building.table import Table
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

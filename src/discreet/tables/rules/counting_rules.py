@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.tables.relations import steps_up
+from discreet.tables.building.relations import steps_up
 from discreet.tables.rules.judging import Flags, Floats, Rule
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from discreet.tables.table import Table
+    from discreet.tables.building.table import Table
 
 Ints = npt.NDArray[np.int64]
 

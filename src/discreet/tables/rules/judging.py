@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.parameters import checked, typed_parameters
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Table
+    from discreet.tables.building.table import Table
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

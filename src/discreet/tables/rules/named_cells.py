@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.tables.rules.judging import Flags, Rule, flags_of
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Table
+    from discreet.tables.building.table import Table
 
 
 @dataclass(frozen=True)

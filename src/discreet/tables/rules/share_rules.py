@@ -17,7 +17,7 @@ from discreet.errors import ParameterError
 from discreet.tables.rules.judging import Flags, Floats, Rule
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Table
+    from discreet.tables.building.table import Table
 
 _ROUNDING = 1e-12
 

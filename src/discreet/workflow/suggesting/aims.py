@@ -14,7 +14,7 @@ import polars as pl
 
 from discreet.policy import Policy, Rule
 from discreet.protect import AlphaK, LDiversity, TCloseness
-from discreet.protect.generalizing.models import PrivacyModel
+from discreet.protect.generalizing.privacy_models import PrivacyModel
 
 _OWN = ("near_copies.telling_share", "near_copies.largest_share")
 _LARGEST = 200

@@ -24,7 +24,7 @@ from discreet.protect import (
     TopBottomCode,
     Treatment,
 )
-from discreet.protect.generalizing.models import models_of
+from discreet.protect.generalizing.privacy_models import models_of
 from discreet.results import percent, shown
 from discreet.workflow.plan_search import Search
 from discreet.workflow.suggesting.recipes import Frame, Recipe

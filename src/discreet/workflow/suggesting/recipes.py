@@ -22,7 +22,7 @@ from discreet.protect import (
     TopBottomCode,
     Treatment,
 )
-from discreet.protect.generalizing.models import PrivacyModel
+from discreet.protect.generalizing.privacy_models import PrivacyModel
 from discreet.workflow.suggesting.aims import Aims
 from discreet.workflow.suggesting.ladders import BAND, CUT, EXCHANGE, GROUP, Ladder
 

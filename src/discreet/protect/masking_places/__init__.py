@@ -1,0 +1,1 @@
+"""Masking places: shifted points and density maps."""

@@ -1,1 +1,0 @@
-"""Perturbation of numbers."""

@@ -1,0 +1,1 @@
+"""Perturbation of numbers and categories: noise, microaggregation, shuffling, PRAM."""

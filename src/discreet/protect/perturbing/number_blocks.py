@@ -1,0 +1,232 @@
+"""Numeric columns as one matrix, and back into columns of the types they had.
+
+What the perturbations of numbers share: reading the block, groups of records that are treated apart, records that
+know the same columns, and the check of how far rounding moved what a method keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, ParameterError
+from discreet.microdata import Microdata
+from discreet.protect.columns import existing
+from discreet.protect.swapping.categories import Units
+
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class NumberBlock:
+    """The numeric columns that a treatment changes.
+
+    Attributes
+    ----------
+    table
+        These columns and those read beside them, as they are in the file.
+    names
+        The columns that change.
+    kinds
+        The type that each of them has in the file.
+    """
+
+    table: pl.DataFrame
+    names: tuple[str, ...]
+    kinds: Mapping[str, pl.DataType]
+
+    @classmethod
+    def read(
+        cls, data: Microdata, names: Sequence[str], *, beside: Sequence[str] = (), treatment: str
+    ) -> NumberBlock:
+        """Collect the columns; infinite numbers are refused, because no mean or spread exists beside them."""
+        table = engine.collect(data, list(dict.fromkeys([*names, *beside])))
+        kinds: dict[str, pl.DataType] = {}
+        for name in names:
+            if table[name].dtype.is_float() and table[name].is_infinite().any():
+                raise ColumnError(
+                    f"Column '{name}' holds infinite numbers, which {treatment} cannot change. "
+                    "Make them missing, or top-code them first."
+                )
+            # The engine hands unsigned 32-bit numbers over as signed 64-bit ones.
+            kinds[name] = pl.UInt32() if data.schema[name] == nw.UInt32 else table[name].dtype
+        return cls(table, tuple(names), kinds)
+
+    def once_a_unit(self, by: str | None, beside: Sequence[str] = ()) -> tuple[NumberBlock, Units | None]:
+        """Take one record of each unit (a household), where its records have to change together."""
+        if by is None:
+            return self, None
+        units = Units.of(self.table[by], self.table.height)
+        units.check_same(self.table, [*self.names, *beside], by)
+        return replace(self, table=self.table[units.first]), units
+
+    def matrix(self) -> Floats:
+        """Return the block with one row a record and NaN where a value is missing, columns contiguous."""
+        block = np.empty((self.table.height, len(self.names)), order="F")
+        for at, name in enumerate(self.names):
+            block[:, at] = self.table[name].cast(pl.Float64).to_numpy()
+        return block
+
+    def column(self, name: str, values: Floats, *, round_integers: bool = True) -> pl.Series:
+        """Make a column of new numbers, NaN being missing, in the type the column had.
+
+        Whole numbers are rounded, and stay within what their type can hold; with ``round_integers=False`` they
+        become decimal numbers.
+        """
+        # The sum tells whether there is any gap without another array as long as the column.
+        fresh = pl.Series(name, values, nan_to_null=bool(np.isnan(values.sum())))
+        kind = self.kinds[name]
+        if kind.is_integer():
+            if not round_integers:
+                return fresh
+            low, high = _bounds(kind)
+            return fresh.round().clip(low, high).cast(kind)
+        if isinstance(kind, pl.Decimal):
+            return fresh.round(kind.scale).cast(kind)
+        return fresh.cast(kind)
+
+    def columns(self, matrix: Floats, *, round_integers: bool = True) -> dict[str, pl.Series]:
+        """Make all columns of the block from a matrix of new numbers."""
+        return {
+            name: self.column(name, np.ascontiguousarray(matrix[:, at]), round_integers=round_integers)
+            for at, name in enumerate(self.names)
+        }
+
+    def rounded(self, *, round_integers: bool = True) -> tuple[str, ...]:
+        """Name the columns whose new numbers are rounded."""
+        return tuple(
+            name
+            for name, kind in self.kinds.items()
+            if kind != pl.Float64 and (round_integers or not kind.is_integer())
+        )
+
+    def constant(self) -> tuple[str, ...]:
+        """Name the columns that do not vary."""
+        return tuple(name for name in self.names if self.table[name].min() == self.table[name].max())
+
+
+def _bounds(kind: pl.DataType) -> tuple[float, float]:
+    """Give the range of a whole-number type, as far as a double can tell it."""
+    bits = int("".join(c for c in str(kind) if c.isdigit()))
+    low = 0.0 if str(kind).startswith("U") else -(2.0 ** (bits - 1))
+    top = bits if str(kind).startswith("U") else bits - 1
+    return low, (2.0**top - 1 if top <= 53 else float(np.nextafter(2.0**top, 0)))
+
+
+def own_strata(
+    data: Microdata, strata: str | Sequence[str] | None, names: Sequence[str], *, treatment: str
+) -> tuple[str, ...]:
+    """Return the columns that split the file into groups; none of them may be one that changes."""
+    if strata is None:
+        return ()
+    found = existing(data, strata, treatment=treatment)
+    both = [name for name in found if name in names]
+    if both:
+        raise ParameterError(f"'{both[0]}' cannot be changed by {treatment} and be among its strata.")
+    return found
+
+
+def stratum_codes(table: pl.DataFrame, strata: Sequence[str]) -> Positions:
+    """Number the groups of records with equal values, from 0; missing is a value like any other.
+
+    Examples
+    --------
+    >>> stratum_codes(pl.DataFrame({"a": ["x", None, "x"], "b": [1, 1, 1]}), ["a", "b"]).tolist()
+    [1, 0, 1]
+    """
+    if not strata:
+        return np.zeros(table.height, dtype=np.int64)
+    ranks = table.select(pl.struct(strata).rank("dense")).to_series()
+    return ranks.cast(pl.Int64).to_numpy() - 1
+
+
+def groups(codes: Positions, least: int = 1, counted: Mask | None = None) -> tuple[list[Positions], int]:
+    """Split the records by their stratum; strata of fewer than ``least`` (counted) records are put together.
+
+    Returns the positions of the records of each group, and how many strata were put together. Where these are too
+    few even together, they join the smallest stratum that is large enough.
+
+    Examples
+    --------
+    >>> found, small = groups(np.array([0, 0, 1, 2]), least=2)
+    >>> [group.tolist() for group in found], small
+    ([[0, 1], [2, 3]], 2)
+    """
+    if not len(codes):
+        return [], 0
+    sizes = np.bincount(codes if counted is None else codes[counted], minlength=int(codes.max()) + 1)
+    small = sizes < least
+    label = np.arange(len(sizes))
+    if small.any():
+        pool = int(sizes[small].sum())
+        home = len(sizes)
+        if pool < least and (~small).any():
+            home = int(np.where(small, np.iinfo(np.int64).max, sizes).argmin())
+        label[small] = home
+    merged = label[codes]
+    order = np.argsort(merged, kind="stable")
+    cuts = np.flatnonzero(np.diff(merged[order])) + 1
+    return np.split(order, cuts), int(small.sum())
+
+
+def alike(known: Mask) -> Iterator[tuple[Mask, Positions]]:
+    """Give, for each pattern of known and missing columns, the columns that are known and the records.
+
+    Examples
+    --------
+    >>> for columns, records in alike(np.array([[True, True], [True, False], [True, True]])):
+    ...     print(columns.tolist(), records.tolist())
+    [True, False] [1]
+    [True, True] [0, 2]
+    """
+    if not len(known):
+        return
+    if known.all():
+        yield np.ones(known.shape[1], dtype=bool), np.arange(len(known))
+        return
+    packed = np.packbits(known, axis=1)
+    _, first, code = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    for at, records in enumerate(groups(code.ravel().astype(np.int64))[0]):
+        yield known[first[at]], records
+
+
+def to_records(columns: Mapping[str, pl.Series], units: Units | None) -> dict[str, pl.Series]:
+    """Give every record of a unit the values of its unit."""
+    if units is None:
+        return dict(columns)
+    return {name: column.gather(units.of_record) for name, column in columns.items()}
+
+
+def unit_column(
+    data: Microdata, by: str | None, changed: Sequence[str], *, treatment: str
+) -> tuple[str, ...]:
+    """Return the column whose equal values change together; it may not be one that changes."""
+    if by in changed:
+        raise ParameterError(
+            f"'{by}' cannot be changed by {treatment} and say which records belong together."
+        )
+    return () if by is None else existing(data, by, treatment=treatment)
+
+
+def weight_note(data: Microdata) -> tuple[str, ...]:
+    """Say that what is kept is kept without weights, where the file has them."""
+    if data.roles.weight is None:
+        return ()
+    return ("Survey weights were not used: weighted means and covariances are not kept.",)
+
+
+def rounding_note(block: NumberBlock, *, round_integers: bool, what: str) -> tuple[str, ...]:
+    """Say that whole numbers were rounded, where a method keeps something exactly that rounding blurs."""
+    names = block.rounded(round_integers=round_integers)
+    if not names:
+        return ()
+    listed = ", ".join(f"'{name}'" for name in names[:8]) + (" …" if len(names) > 8 else "")
+    return (f"Rounding to the type of the columns ({listed}) moves {what} a little.",)

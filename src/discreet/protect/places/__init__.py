@@ -1,1 +1,0 @@
-"""Places: points, distances and maps."""

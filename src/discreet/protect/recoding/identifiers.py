@@ -1,0 +1,150 @@
+"""Direct identifiers: leave them out, or replace them with pseudonyms that only the key holder can make again."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.protect.columns import existing
+from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
+from discreet.protect.treatment import Change, Stream, Treatment
+
+_NOTHING = (
+    "Nothing was left out: no column has the role of an identifier, and none was named. If the file has names or "
+    "numbers of people, say so with identifiers=[…] (--identifiers)."
+)
+
+
+@dataclass(frozen=True)
+class DropIdentifiers(Treatment):
+    """Leave the direct identifiers out of the file.
+
+    It protects against reading off who somebody is: names, numbers and addresses leave the file.
+
+    Parameters
+    ----------
+    columns
+        The columns to leave out; those with the role ``identifiers`` unless named. Where there is none, the step does
+        nothing and says so.
+
+    What it costs
+    -------------
+    Records can no longer be linked with other files or followed up.
+
+    When not to use it
+    ------------------
+    Do not stop here: people are found by combinations of keys too. Where records must stay linkable, use
+    `Pseudonymize`.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"name": ["A"], "age": [30]}), identifiers="name")
+    >>> DropIdentifiers().apply(people).data.columns
+    ('age',)
+    """
+
+    columns: Sequence[str] | None = None
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Drop the columns."""
+        wanted = _identifiers(self.columns, data)
+        if not wanted:
+            return Change(notes=(_NOTHING,))
+        names = existing(data, wanted, treatment=self.name)
+        said = (
+            "Left out 1 identifying column"
+            if len(names) == 1
+            else f"Left out {len(names)} identifying columns"
+        )
+        return Change(drop=names, notes=(f"{said}: {', '.join(map(repr, names))}.",))
+
+
+@dataclass(frozen=True)
+class Pseudonymize(Treatment):
+    """Replace identifiers with keyed pseudonyms: the same value gives the same pseudonym, in every file.
+
+    It protects against reading off who somebody is, while records of one person can still be linked.
+
+    The pseudonym is an HMAC-SHA256 of the value under a secret key. Whoever has the key can recompute it, whoever
+    has not can neither invert nor guess it. Without the key in the plan the plan file can be shared.
+
+    Parameters
+    ----------
+    columns
+        The columns to replace; those with the role ``identifiers`` unless named.
+    key_variable
+        Environment variable that holds the key.
+    key_file
+        File that holds the key; goes before the environment.
+    domain
+        Name mixed into the pseudonym: the same person gets different pseudonyms in different domains, the same one
+        in files that share it.
+    length
+        Number of hexadecimal digits.
+
+    What it costs
+    -------------
+    Nothing of the content; whoever has the key can recognize everybody.
+
+    When not to use it
+    ------------------
+    Do not call the result anonymous: linked records say more together than each alone, and the keys are
+    untouched. Where nobody needs to link, use `DropIdentifiers`.
+
+    Examples
+    --------
+    >>> import os
+    >>> os.environ["DISCREET_KEY"] = "a secret of at least sixteen bytes"
+    >>> people = Microdata(pl.DataFrame({"id": ["a", "b", "a", None]}), identifiers="id")
+    >>> made = Pseudonymize().apply(people).data.frame["id"].to_list()
+    >>> made[0] == made[2] != made[1], made[3], len(made[0])
+    (True, None, 16)
+    """
+
+    columns: Sequence[str] | None = None
+    key_variable: str = DEFAULT_VARIABLE
+    key_file: str | None = None
+    domain: str = ""
+    length: int = 16
+
+    def __post_init__(self) -> None:
+        if not 8 <= self.length <= 64:
+            raise ParameterError("length must be between 8 and 64 hexadecimal digits.")
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Replace the values by their pseudonyms."""
+        wanted = _identifiers(self.columns, data)
+        if not wanted:
+            return Change(notes=(_NOTHING.replace("left out", "replaced"),))
+        names = existing(data, wanted, treatment=self.name)
+        key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
+        table = engine.collect(data, names)
+        return Change(
+            columns={name: self._pseudonyms(table[name], key) for name in names},
+            notes=(
+                "Identifiers were replaced by keyed pseudonyms. Records of one person can still be linked with "
+                "one another, and the key holder can recognize them: this is not anonymization.",
+            ),
+        )
+
+    def _pseudonyms(self, values: pl.Series, key: bytes) -> pl.Series:
+        """Compute the pseudonym of each distinct value once."""
+        texts = values.cast(pl.String)
+        distinct = texts.unique().drop_nulls()
+        prefix = f"{self.domain}\x00".encode()
+        made = [hmac.digest(key, prefix + text.encode(), "sha256").hex()[: self.length] for text in distinct]
+        if len(set(made)) < len(made):
+            raise ParameterError(
+                f"length={self.length} is too short for {len(made):,} different values: two share a pseudonym."
+            )
+        return texts.replace_strict(distinct, pl.Series(made, dtype=pl.String), default=None)
+
+
+def _identifiers(columns: Sequence[str] | None, data: Microdata) -> Sequence[str]:
+    return data.roles.identifiers if columns is None else columns

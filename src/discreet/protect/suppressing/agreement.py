@@ -1,0 +1,166 @@
+"""How much company has each combination of key values, gaps matching anything or being a value of their own?
+
+Keys are codes: one row a combination, 0 for a gap. What is asked is always the same: for some rows (the askers),
+how many records of the file, and how much survey weight, keep them company.
+
+Where a gap is a value, that is the records with the same codes. Where gaps are wildcards, it is the records that
+agree with the asker wherever both show a value *and show no fewer values than the asker does*. So a complete record
+has only its complete equals, and a record that was blanked further than the asker hides nobody. Rows are sorted by
+which keys they show, and two sorts are compared on the keys both show; nothing is compared pairwise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.protect.suppressing.suppression_kernels import add_agreeing, numbered
+
+Codes = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Among = Literal["showing as much", "showing all of it", "all"]
+
+
+@dataclass(frozen=True)
+class Demand:
+    """How much company is enough, and on which columns.
+
+    Attributes
+    ----------
+    columns
+        The columns that an intruder would match on, strata included.
+    k
+        The least number of records.
+    least
+        The least weight by number of records; beyond its end any weight will do.
+    """
+
+    columns: Ints
+    k: int
+    least: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def met(self, size: Ints, weight: Floats) -> Bools:
+        """Say for each company whether it is enough."""
+        enough = size >= self.k
+        if len(self.least):
+            needed = np.append(self.least, 0.0)[np.minimum(size, len(self.least))]
+            enough &= weight >= needed
+        return enough
+
+
+class CountedRows:
+    """The distinct rows of a table of codes, with the records and the weight of each.
+
+    Where ``units`` say whose the records are, a row counts people: somebody's records with the same codes are one, of
+    their mean weight.
+    """
+
+    def __init__(self, codes: Codes, weights: Floats, *, wildcard: bool, units: Ints | None = None) -> None:
+        everything, columns = np.arange(len(codes)), np.arange(codes.shape[1])
+        self.row_of, firsts = numbered(codes, everything, columns)
+        self.codes: Codes = np.ascontiguousarray(codes[firsts])
+        heads, weights = (self.row_of, weights) if units is None else _people(self.row_of, units, weights)
+        self.records: Ints = np.bincount(heads, minlength=len(firsts)).astype(np.int64)
+        self.weights = summed(heads, weights, len(firsts))
+        self._columns = columns
+        self._wildcard = wildcard
+        self.known = known_keys(self.codes)
+        self._by_known = by_value(self.known) if wildcard else {}
+
+    def only(self, rows: Bools) -> CountedRows:
+        """Keep some of the rows, as if the records of the others were not there; ``row_of`` stays that of all."""
+        part = copy(self)
+        part.codes = np.ascontiguousarray(self.codes[rows])
+        part.records, part.weights, part.known = self.records[rows], self.weights[rows], self.known[rows]
+        part._by_known = by_value(part.known) if self._wildcard else {}
+        return part
+
+    def lacking(self, demand: Demand) -> Bools:
+        """Say which rows have too little company; a row without any key value tells nothing and needs none.
+
+        The last column is the stratum and no key.
+        """
+        return (self.codes[:, :-1] > 0).any(axis=1) & ~demand.met(*self.company())
+
+    def company(
+        self, asking: Codes | None = None, known: Ints | None = None, *, among: Among = "showing as much"
+    ) -> tuple[Ints, Floats]:
+        """Count the records, and add up the weight, that keep each asker company; each row by default.
+
+        Parameters
+        ----------
+        asking, known
+            The askers; ``known`` may hide keys that they have.
+        among
+            Where gaps are wildcards, whom to count of those that agree with the asker: those that show no fewer
+            values, those that show all the values that the asker shows, or all.
+        """
+        if asking is None:
+            asking = self.codes
+        size, weight = np.zeros(len(asking), dtype=np.int64), np.zeros(len(asking))
+        if not self._wildcard:
+            rows, askers = np.arange(len(self.codes)), np.arange(len(asking))
+            add_agreeing(
+                self.codes, rows, self.records, self.weights, asking, askers, self._columns, size, weight
+            )
+            return size, weight
+        for has, askers in by_value(known_keys(asking) if known is None else known).items():
+            shared = defaultdict(list)
+            for other, rows in self._by_known.items():
+                if _counts(has, other, among):
+                    shared[has & other].append(rows)
+            for both, groups in shared.items():
+                rows = np.concatenate(groups)
+                columns = bits(both)
+                add_agreeing(
+                    self.codes, rows, self.records, self.weights, asking, askers, columns, size, weight
+                )
+        return size, weight
+
+
+def _people(rows: Ints, units: Ints, weights: Floats) -> tuple[Ints, Floats]:
+    """List the row of everybody once for each row they are in, and their mean weight there."""
+    order = np.lexsort((units, rows))
+    new = np.append(True, (np.diff(rows[order]) != 0) | (np.diff(units[order]) != 0))
+    who = np.cumsum(new) - 1
+    count = int(who[-1]) + 1
+    mean = summed(who, weights[order], count) / np.bincount(who, minlength=count)
+    return rows[order][new], mean
+
+
+def _counts(has: int, other: int, among: Among) -> bool:
+    """Say whether rows that show the keys ``other`` are counted for askers that show the keys ``has``."""
+    if among == "showing as much":
+        return other.bit_count() >= has.bit_count()
+    return among == "all" or other & has == has
+
+
+def known_keys(codes: Codes) -> Ints:
+    """Write the columns that each row knows as the bits of a number."""
+    known: Ints = (codes > 0).astype(np.int64) @ (1 << np.arange(codes.shape[1], dtype=np.int64))
+    return known
+
+
+def bits(mask: int) -> Ints:
+    """List the columns in a mask."""
+    return np.array([column for column in range(mask.bit_length()) if mask >> column & 1], dtype=np.int64)
+
+
+def by_value(values: Ints) -> dict[int, Ints]:
+    """List the positions of every value."""
+    order = np.argsort(values, kind="stable")
+    distinct, starts = np.unique(values[order], return_index=True)
+    ends = np.append(starts, len(order))[1:]
+    return {int(v): order[start:end] for v, start, end in zip(distinct, starts, ends, strict=True)}
+
+
+def summed(numbers: Ints, values: npt.NDArray[np.generic], groups: int) -> Floats:
+    """Add up values by the number of their group."""
+    return np.bincount(numbers, weights=values.astype(np.float64), minlength=groups).astype(np.float64)

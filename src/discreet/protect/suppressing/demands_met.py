@@ -1,0 +1,120 @@
+"""From demands on a file to the cells that are suppressed: several demands, households, and what can be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.protect.suppressing.agreement import CountedRows, Demand
+from discreet.protect.suppressing.suppression_merging import merge_until_met, restore_whole_classes
+from discreet.protect.suppressing.suppression_search import give_back_unneeded, suppress_until_met
+
+Codes = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file in codes, and what is asked of it.
+
+    Attributes
+    ----------
+    codes
+        One row a record, one column a key, the stratum last; 0 is a gap.
+    weights, costs
+        Survey weight of each record; what a suppressed cell of each key costs.
+    demands
+        What must hold in the end.
+    wildcard
+        Whether a gap matches anything; otherwise it is a value.
+    tied, household
+        Keys that are suppressed for a whole household, and the household of each record.
+    risk_threshold
+        The individual risk from which the demanded weights were computed.
+    units
+        Whose each record is, where company is counted in people.
+    """
+
+    codes: Codes
+    weights: Floats
+    costs: Floats
+    demands: Sequence[Demand]
+    wildcard: bool
+    tied: Sequence[int] = ()
+    household: Ints | None = None
+    risk_threshold: float | None = None
+    units: Ints | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be reached even with every key blank."""
+        blank = CountedRows(
+            np.ascontiguousarray(self.codes[:, -1:]), self.weights, wildcard=False, units=self.units
+        )
+        if not all(demand.met(blank.records, blank.weights).all() for demand in self.demands):
+            where = "a stratum" if len(blank.records) > 1 else "the file"
+            heads = "records" if self.units is None else "people"
+            raise ParameterError(
+                f"The aim cannot be reached: {where} has only {int(blank.records.min()):,} {heads}, too few even with "
+                "every key blank. Lower k (or raise risk_threshold), or merge small strata."
+            )
+
+
+def solve(problem: Problem) -> Codes:
+    """Return the codes with the suppressed cells set to 0.
+
+    Gaps are only ever added until all demands hold at once, so this ends; a file of gaps meets every demand.
+    """
+    codes = problem.codes
+    while True:
+        for demand in problem.demands:
+            if problem.wildcard:
+                codes = suppress_until_met(codes, problem.weights, problem.costs, demand)
+            else:
+                codes = merge_until_met(codes, problem.weights, problem.costs, demand, problem.units)
+        codes = _same_in_household(problem, codes)
+        if all_met(problem, codes):
+            break
+    if problem.wildcard:
+        return give_back_unneeded(
+            problem.codes,
+            codes,
+            weights=problem.weights,
+            costs=problem.costs,
+            demands=problem.demands,
+            tied=problem.tied,
+        )
+    if len(problem.demands) == 1 and problem.household is None and problem.units is None:
+        return restore_whole_classes(problem.codes, codes, problem.weights, problem.costs, problem.demands[0])
+    return codes
+
+
+def all_met(problem: Problem, codes: Codes) -> bool:
+    """Say whether every demand holds for these codes."""
+    for demand in problem.demands:
+        rows = CountedRows(
+            np.ascontiguousarray(codes[:, demand.columns]),
+            problem.weights,
+            wildcard=problem.wildcard,
+            units=problem.units,
+        )
+        if rows.lacking(demand).any():
+            return False
+    return True
+
+
+def _same_in_household(problem: Problem, codes: Codes) -> Codes:
+    """Suppress the tied keys for everybody in a household in which one member lost them."""
+    if problem.household is None:
+        return codes
+    codes = codes.copy()
+    for key in problem.tied:
+        lost = (problem.codes[:, key] > 0) & (codes[:, key] == 0)
+        touched = np.zeros(int(problem.household.max()) + 1, dtype=np.bool_)
+        touched[problem.household[lost]] = True
+        codes[touched[problem.household], key] = 0
+    return codes

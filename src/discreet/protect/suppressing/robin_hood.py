@@ -1,0 +1,349 @@
+"""Hide an attribute of a few of the many so that the few need not be coarsened: Robin Hood.
+
+The arithmetic is in `masking`, the light generalization before it in `light_generalization`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
+from discreet.hierarchy import Hierarchy
+from discreet.microdata import Microdata
+from discreet.protect.generalizing.optimal_generalization import hierarchies_of
+from discreet.protect.suppressing.attribute_masking import Allotment, allot, protection
+from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.results import percent
+from discreet.wording import type_name
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RobinHood(Treatment):
+    """Mask one attribute of random records, mostly of large groups, so that small groups can stay visible.
+
+    It protects against finding members of small groups, by making an intruder go through masked members of
+    large ones too.
+
+    Instead of coarsening everybody until the rarest group reaches k, the keys are generalized lightly (to
+    ``k_initial``), and then the fairness attribute (race, religion) of some records is replaced by ``mask_value``.
+    Whoever looks for a person of a small class must now also go through the masked records of the same other keys,
+    and needs on average as many attempts as in a class of ``k_target``.
+
+    Parameters
+    ----------
+    fairness
+        The key that is masked. Several attributes: make one joint column first.
+    k_target
+        The protection to reach: the effort of finding a person in a class of that size.
+    k_initial
+        The class size that generalization must reach before anything is masked; it bounds the chance that a single
+        try is right, which masking does not lower.
+    threshold_majority
+        The largest share of the records in large classes (k_target or more) that may be masked.
+    threshold_minority
+        The largest share of a small class that may be masked.
+    hierarchies
+        ``{key: Hierarchy}`` for the light generalization; keys without one stay as they are. Not needed where the
+        file has classes of k_initial already.
+    mask_value
+        What is written; it must not occur in the column.
+    on_infeasible
+        When some class cannot be protected: ``"report"`` (mask for the others and say so), ``"raise"``, or
+        ``"generalize"`` (go on to the next coarser recoding until every class can be protected).
+    keys
+        Columns; those of the data unless named.
+
+    Notes
+    -----
+    The public log says whether the target was reached (``feasible``), how many classes miss it, and the chosen
+    ``levels``. The internal log has ``classes``, one entry a class (its size A, unmasked B, masked C, masked
+    elsewhere D, masked in all E, effective k, expected attempts), and ``masked_by_group``: together with the file
+    they say what is behind the masks, so they stay in the house.
+
+    References
+    ----------
+    J. T. Brown et al., Robin Hood: a de-identification method to preserve minority representation for disparities
+    research.
+
+    What it costs
+    -------------
+    The masked attribute of some records, mostly of the majority, and the light generalization of the other
+    keys. Small groups keep their detail.
+
+    When not to use it
+    ------------------
+    Do not use it on files with several records a person (it refuses them where the role ``person`` says so),
+    nor where a single try must not succeed: the chance of one try is that of ``k_initial``. Do not
+    use it where other columns predict the masked attribute well, and do not release two versions with
+    different seeds.
+
+    Examples
+    --------
+    >>> from discreet import Microdata
+    >>> people = pl.DataFrame({"race": ["M"] * 7 + ["m"] * 3, "sex": ["f"] * 10})
+    >>> data = Microdata(people, keys=["race", "sex"])
+    >>> release = RobinHood(fairness="race", k_initial=3, k_target=4).apply(data, seed=1)
+    >>> release.data.frame["race"].value_counts(sort=True).sort("race").rows()
+    [('?', 4), ('M', 4), ('m', 2)]
+    >>> release.log[0].internal["classes"]["effective_k"]
+    [7.428571428571429, 4.0]
+    """
+
+    fairness: str
+    k_target: int
+    k_initial: int = 3
+    threshold_majority: float = 1.0
+    threshold_minority: float = 0.5
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    mask_value: str | int = "?"
+    on_infeasible: Literal["report", "raise", "generalize"] = "report"
+    keys: str | Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
+        for name in ("k_initial", "k_target"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ParameterError(f"{name} must be a whole number of 1 or more.")
+        if self.k_target < self.k_initial:
+            raise ParameterError(
+                "k_target must be at least k_initial: masking adds to the protection that generalization gives."
+            )
+        for name in ("threshold_majority", "threshold_minority"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+                raise ParameterError(f"{name} must be a share above 0 and up to 1.")
+        if self.on_infeasible not in ("report", "raise", "generalize"):
+            raise ParameterError("on_infeasible must be 'report', 'raise' or 'generalize'.")
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> RobinHood:
+        """Read hierarchies from their description in a plan file."""
+        try:
+            return cls(**parameters)
+        except TypeError as error:
+            raise ParameterError(f"robin-hood cannot be made from these parameters: {error}.") from error
+
+    def treat(self, data: Microdata, stream: Stream) -> Change:
+        """Generalize lightly, then mask."""
+        keys = engine.resolve_keys(data, self.keys)
+        if self.fairness not in keys:
+            raise ColumnError(
+                f"{unknown_name(self.fairness, keys, what='key')} The fairness attribute must be one of the keys."
+            )
+        for name in self.hierarchies:
+            if name not in keys:
+                raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
+        if engine.unit_column(data) is not None:
+            raise ColumnError(
+                f"'{engine.unit_in_words(data)}' has several records for some people, and RobinHood masks records: one "
+                "that stays unmasked gives the masked ones away. Bring the file to one record a person first."
+            )
+        original = engine.collect(data, keys)
+        _must_be_new(original[self.fairness], self.mask_value, self.fairness)
+
+        levels, table, classes, plan = self._planned(data, keys, original)
+        if plan.infeasible.any() and self.on_infeasible == "raise":
+            raise ParameterError(_infeasible(plan, classes))
+        masked = classes.draw(plan, self.k_target, stream("masked records"))
+        report = classes.report(masked, plan, self.k_target)
+        fairness = _masked(table[self.fairness], masked, self.mask_value)
+        raised = {key: table[key] for key in keys if levels[key]}
+        return Change(
+            columns={**raised, self.fairness: fairness},
+            notes=self._notes(classes, plan, masked),
+            parameters={
+                "feasible": not plan.infeasible.any(),
+                "infeasible_classes": int(plan.infeasible.sum()),
+                "infeasible_records": int(classes.sizes[plan.infeasible].sum()),
+                "masked_records": int(masked.sum()),
+                "levels": levels,
+            },
+            internal={
+                "classes": report.to_dict(as_series=False),
+                "masked_by_group": _by_group(table[self.fairness], masked),
+            },
+        )
+
+    def _planned(
+        self, data: Microdata, keys: Sequence[str], original: pl.DataFrame
+    ) -> tuple[dict[str, int], pl.DataFrame, _Classes, Allotment]:
+        """Take the first recoding, or the first that leaves no class unprotected, with its plan of masking."""
+        for levels, table in self._generalized(data, keys, original):
+            classes = _Classes.of(table, keys, self.fairness)
+            plan = allot(
+                classes.sizes,
+                classes.masking_class,
+                k_target=self.k_target,
+                threshold_majority=self.threshold_majority,
+                threshold_minority=self.threshold_minority,
+            )
+            if not plan.infeasible.any() or self.on_infeasible != "generalize":
+                return levels, table, classes, plan
+        raise ParameterError(
+            f"No generalization with the given hierarchies allows k_target={self.k_target}. Lower k_target, raise the "
+            "thresholds, or give hierarchies for more keys."
+        )
+
+    def _generalized(
+        self, data: Microdata, keys: Sequence[str], original: pl.DataFrame
+    ) -> Iterator[tuple[dict[str, int], pl.DataFrame]]:
+        """List the recodings that give every class k_initial records, by rising loss."""
+        from discreet.protect.generalizing.lattice_classes import Lattice
+        from discreet.protect.generalizing.light_generalization import nodes_by_loss
+
+        lattice = Lattice(data, keys, self.hierarchies)
+        heights = [key.height if key.name in self.hierarchies else 0 for key in lattice.keys]
+        found = False
+        for node, _ in nodes_by_loss(lattice, self.k_initial, heights):
+            found = True
+            columns = [
+                key.released(original[key.name], level) for key, level in zip(lattice.keys, node, strict=True)
+            ]
+            yield dict(zip(keys, node, strict=True)), original.with_columns(columns)
+        if not found:
+            small = lattice.base.sizes < self.k_initial
+            raise ParameterError(
+                f"{int(lattice.base.sizes[small].sum()):,} records are in classes smaller than k_initial="
+                f"{self.k_initial}, and no generalization with the given hierarchies changes that. Give hierarchies "
+                "for more keys, or lower k_initial."
+            )
+
+    def _notes(self, classes: _Classes, plan: Allotment, masked: Bools) -> tuple[str, ...]:
+        smallest = int(classes.sizes.min())
+        notes = [
+            f"'{self.fairness}' was masked in {int(masked.sum()):,} of {len(masked):,} records "
+            f"({percent(float(masked.mean()))}).",
+            f"A single try points at the right record with a chance of up to {percent(1 / smallest)} (one over the "
+            "smallest class); masking raises the expected number of attempts, not this.",
+        ]
+        if plan.infeasible.any():
+            notes.append(_infeasible(plan, classes))
+        notes += [
+            "Do not release two versions with different seeds: whoever compares them sees behind the masks.",
+            f"Other columns may tell what '{self.fairness}' was; check how well it can be predicted from them.",
+        ]
+        return tuple(notes)
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """The classes of a file on all keys, the masking class of each, and the class of each record."""
+
+    sizes: Ints
+    masking_class: Ints
+    of_record: Ints
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, keys: Sequence[str], fairness: str) -> _Classes:
+        """Number the classes in the order of their keys, which settles ties between classes of one size."""
+        named = table.select(pl.col(key).alias(f"k{i}") for i, key in enumerate(keys))
+        fair = f"k{list(keys).index(fairness)}"
+        names = [name for name in named.columns if name != fair] + [fair]
+        classes = named.group_by(names).agg(records=pl.len()).sort(names).with_row_index("number")
+        # Sorted by the other keys first, a masking class is a run of classes.
+        new = np.zeros(classes.height, dtype=np.bool_)
+        for name in names[:-1]:
+            new |= classes[name].ne_missing(classes[name].shift()).to_numpy()
+        new[0] = False
+        inside = np.cumsum(new)
+        joined = named.join(classes, on=names, how="left", nulls_equal=True, maintain_order="left")
+        return cls(
+            classes["records"].to_numpy().astype(np.int64),
+            inside.astype(np.int64),
+            joined["number"].to_numpy().astype(np.int64),
+        )
+
+    def draw(self, plan: Allotment, k_target: int, random: np.random.Generator) -> Bools:
+        """Mask as many records of each pool as allotted, each record of a pool with the same chance.
+
+        A small class is a pool; so are all records of large classes in one masking class.
+        """
+        count = len(self.sizes)
+        pool_of_class = np.where(self.sizes >= k_target, count + self.masking_class, np.arange(count))
+        allotted = np.concatenate([plan.minority, plan.majority])
+        pool = pool_of_class[self.of_record]
+        shuffled = random.permutation(len(pool))
+        order = shuffled[np.argsort(pool[shuffled], kind="stable")]
+        starts = np.searchsorted(pool[order], np.arange(len(allotted)))
+        place = np.arange(len(pool)) - starts[pool[order]]
+        masked = np.zeros(len(pool), dtype=np.bool_)
+        masked[order] = place < allotted[pool[order]]
+        return masked
+
+    def report(self, masked: Bools, plan: Allotment, k_target: int) -> pl.DataFrame:
+        """Work out from the final mask how well each class is protected."""
+        hidden = np.bincount(self.of_record, weights=masked, minlength=len(self.sizes)).astype(np.int64)
+        table = protection(self.sizes, hidden, self.masking_class)
+        reached = table["effective_k"].to_numpy() >= k_target - 1e-9
+        if (~reached & ~plan.infeasible).any():
+            raise DiscreetError(
+                "Internal error in RobinHood: a class would be released with less protection than was planned, so "
+                "nothing was released. Please report this with the parameters that were used."
+            )
+        return table.with_columns(
+            pl.Series("masking_class", self.masking_class), pl.Series("feasible", reached)
+        )
+
+
+def _must_be_new(column: pl.Series, mask_value: str | int, name: str) -> None:
+    is_text = column.dtype in (pl.String, pl.Categorical, pl.Enum)
+    fits = (
+        isinstance(mask_value, str) if is_text else isinstance(mask_value, int) and column.dtype.is_integer()
+    )
+    if not fits:
+        raise ColumnError(
+            f"mask_value must be of the type of column '{name}' ({type_name(column.dtype)}): text for text or "
+            "categories, a whole number for whole numbers. Choose another mask_value, or convert the column."
+        )
+    text = column.cast(pl.String)
+    if bool((text == str(mask_value)).any()):
+        raise ColumnError(
+            f"Column '{name}' already has the mask_value in it. A masked file must not be masked again (comparing the "
+            "two would show what is behind the masks); if it is another value, choose another mask_value."
+        )
+
+
+def _masked(column: pl.Series, masked: Bools, mask_value: str | int) -> pl.Series:
+    dtype = column.dtype
+    if isinstance(dtype, pl.Enum):
+        dtype = pl.Enum([*dtype.categories, str(mask_value)])
+    is_text = dtype in (pl.String, pl.Categorical, pl.Enum)
+    plain = column.cast(pl.String) if is_text else column
+    mask = pl.Series([str(mask_value) if is_text else mask_value], dtype=plain.dtype).new_from_index(
+        0, len(plain)
+    )
+    return plain.zip_with(pl.Series(~masked), mask).cast(dtype).alias(column.name)
+
+
+def _by_group(column: pl.Series, masked: Bools) -> dict[str, float]:
+    """Give the share of masked records by value of the fairness attribute."""
+    shares = (
+        pl.DataFrame({"group": column.cast(pl.String), "masked": masked})
+        .group_by("group")
+        .agg(share=pl.col("masked").mean())
+        .sort("group")
+    )
+    return {"missing" if group is None else group: share for group, share in shares.rows()}
+
+
+def _infeasible(plan: Allotment, classes: _Classes) -> str:
+    failed = plan.infeasible
+    message = (
+        f"{int(failed.sum()):,} classes with {int(classes.sizes[failed].sum()):,} records cannot reach k_target under "
+        "the thresholds; nothing was masked for them. Lower k_target, raise the thresholds, or use "
+        "on_infeasible='generalize'."
+    )
+    if bool((classes.sizes[failed] == 1).any()):
+        message += " Some of these classes have a single record: use k_initial of 2 or more."
+    return message

@@ -1,0 +1,258 @@
+"""Which records should meet, and on which keys, so that gaps as values cost few cells?
+
+Every record whose class is too small joins a group: records that give up the same keys and are alike on the others.
+A group of at least k costs each of its records only its own cells; a smaller one has to be filled up with records
+that could have stayed as they are. First the groups form that are cheapest for their records. Then records move
+while that saves cells: one at a time, out of a group that is not worth keeping, or together into one that is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.protect.suppressing.agreement import CountedRows, Demand, bits, summed
+from discreet.protect.suppressing.regrouping_kernels import fill_up, gather, improve
+from discreet.protect.suppressing.suppression_kernels import numbered
+from discreet.protect.suppressing.suppression_search import sets_by_cost, too_many_sets
+
+Codes = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+_Arrays = tuple[Ints, Ints, Floats, Ints, Ints, Ints]
+
+_MOST_ENTRIES = 600_000  # with more, only the cheap groups are looked at
+# Which groups a unit looks at: those that cost at most so many times what its best group would, if all joined it.
+# Few at first: with many to choose from at once the search settles on worse.
+_CHEAP, _DEAR = 1.5, 2.0
+_CLOSE = 1e-9
+
+
+def regroup(part: Codes, weights: Floats, costs: Floats, demand: Demand) -> Codes:
+    """Return the codes with few cells set to 0 so that nearly every class has k records; 0 is a value.
+
+    The last column is the stratum, which has no cost and stays. A class that several groups count on may be unable
+    to fill up all of them, so that a few classes can still be too small.
+    """
+    rows = CountedRows(part, weights, wildcard=False)
+    lacking = rows.lacking(demand)
+    units = np.flatnonzero(lacking[rows.row_of])
+    groups, entries = _offers(rows, lacking, rows.row_of[units], costs, demand.k)
+    taken, lending = _settled(rows, groups, entries, demand.k)
+    records = np.append(units[entries.unit[taken]], _first_of_each(rows, groups.lender, lending))
+    given_up = groups.pattern[np.append(entries.group[taken], np.repeat(groups.borrower, lending))]
+    result = part.copy()
+    for position in range(len(costs)):
+        result[records[given_up >> position & 1 == 1], position] = 0
+    return result
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The classes that records could form.
+
+    Attributes
+    ----------
+    pattern
+        The keys that its records do not show, as bits.
+    price, spare, smallest, there
+        What a record costs that fills it up; how many records the large classes among its likes can spare; the size
+        of the smallest of these classes (0: there is none); the records that are there already.
+    borrower, lender
+        Which group could be filled up from which large class, sorted by group, the largest class first.
+    """
+
+    pattern: Ints
+    price: Floats
+    spare: Ints
+    smallest: Ints
+    there: Ints
+    borrower: Ints
+    lender: Ints
+
+    def fillings(self) -> tuple[Floats, Ints, Ints, Ints]:
+        return self.price, self.spare, self.smallest, self.there
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Who could join which group, sorted by unit: the unit, the group, what the unit gives up, its fair price."""
+
+    unit: Ints
+    group: Ints
+    cost: Floats
+    fair: Floats
+
+    def up_to(self, limit: float, *, staying: int) -> Bools:
+        """Find the entries that cost at most so many times the fair price of their unit, and those of staying."""
+        chosen: Bools = (self.cost <= limit * self.fair * (1 + _CLOSE)) | (self.group == staying)
+        return chosen
+
+    def arrays(self, chosen: Ints, groups: int) -> _Arrays:
+        """Lay out some of the entries by unit and by group, as the kernels take them."""
+        group = self.group[chosen]
+        unit = self.unit[chosen]
+        start = np.searchsorted(unit, np.arange(int(unit[-1]) + 2))
+        by_group = np.argsort(group, kind="stable")
+        group_start = np.searchsorted(group[by_group], np.arange(groups + 1))
+        return start, group, self.cost[chosen], group_start, by_group, unit
+
+
+def _settled(rows: CountedRows, groups: _Groups, entries: _Entries, k: int) -> tuple[Ints, Ints]:
+    """Let groups form and units move; return the entry that each unit takes, and how many records each lender gives."""
+    count = len(groups.pattern)
+    cheap = entries.up_to(_CHEAP, staying=count - 1)
+    chosen = np.flatnonzero(cheap)
+    arrays = entries.arrays(chosen, count)
+    taken, groups, lending = _moved(rows, groups, arrays, gather(*arrays, k, *groups.fillings()), k)
+    taken = chosen[taken]
+    if len(entries.unit) > _MOST_ENTRIES:
+        left = entries.group[taken] == count - 1
+        cheap |= np.isin(entries.unit, entries.unit[taken[left]])
+    else:
+        cheap[:] = True
+    chosen = np.flatnonzero(cheap)
+    arrays = entries.arrays(chosen, count)
+    taken, groups, lending = _moved(rows, groups, arrays, np.searchsorted(chosen, taken), k)
+    return chosen[taken], lending
+
+
+def _moved(
+    rows: CountedRows, groups: _Groups, arrays: _Arrays, taken: Ints, k: int
+) -> tuple[Ints, _Groups, Ints]:
+    """Move units while that saves cells, and share out the spare records that groups are filled up with.
+
+    Groups count on the same spare records. Who gets none is told so, and its units look again.
+    """
+    fewest = len(groups.pattern) + 1
+    awake = np.ones(len(taken), dtype=np.bool_)
+    while True:
+        improve(taken, *arrays, k, *groups.fillings(), awake)
+        members = np.bincount(arrays[1][taken], minlength=len(groups.pattern))
+        lacks = np.where(members > 0, np.maximum(k - members - groups.there, 0), 0)
+        start = np.searchsorted(groups.borrower, np.arange(len(groups.pattern) + 1))
+        order = np.argsort(groups.spare, kind="stable")
+        lending, left = fill_up(groups.lender, start, order[lacks[order] > 0], lacks, rows.records, k)
+        spared = lending + np.maximum(left[groups.lender] - k, 0)
+        spare = summed(groups.borrower, spared, len(groups.pattern)).astype(np.int64)
+        short = (lacks > 0) & (spare < lacks)
+        groups = replace(groups, spare=spare)
+        if not short.any() or short.sum() >= fewest:
+            break
+        fewest = int(short.sum())
+        awake = short[arrays[1][taken]]
+    return taken, groups, lending
+
+
+def _offers(rows: CountedRows, lacking: Bools, row: Ints, costs: Floats, k: int) -> tuple[_Groups, _Entries]:
+    """Find the groups that the units (given by their rows) could join, for every set of keys that is cheap enough."""
+    keys = (1 << len(costs)) - 1
+    gaps = ~rows.known & keys
+    fair = np.full(len(rows.codes), np.inf)
+    found: list[tuple[Ints, Ints, Floats]] = []
+    formed: list[_Groups] = []
+    count = tried = 0
+    for level, patterns in sets_by_cost(costs):
+        tried += len(patterns)
+        if level > _DEAR * fair[lacking].max() or too_many_sets(tried, len(rows.codes)):
+            break
+        for pattern in patterns:
+            inside = np.flatnonzero(gaps & ~pattern == 0)
+            if not lacking[inside].any():
+                continue
+            party, _ = numbered(rows.codes, inside, bits((keys | 1 << len(costs)) & ~pattern))
+            cost = _cost_of(pattern & ~gaps[inside], costs)
+            offered, price = _offered(rows, lacking, inside, party, cost, pattern, costs, k)
+            joining = lacking[inside]
+            fair[inside[joining]] = np.minimum(fair[inside[joining]], price[party[joining]])
+            viable = np.isfinite(price)
+            place = np.full(len(rows.codes), -1, dtype=np.int64)
+            place[inside] = np.where(viable, np.cumsum(viable) - 1 + count, -1)[party]
+            own_cost = np.zeros(len(rows.codes))
+            own_cost[inside] = cost
+            units = np.flatnonzero(place[row] >= 0)
+            found.append((units, place[row[units]], own_cost[row[units]]))
+            formed.append(replace(offered, borrower=offered.borrower + count))
+            count += len(offered.pattern)
+    # Where all else fails a unit stays where it is, at the price of a blank record: a last group takes all of those.
+    everyone = np.arange(len(row))
+    found.append((everyone, np.full(len(row), count), np.full(len(row), costs.sum())))
+    formed.append(_staying(k))
+    unit, group, own = (np.concatenate(part) for part in zip(*found, strict=True))
+    cheap = (own <= _DEAR * fair[row[unit]] * (1 + _CLOSE)) | (group == count)
+    unit, group, own = unit[cheap], group[cheap], own[cheap]
+    order = np.argsort(unit, kind="stable")
+    entries = _Entries(unit[order], group[order], own[order], fair[row[unit[order]]])
+    names = ("pattern", "price", "spare", "smallest", "there", "borrower", "lender")
+    return _Groups(*(np.concatenate([getattr(part, name) for part in formed]) for name in names)), entries
+
+
+def _offered(  # noqa: PLR0917 - one step of a loop, and its arrays
+    rows: CountedRows,
+    lacking: Bools,
+    inside: Ints,
+    party: Ints,
+    cost: Floats,
+    pattern: int,
+    costs: Floats,
+    k: int,
+) -> tuple[_Groups, Floats]:
+    """Describe the groups of one pattern that can reach k, and what each unit would pay if all its likes joined."""
+    records, count = rows.records[inside], int(party.max()) + 1
+    joining, moving = lacking[inside], cost > 0
+    lending, there = ~joining & moving, ~joining & ~moving
+    spare = summed(party[lending], np.maximum(records[lending] - k, 0), count).astype(np.int64)
+    smallest = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(smallest, party[lending], records[lending])
+    smallest[smallest == np.iinfo(np.int64).max] = 0
+    arrived = summed(party[there], records[there], count).astype(np.int64)
+    price = float(_cost_of(np.array([pattern]), costs)[0])
+    if pattern == (1 << len(costs)) - 1:
+        arrived[:] = k  # a record that shows nothing needs no company
+    units = summed(party[joining], records[joining], count)
+    own = summed(party[joining], (records * cost)[joining], count)
+    lacks = np.maximum(k - units - arrived, 0)
+    filling = np.where(spare >= lacks, lacks, np.where(smallest > 0, smallest, np.inf))
+    each = np.full(count, np.inf)
+    np.divide(own + price * filling, units, out=each, where=units > 0)
+    viable = np.isfinite(each)
+    able = np.flatnonzero(lending & viable[party])
+    able = able[np.lexsort((-records[able], party[able]))]
+    groups = _Groups(
+        pattern=np.full(int(viable.sum()), pattern, dtype=np.int64),
+        price=np.full(int(viable.sum()), price),
+        spare=spare[viable],
+        smallest=smallest[viable],
+        there=arrived[viable],
+        borrower=(np.cumsum(viable) - 1)[party[able]],
+        lender=inside[able],
+    )
+    return groups, each
+
+
+def _staying(k: int) -> _Groups:
+    none, one = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return _Groups(
+        pattern=one, price=np.zeros(1), spare=one, smallest=one, there=one + k, borrower=none, lender=none
+    )
+
+
+def _cost_of(masks: Ints, costs: Floats) -> Floats:
+    total: Floats = ((masks[:, None] >> np.arange(len(costs)) & 1) * costs).sum(axis=1)
+    return total
+
+
+def _first_of_each(rows: CountedRows, lenders: Ints, taken: Ints) -> Ints:
+    """List records of the rows that lend, so many for each time a row lends, nobody twice."""
+    by_row = np.argsort(rows.row_of, kind="stable")
+    start = np.searchsorted(rows.row_of[by_row], np.arange(len(rows.codes)))
+    order = np.argsort(lenders, kind="stable")
+    before = np.cumsum(taken[order]) - taken[order]
+    first = np.searchsorted(lenders[order], lenders[order])
+    offset = np.zeros(len(lenders), dtype=np.int64)
+    offset[order] = before - before[first]
+    within = np.arange(int(taken.sum())) - np.repeat(np.cumsum(taken) - taken, taken)
+    return np.asarray(by_row[np.repeat(start[lenders] + offset, taken) + within])

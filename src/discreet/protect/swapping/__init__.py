@@ -1,0 +1,1 @@
+"""Swapping values or records between people."""

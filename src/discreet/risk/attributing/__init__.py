@@ -1,1 +1,0 @@
-"""Correct attribution: how well a sensitive value can be guessed."""

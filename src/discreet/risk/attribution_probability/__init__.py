@@ -1,0 +1,1 @@
+"""Correct attribution probability: how well a sensitive value can be guessed."""

@@ -1,0 +1,449 @@
+"""How often would an intruder guess a sensitive value right from the release?
+
+Correct attribution probability (CAP) at record, class and file level, and its relatives DCAP, TCAP and WEAP:
+one set of counts of keys by target in two files stands under all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import polars as pl
+
+from discreet import engine
+from discreet.engine import Missing
+from discreet.engine.attribution_counts import joint_counts, original_only
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, stated_precision
+from discreet.parameters import checked
+from discreet.randomness import Seed, generator
+from discreet.results import Detail, Measure, percent
+from discreet.risk.attribution_probability.cap_attack import (
+    Attack,
+    Link,
+    as_copies,
+    check_options,
+    checked_tolerances,
+)
+from discreet.risk.attribution_probability.cap_scores import Guess, Unmatched, cell_scores, chances, summary
+from discreet.risk.attribution_probability.cap_surface import attribution_surface
+from discreet.risk.attribution_probability.intervals import (
+    Classes,
+    Source,
+    Spec,
+    Strategy,
+    classes_for,
+    coarsened,
+)
+from discreet.risk.classes.company import company_caveats
+
+
+@checked
+def attribution(
+    original: Microdata,
+    released: Microdata | Sequence[Microdata] | None = None,
+    *,
+    keys: Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
+    unmatched: Unmatched = "exclude",
+    baseline: Literal["matched", "all"] | None = None,
+    intervals: Mapping[str, Spec] | None = None,
+    strategy: Strategy = "equal_frequency",
+    edges_from: Source | None = None,
+    tolerance: float | Mapping[str, float] | None = None,
+    guess: Guess = "proportional",
+    knows: Mapping[Any, float] | None = None,
+    membership: float = 1.0,
+    fallback: float | None = None,
+    together: bool = False,
+    missing: Missing = "category",
+    weight: str | None = None,
+    surface: int = 10,
+    replicates: int = 0,
+    precision: Setting = None,
+    seed: Seed = None,
+) -> Measure:
+    """How often is an intruder right who looks up a person's keys in the release and guesses the target?
+
+    The intruder knows the keys of a person in the original, finds the released records with the same keys and
+    draws one of their target values. The chance that it is the true one is the person's correct attribution
+    probability (Elliot 2014; Taub et al. 2018); its mean over the people is a probability too. It is set beside
+    the chance if the original itself were released, and beside guessing without any key.
+
+    Parameters
+    ----------
+    original, released
+        The two files. Several synthetic copies are given as a list; figures are then means over the copies.
+        Without a release only the original is measured.
+    keys, sensitive
+        Key and target columns; those of the original unless named.
+    unmatched
+        What a person counts whose keys nobody in the release has. ``exclude``: left out of the mean. ``zero``:
+        a wrong guess. ``nearest``: the intruder looks at the released records that differ in the fewest keys
+        (generalized CAP).
+    baseline
+        Whether ``cap_original`` is a mean over the ``matched`` people or over ``all``; by default over the same
+        people as ``cap_released``.
+    intervals
+        By column: a number of intervals, their edges, or a map ``{value: label}`` where the release is coarser.
+    strategy
+        ``equal_frequency`` or ``equal_length``, for columns given a number of intervals.
+    edges_from
+        Whose values set those intervals; the released ones for targets and both files' for keys unless named.
+    tolerance
+        A guess of a numeric target at most this far off counts as right; one number, or one by column.
+    guess
+        ``proportional``: a value drawn from the class. ``majority``: its most frequent value.
+    knows
+        Background knowledge: ``{key values: chance}`` for classes in which the intruder guesses right with that
+        chance whatever the release says.
+    membership, fallback
+        The chance that the person is in the file at all, and the chance of a right guess if not; one over the
+        number of target values unless named.
+    together
+        Guess all sensitive columns at once instead of one by one.
+    missing
+        ``category`` or ``drop``, for missing key values. A missing target counts as a value.
+    weight
+        A survey weight of the original: the means then speak of the population.
+    surface
+        Largest number of intervals in ``detail["surface"]``.
+    replicates
+        Bootstrap replicates over the original records, for an interval around ``cap_released``.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
+    seed
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``cap_released`` of the target that is guessed best (``cap_original`` without a release).
+        ``figures``, as fractions: ``cap_original``, ``cap_released``, ``dcap`` (the plain proportional guess),
+        ``tcap`` (released class has one target value, and it is right), ``tcap_conditional`` (of the people
+        shown such a class), ``tcap_released`` (mean over released records with WEAP 1), ``tcap_ratio`` (share of
+        the key combinations with WEAP 1 that are true of everyone), ``weap_share`` (released records with
+        WEAP 1), ``gain`` (``cap_original`` less ``cap_released``: above 0 the release is safer than the
+        original), ``worst_gain`` (the same for the worst class), ``learned`` (``cap_released`` less
+        ``baseline``, for the sensitive column with most of it), ``cap_change`` and ``cap_min`` (the opposite
+        signs, as first published), ``cap_within_released``, ``baseline`` (guessing without keys),
+        ``baseline_majority``, ``matched_share``, ``matched_records``; with replicates ``cap_released_low``,
+        ``cap_released_high``. ``detail``: ``variables``, ``copies``, and of the worst target ``classes``,
+        ``records`` and, for continuous columns, ``surface``.
+
+    How to read it
+    --------------
+    ``cap_released`` is how often an intruder who knows the keys guesses the sensitive value right from the
+    release; ``cap_original`` how often they would with the original itself; ``baseline`` how often without
+    either. A release close to the baseline gives nothing away, one close to the original protects nobody.
+    ``worst_gain`` below 0 means that for some group the release makes guessing *easier* than the original
+    would. ``tcap`` counts only the people about whom the release speaks with certainty, which is where an
+    intruder would act.
+
+    When not to trust it
+    --------------------
+    For a value that most people have (no capital gains) any guess is right most of the time: compare with
+    ``baseline_majority``. People whose keys do not occur in the release are left out by default;
+    ``unmatched="zero"`` counts them as failures, and the two published definitions differ in just this. For
+    numbers the result depends on the intervals; ``detail["surface"]`` shows how much. It is about this file's
+    people: a release that teaches a true fact about the population (smokers fall ill) raises it without
+    naming anyone.
+
+    Examples
+    --------
+    >>> original = Microdata(
+    ...     pl.DataFrame({"sex": ["m", "m", "f", "f"], "test": ["p", "p", "p", "n"]}), keys="sex", sensitive="test"
+    ... )
+    >>> release = Microdata(pl.DataFrame({"sex": ["m", "f", "f", "f"], "test": ["p", "p", "n", "n"]}))
+    >>> risk = attribution(original, release)
+    >>> risk.value, round(risk.figures["worst_gain"], 4)
+    (0.75, -0.1667)
+    """
+    check_options(
+        unmatched=unmatched,
+        baseline=baseline,
+        guess=guess,
+        missing=missing,
+        membership=membership,
+        fallback=fallback,
+        surface=surface,
+        replicates=replicates,
+    )
+    keys = engine.resolve_keys(original, keys)
+    columns = engine.resolve_sensitive(original, sensitive, keys)
+    weight = None if weight is None else engine.resolve_weight(original, weight)
+    copies = as_copies(released, keys, columns)
+    targets = [columns] if together else [(column,) for column in columns]
+    classes, notes = _classes(
+        original, copies, keys, columns, intervals=intervals, strategy=strategy, edges_from=edges_from
+    )
+    attack = Attack(
+        unmatched=unmatched,
+        baseline=baseline or ("matched" if unmatched == "exclude" and copies else "all"),
+        tolerances=checked_tolerances(
+            original, columns, tolerance, together=together, guess=guess, unmatched=unmatched
+        ),
+        guess=guess,
+        knows=dict(knows or {}),
+        membership=membership,
+        fallback=fallback,
+        classes=classes,
+    )
+    check_precision(precision, original.columns)
+    links = [Link.between(original, copy, keys, missing, attack, precision=precision) for copy in copies]
+    rows = []
+    for target in targets:
+        for i, link in enumerate(links):
+            aimed = link.aim(target, weight)
+            row = {"sensitive": " + ".join(target), "copy": i + 1, **aimed.figures()}
+            if replicates:
+                row |= aimed.bootstrap(replicates, generator(seed, "attribution", *target, str(i)))
+            rows.append(row)
+            notes += [note for note in aimed.joint.notes if note not in notes]
+        if not links:
+            rows.append(
+                {"sensitive": " + ".join(target), "copy": 0, **_alone(original, keys, target, attack)}
+            )
+    by_copy = pl.DataFrame(rows, infer_schema_length=None)
+    headline = "cap_released" if copies else "cap_original"
+    variables = (
+        by_copy.group_by("sensitive", maintain_order=True)
+        .agg(pl.exclude("copy").mean())
+        .sort(headline, "sensitive", descending=[True, False], nulls_last=True)
+    )
+    worst = variables.row(0, named=True)
+    target = next(target for target in targets if " + ".join(target) == worst["sensitive"])
+    figures = {name: worst[name] for name in variables.columns if name != "sensitive"}
+    if len(copies) == 1:
+        figures["matched_records"] = int(worst["matched_records"])
+    if copies:
+        figures["learned"] = variables.select((pl.col("cap_released") - pl.col("baseline")).max()).item()
+    return Measure(
+        name="attribution",
+        value=worst[headline],
+        figures=figures,
+        meaning=_meaning(worst, keys, bool(copies), unmatched),
+        caveats=[*_caveats(original, keys, columns, attack, worst=worst, copies=copies), *notes],
+        parameters={
+            "keys": list(keys),
+            "sensitive": list(columns),
+            "copies": len(copies),
+            "unmatched": unmatched,
+            "baseline": attack.baseline,
+            "intervals": sorted(classes),
+            "strategy": strategy,
+            "edges_from": edges_from,
+            "tolerance": tolerance,
+            "guess": guess,
+            "knows": len(attack.knows),
+            "membership": membership,
+            "fallback": fallback,
+            "together": together,
+            "missing": missing,
+            "weight": weight,
+            "replicates": replicates,
+            "precision": stated_precision(
+                precision, {name: grid.words for link in links for name, grid in link.shared.grids.items()}
+            ),
+        },
+        detail=_detail(
+            original,
+            keys,
+            target,
+            links,
+            variables=variables,
+            by_copy=by_copy,
+            weight=weight,
+            strategy=strategy,
+            edges_from=edges_from,
+            surface=surface,
+            released=copies[0] if copies else None,
+        ),
+    )
+
+
+def _alone(
+    original: Microdata, keys: Sequence[str], target: tuple[str, ...], attack: Attack
+) -> dict[str, Any]:
+    joint = original_only(original, keys, target)
+    if any(column in attack.classes for column in (*keys, *target)):
+        joint, _ = coarsened(joint, keys, target, attack.classes)
+    tolerance = attack.tolerances.get(target[0])
+    scores = cell_scores(joint, tolerance=tolerance)
+    figures = summary(
+        joint,
+        scores,
+        chances(joint, scores, "proportional"),
+        unmatched="exclude",
+        baseline="all",
+        tolerance=tolerance,
+    )
+    known = ("cap_original", "baseline", "baseline_majority")
+    return {name: figure if name in known else None for name, figure in figures.items()}
+
+
+def _classes(
+    original: Microdata,
+    copies: list[Microdata],
+    keys: Sequence[str],
+    columns: Sequence[str],
+    *,
+    intervals: Mapping[str, Spec] | None,
+    strategy: Strategy,
+    edges_from: Source | None,
+) -> tuple[dict[str, Classes], list[str]]:
+    if strategy not in ("equal_frequency", "equal_length"):
+        raise ParameterError("strategy must be 'equal_frequency' or 'equal_length'.")
+    if edges_from not in (None, "released", "pooled", "original"):
+        raise ParameterError("edges_from must be 'released', 'pooled' or 'original'.")
+    classes: dict[str, Classes] = {}
+    notes: list[str] = []
+    for column, spec in (intervals or {}).items():
+        if column not in (*keys, *columns):
+            raise ParameterError(f"intervals names '{column}', which is neither a key nor sensitive here.")
+        source: Source = edges_from or ("pooled" if column in keys else "released")
+        found = classes_for(
+            column,
+            spec,
+            original,
+            copies or [original],
+            strategy=strategy,
+            source=source,
+        )
+        classes[column] = found[0]
+        notes += found[1]
+    return classes, notes
+
+
+def _detail(
+    original: Microdata,
+    keys: Sequence[str],
+    target: tuple[str, ...],
+    links: list[Link],
+    *,
+    variables: pl.DataFrame,
+    by_copy: pl.DataFrame,
+    weight: str | None,
+    strategy: Strategy,
+    edges_from: Source | None,
+    surface: int,
+    released: Microdata | None,
+) -> Detail:
+    tables: dict[str, Any] = {"variables": lambda: engine.like(original, variables)}
+    if len(links) > 1:
+        tables["copies"] = lambda: engine.like(original, by_copy)
+    if not links:
+        return Detail(**tables)
+
+    def classes() -> Any:
+        found = links[0].aim(target, weight).cells()
+        names = {f"k{i}": key for i, key in enumerate(keys)} | {f"s{i}": t for i, t in enumerate(target)}
+        taken = set(found.columns) - set(names)
+        return engine.like(
+            original, found.rename({n: f"{c} (value)" if c in taken else c for n, c in names.items()})
+        )
+
+    tables["classes"] = classes
+    tables["records"] = lambda: links[0].aim(target, weight).records()
+    attack = links[0].attack
+    banded = [
+        key
+        for key in keys
+        if (attack.classes[key].edges if key in attack.classes else original.schema[key].is_float())
+    ]
+    # A release may hold labels where the original has numbers; such a column has no intervals.
+    files = [original, *([] if released is None else [released])]
+    continuous = len(target) == 1 and all(data.schema[target[0]].is_numeric() for data in files)
+    if banded or continuous:
+        tables["surface"] = lambda: engine.like(
+            original,
+            attribution_surface(
+                joint_counts(links[0].shared, target, weight),
+                keys,
+                target[0] if continuous else None,
+                banded,
+                strategy=strategy,
+                edges_from=edges_from,
+                most=surface,
+                unmatched=attack.unmatched,
+                baseline=attack.baseline,
+                classes=attack.classes,
+            ),
+        )
+    return Detail(**tables)
+
+
+def _meaning(worst: dict[str, Any], keys: Sequence[str], released: bool, unmatched: Unmatched) -> str:
+    known = ", ".join(f"'{key}'" for key in keys)
+    target, own, base = worst["sensitive"], worst["cap_original"], worst["baseline"]
+    if not released:
+        return (
+            f"If this file itself were released, an intruder who knows {known} would guess '{target}' right for "
+            f"{percent(own)} of the people, against {percent(base)} without knowing anything."
+        )
+    if worst["cap_released"] is None:
+        return (
+            f"Nobody of the original shares all of {known} with a released record, so nothing can be guessed."
+        )
+    who = "people who can be looked up in the release" if unmatched == "exclude" else "people"
+    return (
+        f"An intruder who knows {known} and guesses '{target}' from the release would be right for "
+        f"{percent(worst['cap_released'])} of the {who}, against {percent(own)} if the original itself were "
+        f"released and {percent(base)} without knowing anything."
+    )
+
+
+def _caveats(
+    original: Microdata,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    attack: Attack,
+    *,
+    worst: dict[str, Any],
+    copies: list[Microdata],
+) -> list[str]:
+    caveats = company_caveats(original, keys, classes=False)
+    if (
+        engine.counted_unit(original) is not None
+        and engine.head_count(original) < engine.overview(original, ()).rows
+    ):
+        caveats.append(
+            "Somebody with several values counts once with each of them, and a guess as right where it names one: what "
+            "is learned of such people is more than is shown."
+        )
+    floats = [key for key in keys if original.schema[key].is_float() and key not in attack.classes]
+    if floats:
+        caveats.append(engine.float_key_caveat(floats))
+    rough = [
+        column
+        for column in columns
+        if original.schema[column].is_float() and column not in (*attack.classes, *attack.tolerances)
+    ]
+    if rough:
+        named = ", ".join(f"'{column}'" for column in rough)
+        caveats.append(
+            f"{named} holds decimal numbers: a guess that is off by a little counts as wrong, which hides risk. "
+            "Give intervals or a tolerance."
+        )
+    if attack.classes or attack.tolerances:
+        caveats.append(
+            "The figures depend on the intervals and tolerances; compare releases only with the same ones, over the "
+            "whole of detail['surface']."
+        )
+    gap = worst.get("matched_share")
+    if copies and attack.unmatched == "exclude" and gap is not None and gap < 1:
+        caveats.append(
+            f"{percent(1 - gap)} of the people have keys that no released record has and are left out of the mean; "
+            "with unmatched='zero' they count as wrong guesses."
+        )
+    if worst.get("worst_gain") is not None and worst["worst_gain"] < -1e-12 <= worst["gain"]:
+        caveats.append(
+            "On the whole the release is no easier to guess from than the original, but for some classes it is: see "
+            "the first rows of detail['classes']."
+        )
+    if original.roles.weight:
+        caveats.append("Survey weights are not used: every record counts as one person.")
+    return caveats

@@ -1,0 +1,273 @@
+"""What an intruder does with two files: look up a person's keys in the release and guess the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.engine import Missing
+from discreet.engine.attribution_counts import (
+    JointCounts,
+    SharedClasses,
+    carry_scores,
+    joint_counts,
+    shared_classes,
+)
+from discreet.engine.comparable import as_text, must_be_released
+from discreet.engine.precision import Setting
+from discreet.errors import ColumnError, ParameterError
+from discreet.microdata import Microdata
+from discreet.risk.attribution_probability.cap_scores import (
+    CellScores,
+    Guess,
+    Unmatched,
+    cell_scores,
+    chances,
+    own_chances,
+    summary,
+)
+from discreet.risk.attribution_probability.intervals import Classes, coarsened, overlapping
+from discreet.wording import type_name
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the intruder does and knows, and how the guesses are counted."""
+
+    unmatched: Unmatched = "exclude"
+    baseline: str = "matched"
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+    guess: Guess = "proportional"
+    knows: Mapping[Any, float] = field(default_factory=dict)
+    membership: float = 1.0
+    fallback: float | None = None
+    classes: Mapping[str, Classes] = field(default_factory=dict)
+
+    def chances(self, joint: JointCounts, scores: CellScores) -> Floats:
+        """Give the chance of a right guess in each cell, with what the intruder knows beside the release."""
+        chance = chances(joint, scores, self.guess)
+        if self.membership < 1:
+            values = int(joint.value_inside.sum())
+            other = 1 / values if self.fallback is None else self.fallback
+            chance = self.membership * chance + (1 - self.membership) * other
+        for values_known, sure in self.knows.items():
+            chance = np.where(_is_class(joint, values_known)[joint.owners] & scores.matched, sure, chance)
+        return chance
+
+
+@dataclass(frozen=True)
+class Link:
+    """An original and one release, their classes numbered alike."""
+
+    shared: SharedClasses
+    attack: Attack
+
+    @classmethod
+    def between(
+        cls,
+        original: Microdata,
+        released: Microdata,
+        keys: Sequence[str],
+        missing: Missing,
+        attack: Attack,
+        *,
+        precision: Setting = None,
+    ) -> Link:
+        """Join the classes of two files."""
+        return cls(shared_classes(original, released, keys, missing, precision), attack)
+
+    def aim(self, target: tuple[str, ...], weight: str | None = None) -> Aimed:
+        """Count keys by one target and put the cells into the classes of the user."""
+        exact = joint_counts(self.shared, target, weight)
+        joint, position = exact, np.arange(len(exact.owners))
+        if any(column in self.attack.classes for column in (*self.shared.keys, *target)):
+            joint, position = coarsened(exact, self.shared.keys, target, self.attack.classes)
+        joint = overlapping(joint, self.shared.keys)
+        tolerance = self.attack.tolerances.get(target[0])
+        scores = cell_scores(joint, tolerance=tolerance, nearest=self.attack.unmatched == "nearest")
+        return Aimed(self, target, exact, joint, position, scores, tolerance)
+
+
+@dataclass(frozen=True)
+class Aimed:
+    """A link and one target: the counted cells and what is guessed right in each."""
+
+    link: Link
+    target: tuple[str, ...]
+    exact: JointCounts
+    joint: JointCounts
+    position: npt.NDArray[np.int64]
+    scores: CellScores
+    tolerance: float | None
+
+    def figures(self) -> dict[str, Any]:
+        """Add up the figures of this target."""
+        attack = self.link.attack
+        return summary(
+            self.joint,
+            self.scores,
+            attack.chances(self.joint, self.scores),
+            unmatched=attack.unmatched,
+            baseline=attack.baseline,
+            tolerance=self.tolerance,
+        )
+
+    def bootstrap(self, replicates: int, random: np.random.Generator) -> dict[str, float | None]:
+        """Redraw the original records and say between which values ``cap_released`` stays 95 times in 100."""
+        chance = np.nan_to_num(self.link.attack.chances(self.joint, self.scores))
+        count = self.joint.original
+        each = np.divide(self.joint.mass, count, out=np.zeros(len(count)), where=count > 0)
+        people = each if self.link.attack.unmatched != "exclude" else each * self.scores.matched
+        drawn = [random.multinomial(count.sum(), count / count.sum()) for _ in range(replicates)]
+        means = [(draw * people * chance).sum() / total for draw in drawn if (total := (draw * people).sum())]
+        low, high = np.quantile(means, [0.025, 0.975]) if means else (np.nan, np.nan)
+        return {"cap_released_low": float(low), "cap_released_high": float(high)}
+
+    def cells(self) -> pl.DataFrame:
+        """List the cells of the original with their counts and chances, the worst for privacy first."""
+        joint, scores = self.joint, self.scores
+        table = pl.concat(
+            [
+                joint.class_labels[joint.owners],
+                joint.value_labels[joint.values],
+                pl.DataFrame(
+                    {
+                        "original": joint.original,
+                        "original_class": scores.size_original,
+                        "released": scores.hits_released,
+                        "released_class": scores.size_released,
+                        "cap_original": own_chances(scores),
+                        "cap_released": self.link.attack.chances(joint, scores),
+                    }
+                ),
+            ],
+            how="horizontal",
+        )
+        found = table.with_columns(pl.col("cap_original", "cap_released").fill_nan(None)).with_columns(
+            gain=pl.col("cap_original") - pl.col("cap_released")
+        )
+        return found.filter(pl.col("original") > 0).sort("gain", nulls_last=True, maintain_order=True)
+
+    def records(self) -> Any:
+        """Give every original record its chances, in the kind of frame that came in."""
+        table = pl.DataFrame(
+            {
+                "cap_original": own_chances(self.scores),
+                "cap_released": self.link.attack.chances(self.joint, self.scores),
+                "matched": self.scores.matched,
+            }
+        ).with_columns(pl.col("cap_original", "cap_released").fill_nan(None))
+        return carry_scores(self.link.shared, self.exact, self.target, table[self.position])
+
+
+def as_copies(
+    released: Microdata | Sequence[Microdata] | None, keys: Sequence[str], targets: Sequence[str]
+) -> list[Microdata]:
+    """Return the released files as a list, checked: not empty, with the columns that are needed."""
+    copies = [] if released is None else [released] if isinstance(released, Microdata) else list(released)
+    if released is not None and not copies:
+        raise ParameterError("released is an empty list. Give at least one released file.")
+    for copy in copies:
+        must_be_released(copy, keys, "key")
+        must_be_released(copy, targets, "target")
+        counted = engine.overview(copy, (*keys, *targets))
+        for column in (*keys, *targets):
+            if counted.missing[column] == counted.rows:
+                raise ColumnError(
+                    f"Column '{column}' has no values at all in the released file, so nothing can be looked up or "
+                    "guessed from it. Leave it out, or check how the file was read."
+                )
+    return copies
+
+
+def checked_tolerances(
+    original: Microdata,
+    columns: Sequence[str],
+    tolerance: float | Mapping[str, float] | None,
+    *,
+    together: bool,
+    guess: Guess,
+    unmatched: Unmatched,
+) -> dict[str, float]:
+    """Return the tolerance of each target, refused where it makes no sense."""
+    if guess == "majority" and (tolerance is not None or unmatched == "nearest"):
+        raise ParameterError(
+            "guess='majority' needs whole classes: it goes with neither a tolerance nor unmatched='nearest'. "
+            "Use guess='proportional', or intervals."
+        )
+    if tolerance is None:
+        return {}
+    by_column = (
+        dict(tolerance) if isinstance(tolerance, Mapping) else dict.fromkeys(columns, float(tolerance))
+    )
+    if together and len(columns) > 1:
+        raise ParameterError(
+            "tolerance is for one target at a time; leave together=True out, or use intervals."
+        )
+    for column, allowed in by_column.items():
+        if column not in columns:
+            raise ParameterError(f"tolerance names '{column}', which is not sensitive here.")
+        if not original.schema[column].is_numeric():
+            raise ColumnError(
+                f"tolerance is for numbers, and '{column}' is {type_name(original.schema[column])}. Give it by column: "
+                "tolerance={'income': 100}."
+            )
+        if allowed < 0:
+            raise ParameterError(
+                "tolerance must not be negative; it is in the units of the sensitive column."
+            )
+    return by_column
+
+
+def check_options(
+    *,
+    unmatched: str,
+    baseline: str | None,
+    guess: str,
+    missing: str,
+    membership: float,
+    fallback: float | None,
+    surface: int,
+    replicates: int,
+) -> None:
+    """Refuse options that make no sense."""
+    if unmatched not in ("exclude", "zero", "nearest"):
+        raise ParameterError("unmatched must be 'exclude', 'zero' or 'nearest'.")
+    if baseline not in (None, "matched", "all"):
+        raise ParameterError("baseline must be 'matched' or 'all'.")
+    if guess not in ("proportional", "majority"):
+        raise ParameterError("guess must be 'proportional' or 'majority'.")
+    if missing == "wildcard":
+        raise ParameterError(
+            "Two files cannot be matched class by class with missing='wildcard', which has no classes. "
+            "Use missing='category' or 'drop'."
+        )
+    for name, share in (("membership", membership), ("fallback", fallback)):
+        if share is not None and not 0 <= share <= 1:
+            raise ParameterError(f"{name} must be a chance between 0 and 1.")
+    if surface < 1:
+        raise ParameterError("surface must be 1 or more: it is a number of intervals.")
+    if replicates < 0:
+        raise ParameterError("replicates must not be negative.")
+
+
+def _is_class(joint: JointCounts, values: Any) -> npt.NDArray[np.bool_]:
+    """Find the classes with some key values, compared by their text."""
+    wanted = values if isinstance(values, tuple) else (values,)
+    if len(wanted) != joint.class_labels.width:
+        raise ParameterError(
+            f"knows names {len(wanted)} key values where there are {joint.class_labels.width} keys. "
+            "Give one value a key, in their order."
+        )
+    found = np.ones(joint.class_labels.height, dtype=bool)
+    for series, value in zip(joint.class_labels, wanted, strict=True):
+        found &= as_text(series).eq_missing(None if value is None else str(value)).to_numpy()
+    return found

@@ -1,0 +1,262 @@
+"""By what factor does a class change the frequency of a sensitive value?
+
+beta-likeness and delta-disclosure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.engine import ClassCounts, Missing
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.results import Measure, shown
+from discreet.risk.classes.class_tables import attribute_detail, worst_column
+from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
+from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
+
+
+@checked
+def beta_likeness(
+    data: Microdata,
+    *,
+    keys: Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
+    enhanced: bool = False,
+    threshold: float = 1.0,
+    missing: Missing = "category",
+) -> Measure:
+    """By what factor does a class raise the chance of a sensitive value?
+
+    Basic beta-likeness (Cao and Karras 2012) is the largest relative gain (p_class - p)/p of any value in any
+    class. The enhanced form also caps the gain of each value at -ln p, so that frequent values may not rise to
+    certainty: a value of beta is then kept only if every gain is within min(beta, -ln p).
+
+    Parameters
+    ----------
+    data, keys, sensitive, missing
+        As in `t_closeness`.
+    enhanced
+        Also check the cap of the enhanced form.
+    threshold
+        Gain above which classes and records are counted.
+
+    Returns
+    -------
+    Measure
+        ``value`` is beta, infinite under ``enhanced`` when some value breaks its cap. ``figures``: ``beta``
+        (basic), ``enhanced_holds``, ``classes_over_cap``, ``classes_above``, ``records_above``, ``share_above``.
+        ``detail``: ``variables``, ``classes``, ``records``.
+
+    How to read it
+    --------------
+    A beta of 3 means that in some group a sensitive value is four times as frequent as in the whole file, so
+    that an intruder's confidence in it rises that much. Unlike `t_closeness` it looks at gains only and in
+    relative terms, so that it protects rare values, which are usually the ones that hurt. ``enhanced=True``
+    also limits how sure an intruder can become about common values.
+
+    When not to trust it
+    --------------------
+    For a very rare value one person in a small group is enough for a huge beta; look at how many records are
+    concerned before acting. It ignores losses: that a value is certain *not* to occur in a group can be told
+    too, and is not counted. The whole file is taken as what everybody knows already; where the file is itself
+    special (only patients of one clinic), that is too kind.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "yes", "yes", "no"]})
+    >>> round(beta_likeness(Microdata(people, keys=["sex"], sensitive=["ill"])).value, 4)
+    1.0
+    """
+    keys = engine.resolve_keys(data, keys)
+    columns = engine.resolve_sensitive(data, sensitive, keys)
+
+    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
+        if not enhanced:
+            table = class_profile(data, keys, column, missing, (), named=named)
+            return table.with_columns(beta=pl.col("max_lift") - 1, over_cap=pl.lit(False))
+        counts = engine.class_counts(data, keys, column, missing)
+        found = _capped_gains(counts)
+        return pl.concat([counts.classes, found], how="horizontal") if named else found
+
+    variables, worst, records = worst_column(
+        data, keys, columns, missing, by_class, figure="beta", threshold=threshold
+    )
+    over = (
+        sum(int(by_class(column, named=False)["over_cap"].sum()) for column in columns) if enhanced else None
+    )
+    return Measure(
+        name="beta_likeness",
+        value=float("inf") if over else worst["beta"],
+        figures={
+            "beta": worst["beta"],
+            "enhanced_holds": None if over is None else over == 0,
+            "classes_over_cap": over,
+            "classes_above": worst["classes_above"],
+            "records_above": worst["records_above"],
+            "share_above": worst["records_above"] / records,
+            **company_figures(data, keys, missing),
+        },
+        meaning=(
+            f"In the worst class some value of '{worst['sensitive']}' is {shown(worst['beta'] + 1)} times as frequent "
+            f"as in the whole file; {worst['records_above']:,} of {records:,} {heads_of(data).many} are in classes "
+            f"where a value is more than {threshold + 1:g} times as frequent.{nobody_knows(data, keys)}"
+        ),
+        caveats=[
+            *sensitive_caveats(data, keys, columns, missing),
+            "Rare values in small classes dominate this figure; it is strict by design.",
+        ],
+        parameters={
+            "keys": list(keys),
+            "sensitive": list(columns),
+            "enhanced": enhanced,
+            "threshold": threshold,
+            "missing": missing,
+            **company_parameters(data),
+        },
+        detail=attribute_detail(
+            data,
+            keys,
+            variables,
+            lambda column: by_class(column).select(pl.col(r"^k\d+$"), "class_size", "beta", "over_cap"),
+            worst=worst["sensitive"],
+            descending=True,
+        ),
+    )
+
+
+@checked
+def delta_disclosure(
+    data: Microdata,
+    *,
+    keys: Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
+    absent: Literal["ignore", "infinite"] = "ignore",
+    threshold: float = 1.0,
+    missing: Missing = "category",
+) -> Measure:
+    """By how much, up or down, does a class change the odds of a sensitive value?
+
+    delta (Brickell and Shmatikov 2008) is the largest absolute ln(p_class / p) of any value in any class. A value
+    that does not occur in a class at all has p_class = 0 and an infinite ratio; in practice such values are
+    ignored, the strict reading counts them.
+
+    Parameters
+    ----------
+    data, keys, sensitive, missing
+        As in `t_closeness`.
+    absent
+        ``ignore`` values that do not occur in a class, or let them make delta ``infinite``.
+    threshold
+        delta above which classes and records are counted.
+
+    Returns
+    -------
+    Measure
+        ``value`` is delta. ``figures``: ``delta``, ``classes_without_some_value``, ``classes_above``,
+        ``records_above``, ``share_above``. ``detail``: ``variables``, ``classes``, ``records``.
+
+    How to read it
+    --------------
+    The figure is the logarithm of a factor: 0 means that all groups mirror the file, 0.7 that some value is
+    twice (or half) as frequent in a group as in the file, 2.3 ten times. It is the strictest of the measures
+    of this kind, because it counts losses as well as gains. ``share_above`` says how many people are in
+    groups beyond the threshold.
+
+    When not to trust it
+    --------------------
+    Groups that lack a value altogether have an unbounded figure; by default they are left out of it and
+    counted, because hardly any real file would pass otherwise. With ``absent="infinite"`` nearly every file
+    with small groups fails. Rare values in small groups dominate the result, by chance alone. Use it to
+    compare two treatments of one file rather than as a limit of its own.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "no", "yes", "no"]})
+    >>> delta_disclosure(Microdata(people, keys=["sex"], sensitive=["ill"])).value
+    0.0
+    """
+    if absent not in ("ignore", "infinite"):
+        raise ParameterError("absent must be 'ignore' or 'infinite'.")
+    keys = engine.resolve_keys(data, keys)
+    columns = engine.resolve_sensitive(data, sensitive, keys)
+    known = engine.distinct_counts(data, columns)
+
+    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
+        table = class_profile(data, keys, column, missing, (), named=named)
+        change = pl.max_horizontal(pl.col("max_lift").log().abs(), pl.col("min_lift").log().abs())
+        lacks = pl.col("distinct") < known[column]
+        if absent == "infinite":
+            change = pl.when(lacks).then(float("inf")).otherwise(change)
+        return table.with_columns(delta=change, lacks_some_value=lacks)
+
+    variables, worst, records = worst_column(
+        data, keys, columns, missing, by_class, figure="delta", threshold=threshold
+    )
+    lacking = int(by_class(worst["sensitive"], named=False)["lacks_some_value"].sum())
+    caveats = sensitive_caveats(data, keys, columns, missing)
+    if lacking and absent == "ignore":
+        caveats.append(
+            f"{lacking:,} classes lack some value of '{worst['sensitive']}' altogether, which rules it out for their "
+            "people; in the strict reading (absent='infinite') delta has no bound then."
+        )
+    return Measure(
+        name="delta_disclosure",
+        value=worst["delta"],
+        figures={
+            "delta": worst["delta"],
+            "classes_without_some_value": lacking,
+            "classes_above": worst["classes_above"],
+            "records_above": worst["records_above"],
+            "share_above": worst["records_above"] / records,
+            **company_figures(data, keys, missing),
+        },
+        meaning=(
+            f"In the worst class the share of some value of '{worst['sensitive']}' differs from the whole file by a "
+            f"factor of {_factor(worst['delta'])}; {worst['records_above']:,} of {records:,} {heads_of(data).many} are "
+            f"in classes with a factor above {np.exp(threshold):.3g}.{nobody_knows(data, keys)}"
+        ),
+        caveats=caveats,
+        parameters={
+            "keys": list(keys),
+            "sensitive": list(columns),
+            "absent": absent,
+            "threshold": threshold,
+            "missing": missing,
+            **company_parameters(data),
+        },
+        detail=attribute_detail(
+            data,
+            keys,
+            variables,
+            lambda column: by_class(column).select(
+                pl.col(r"^k\d+$"), "class_size", "delta", "lacks_some_value"
+            ),
+            worst=worst["sensitive"],
+            descending=True,
+        ),
+    )
+
+
+def _capped_gains(counts: ClassCounts) -> pl.DataFrame:
+    base = counts.overall[counts.codes]
+    gain = counts.counts / counts.sizes[counts.owners] / base - 1
+    over = gain > -np.log(base) + 1e-12
+    begin = counts.starts[:-1]
+    return pl.DataFrame(
+        {
+            "class_size": counts.sizes,
+            "beta": np.maximum.reduceat(gain, begin),
+            "over_cap": np.logical_or.reduceat(over, begin),
+        }
+    )
+
+
+def _factor(delta: float) -> str:
+    return "no bound" if np.isinf(delta) else f"{np.exp(delta):,.3g}"

@@ -1,0 +1,316 @@
+"""Can a person be found in the file?
+
+k-anonymity and the re-identification risks of the prosecutor, journalist and marketer scenarios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from discreet import engine
+from discreet.engine import Missing
+from discreet.engine.classes import Recoding
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.results import Measure, percent
+from discreet.risk.classes.class_tables import identity_detail
+from discreet.risk.classes.company import (
+    Heads,
+    company_caveats,
+    company_figures,
+    company_parameters,
+    heads_of,
+    nobody_knows,
+)
+from discreet.risk.classes.delta_presence import population_classes
+
+
+@checked
+def k_anonymity(
+    data: Microdata,
+    *,
+    keys: Sequence[str] | None = None,
+    missing: Missing = "category",
+    threshold: int = 3,
+) -> Measure:
+    """How many people share the rarest combination of key values?
+
+    ``k`` is the size of the smallest equivalence class on the keys (Samarati and Sweeney 1998). It bounds the
+    chance to pick the right record, not what can be learned from a class in which all are alike: see
+    `l_diversity` for that.
+
+    Where the data has the role ``person`` (else ``contributor``), people are counted, whatever a figure is called:
+    records of one person with the same key values count once. Records without a single known key are in no class.
+
+    Parameters
+    ----------
+    data
+        The file.
+    keys
+        Key columns; those of the data unless named.
+    missing
+        ``category``: missing is a value of its own. ``wildcard``: it matches anything, so every record has a
+        neighborhood. The company of a record with gaps is its neighborhood; that of a complete record is its
+        complete equals, because the gaps of others hide nobody; k is the smallest company. ``drop``: records with a
+        missing key are left out.
+    threshold
+        Class size below which records are counted as too exposed.
+
+    Returns
+    -------
+    Measure
+        ``value`` is k. ``figures``: ``classes``, ``records``, ``unique_records``, ``records_below_2``, ``_3``,
+        ``_5``, ``records_below_threshold``, ``share_below_threshold``, ``records_left_out``, ``all_suppressed``
+        (records of which no key is known); under ``wildcard`` ``smallest_neighborhood``, the k of the literature,
+        which lets gaps of others count; with a household ``single_household_classes`` and
+        ``single_household_records``; with a person ``records_in_file``.
+        ``detail``: ``sizes``, ``classes``, ``records`` (``class_size``: the neighborhood under ``wildcard``).
+
+    How to read it
+    --------------
+    k = 1 means that somebody is alone with their key values: whoever knows them has found the record. k = 5
+    means that everyone looks like at least four others. What k is enough is for your policy to say: the wider
+    the circle of readers, the larger. One rare combination is enough to make k small, so look at
+    ``records_below_threshold`` too: it says whether few or many people are concerned, and
+    ``detail["classes"]`` says which.
+
+    When not to trust it
+    --------------------
+    k is only as good as the list of keys: a column that an intruder knows and you left out makes it too high.
+    It says nothing about what can be learned from a group, so that even with a large k everyone in a group
+    may share one diagnosis. In a sample it is too gloomy, because a record alone in the file may have many
+    doubles in the population. Missing key values count as a value of their own unless you say otherwise,
+    which can make k look smaller than it is. Where several records belong to one person and no role says so, k is
+    too high: name the person.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m"]})
+    >>> k_anonymity(Microdata(people, keys=["sex"])).value
+    1
+    """
+    if threshold < 1:
+        raise ParameterError("threshold must be 1 or more: it is a number of records.")
+    keys = engine.resolve_keys(data, keys)
+    caveats = key_caveats(data, keys)
+    spectrum = engine.size_spectrum(data, keys, missing)
+    records = int(spectrum["records"].sum())
+    below = {limit: records_below(spectrum, limit) for limit in (2, 3, 5, threshold)}
+    k = int(spectrum["class_size"][0])
+    heads = heads_of(data)
+    return Measure(
+        name="k_anonymity",
+        value=k,
+        figures={
+            "k": k,
+            "classes": int(spectrum["classes"].sum()),
+            "records": records,
+            "unique_records": below[2],
+            **{f"records_below_{limit}": below[limit] for limit in (2, 3, 5)},
+            "records_below_threshold": below[threshold],
+            "share_below_threshold": below[threshold] / records,
+            **company_figures(data, keys, missing),
+            **_neighborhood(data, keys, missing),
+            **_households(data, keys),
+        },
+        meaning=(
+            f"{_crowd(k, keys, heads)}; {below[threshold]:,} of {records:,} {heads.many} "
+            f"({percent(below[threshold] / records)}) are in a group of fewer than {threshold}."
+            f"{nobody_knows(data, keys)}"
+        ),
+        caveats=[
+            *caveats,
+            *_perhaps_fewer_people(data),
+            "k limits how well a person can be picked out, not what is learned about a group whose members all "
+            "have the same sensitive value.",
+        ],
+        parameters={
+            "keys": list(keys),
+            "missing": missing,
+            "threshold": threshold,
+            **company_parameters(data),
+        },
+        detail=identity_detail(data, keys, missing),
+    )
+
+
+@checked
+def reidentification(
+    data: Microdata,
+    *,
+    keys: Sequence[str] | None = None,
+    population: Microdata | None = None,
+    recoding: Recoding | None = None,
+    threshold: float = 0.2,
+    missing: Missing = "category",
+) -> Measure:
+    """How likely is an intruder to point at the right record?
+
+    Three intruders (El Emam and Dankar 2008). The *prosecutor* knows that the person is in the file: the risk of
+    a record is one over its class size f. The *journalist* knows only that the person is in the population from
+    which the file comes: one over the size F of the class there. The *marketer* tries to match everybody: the
+    expected share of correct matches.
+
+    Parameters
+    ----------
+    data
+        The file.
+    keys
+        Key columns; those of the data unless named.
+    population
+        The identification file that contains the people of this file, for the journalist.
+    recoding
+        ``{key: {population value: file value}}`` where the two files are coded differently.
+    threshold
+        Risk above which a record counts as at risk.
+    missing
+        How missing key values count; see `k_anonymity`.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``prosecutor_max``. ``figures``: ``prosecutor_max``, ``prosecutor_mean``, ``journalist_max``,
+        ``journalist_mean``, ``marketer``, ``share_above_threshold``, ``records_above_threshold``,
+        ``expected_matches``, ``threshold``, ``records_left_out``, ``all_suppressed``. ``detail``: ``sizes``,
+        ``classes``, ``records``.
+
+    How to read it
+    --------------
+    The prosecutor knows that the person is in the file: the chance is one over the size of their group. The
+    journalist does not and has to look in the population, so the chance is lower. The marketer matches
+    everybody and counts how many come out right. Look at the highest chance for the worst case, at the mean
+    for the file as a whole, and at ``share_above_threshold`` for how many people are above the line that your
+    policy draws.
+
+    When not to trust it
+    --------------------
+    All three assume an intruder whose knowledge of the keys is free of errors and up to date; real matches
+    fail more often. Without a population file the journalist's figures are missing, and the marketer is taken
+    to know who is in the file. The mean hides people: a file with a mean of one percent can hold a hundred
+    people who are certain to be found. Keys that you did not name are not counted.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m", "m"]})
+    >>> risk = reidentification(Microdata(people, keys=["sex"]))
+    >>> risk.figures["prosecutor_max"], risk.figures["prosecutor_mean"]
+    (0.5, 0.4)
+    """
+    if not 0 <= threshold <= 1:
+        raise ParameterError("threshold must be a share between 0 and 1, e.g. 0.2 for one in five.")
+    keys = engine.resolve_keys(data, keys)
+    caveats = key_caveats(data, keys)
+    spectrum = engine.size_spectrum(data, keys, missing)
+    records = int(spectrum["records"].sum())
+    size = pl.col("class_size")
+    expected, most, exposed = spectrum.select(
+        expected=(pl.col("records") / size).sum(),
+        most=(1 / size).max(),
+        exposed=pl.col("records").filter(1 / size > threshold).sum(),
+    ).row(0)
+    figures: dict[str, float | int | None] = {
+        "prosecutor_max": most,
+        "prosecutor_mean": expected / records,
+        "journalist_max": None,
+        "journalist_mean": None,
+        "marketer": expected / records,
+        "share_above_threshold": exposed / records,
+        "records_above_threshold": exposed,
+        "expected_matches": expected,
+        "threshold": threshold,
+        **company_figures(data, keys, missing),
+    }
+    heads = heads_of(data)
+    if population is None:
+        caveats.append(
+            "Without a population file the journalist risk is unknown and the marketer is assumed to know who is "
+            "in the file; both are at most the prosecutor risk shown."
+        )
+    else:
+        classes, warning = population_classes(data, population, keys, missing, recoding)
+        caveats += warning
+        matches = float((classes["records"] / classes["population"]).sum())
+        figures["journalist_max"] = 1 / int(classes["population"].min())  # type: ignore[arg-type]
+        figures["journalist_mean"] = matches / records
+        figures["marketer"] = matches / records
+        figures["expected_matches"] = matches
+    return Measure(
+        name="reidentification",
+        value=most,
+        figures=figures,
+        meaning=(
+            f"Someone who knows that a person is in the file and knows {_and(keys)} points at the right record "
+            f"with a chance of up to {percent(most)}, and of {percent(expected / records)} on average; "
+            f"for {exposed:,} of {records:,} {heads.many} ({percent(exposed / records)}) the chance is above "
+            f"{percent(threshold)}.{nobody_knows(data, keys)}"
+        ),
+        caveats=caveats,
+        parameters={
+            "keys": list(keys),
+            "missing": missing,
+            "threshold": threshold,
+            "population_file": population is not None,
+            **company_parameters(data),
+        },
+        detail=identity_detail(data, keys, missing),
+    )
+
+
+def records_below(spectrum: pl.DataFrame, limit: int) -> int:
+    """Count the records in classes smaller than a limit."""
+    return int(spectrum.filter(pl.col("class_size") < limit)["records"].sum())
+
+
+def key_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
+    """Word what the reader must know about these keys: who is counted, decimals, missing values, survey weights."""
+    caveats = company_caveats(data, keys)
+    floats = engine.float_keys(data, keys)
+    caveats += [engine.float_key_caveat(floats)] if floats else []
+    counted = engine.overview(data, keys)
+    gaps = [key for key in keys if counted.missing[key]]
+    if gaps:
+        most = max(counted.missing[key] for key in gaps) / counted.rows
+        caveats.append(
+            f"{_and(gaps)} {'has' if len(gaps) == 1 else 'have'} missing values (up to {percent(most)} of the "
+            "records); how they count changes the result."
+        )
+    if data.roles.weight:
+        caveats.append("Survey weights are not used here: the figure speaks of the records of the file.")
+    return caveats
+
+
+def _neighborhood(data: Microdata, keys: Sequence[str], missing: Missing) -> dict[str, int]:
+    if missing != "wildcard":
+        return {}
+    return {"smallest_neighborhood": int(engine.class_table(data, keys, missing)["class_size"].min())}  # type: ignore[arg-type]
+
+
+def _perhaps_fewer_people(data: Microdata) -> list[str]:
+    """Warn where an identifier repeats and no role says whose the records are."""
+    return [
+        f"'{name}' is an identifier and repeats in {count:,} records: if they belong to the same people, there is less "
+        f"company than it seems. Name it as the person too (person='{name}')."
+        for name, count in engine.repeated_identifiers(data).items()
+    ]
+
+
+def _households(data: Microdata, keys: Sequence[str]) -> dict[str, int]:
+    if not data.roles.household:
+        return {}
+    classes, records = engine.single_households(data, keys)
+    return {"single_household_classes": classes, "single_household_records": records}
+
+
+def _crowd(k: int, keys: Sequence[str], heads: Heads) -> str:
+    if k == 1:
+        return f"There are {heads.many} {heads.who} share their combination of {_and(keys)} with nobody"
+    others = "one other" if k == 2 else f"{k - 1:,} others"
+    return f"Every {heads.one} shares {heads.whose} combination of {_and(keys)} with at least {others}"
+
+
+def _and(names: Sequence[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

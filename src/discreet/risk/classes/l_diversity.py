@@ -1,0 +1,351 @@
+"""Can something be learned about a person without finding them? How diverse are the sensitive values of a class?
+
+l-diversity: distinct, entropy, recursive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.engine import ClassCounts, Missing
+from discreet.errors import ColumnError, ParameterError
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.results import Measure, percent
+from discreet.risk.classes.class_tables import attribute_detail
+from discreet.risk.classes.company import (
+    Heads,
+    company_caveats,
+    company_figures,
+    company_parameters,
+    heads_of,
+    nobody_knows,
+)
+from discreet.wording import type_name
+
+Kind = Literal["distinct", "entropy", "recursive"]
+
+
+@checked
+def l_diversity(
+    data: Microdata,
+    *,
+    keys: Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
+    kind: Kind = "distinct",
+    c: float = 2.0,
+    bins: int | Sequence[float] | None = None,
+    tolerance: float | None = None,
+    threshold: float = 2,
+    missing: Missing = "category",
+) -> Measure:
+    """How many different sensitive values stand behind one combination of key values?
+
+    With only one, an intruder learns it without finding the record (Machanavajjhala et al. 2007). l is that of
+    the worst class and, with several sensitive columns, of the worst column.
+
+    Parameters
+    ----------
+    data
+        The file.
+    keys, sensitive
+        Columns; those of the data unless named.
+    kind
+        ``distinct``: the number of different values. ``entropy``: exp of their entropy, the number of equally
+        frequent values that would be as uncertain. ``recursive``: the largest l for which the most frequent
+        value is rarer than c times the l-th most frequent and all rarer ones together.
+    c
+        The constant of the recursive kind.
+    bins
+        For numeric columns: number of bins of equal width, or their inner breaks; values in one bin are alike.
+    tolerance
+        For numeric columns: values closer than this count as one.
+    threshold
+        l below which classes and records are counted as too alike.
+    missing
+        ``category`` or ``drop``, for missing key values. A missing sensitive value counts as a value.
+
+    Returns
+    -------
+    Measure
+        ``value`` is l. ``figures``: ``l``, ``best_guess`` (highest share of one value in a class: the chance of
+        the intruder's best guess), ``classes``, ``homogeneous_classes``, ``homogeneous_records``,
+        ``records_below_threshold``, ``share_below_threshold``, ``records_left_out``, ``all_suppressed``. Where a
+        role names persons, they are counted, each with one value a class: of several the one that most of the class
+        have. ``detail``: ``variables``, and ``classes`` and ``records`` of the worst column.
+
+    How to read it
+    --------------
+    l = 1 means that in some group everyone has the same sensitive value: to know that a person belongs there
+    is to know the value. ``homogeneous_records`` says how many people are in such groups. ``best_guess`` is
+    the chance of the intruder's best guess in the worst group; it says more than l when one value is much
+    commoner than the others. ``kind="entropy"`` and ``"recursive"`` ask for values that are not only
+    different but also evenly spread.
+
+    When not to trust it
+    --------------------
+    Values that differ may still tell the same story: three kinds of cancer count as three values. With two
+    values l can never exceed 2, however safe the file is. It does not ask whether the value is rare or
+    harmless: a group in which everybody is healthy counts like one in which everybody is ill. For numbers,
+    values a penny apart count as different unless ``bins`` or ``tolerance`` says otherwise.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "no", "no", "no"]})
+    >>> l_diversity(Microdata(people, keys=["sex"], sensitive=["ill"])).value
+    1
+    """
+    _check(kind, c, tolerance, threshold)
+    keys = engine.resolve_keys(data, keys)
+    columns = engine.resolve_sensitive(data, sensitive, keys)
+    breaks = {column: breaks_of(data, column, bins) for column in columns}
+    if tolerance is not None:
+        _must_be_numeric(data, columns, "tolerance")
+
+    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
+        if kind == "recursive" or tolerance is not None:
+            counts = engine.class_counts(data, keys, column, missing, breaks[column])
+            found = _sparse_diversity(counts, kind, c, tolerance)
+            return pl.concat([counts.classes, found], how="horizontal") if named else found
+        query = class_profile(data, keys, column, missing, breaks[column], named=named)
+        l_value = pl.col("distinct") if kind == "distinct" else pl.col("entropy").exp()
+        return query.with_columns(l=l_value, best_guess=pl.col("top_share"))
+
+    variables = pl.DataFrame(
+        [_summary(column, by_class(column, named=False), threshold) for column in columns]
+    ).sort("l", "sensitive")
+    worst = variables.row(0, named=True)
+    records = int(engine.size_spectrum(data, keys, missing)["records"].sum())
+    figures = {name: worst[name] for name in variables.columns if name != "sensitive"}
+    figures["best_guess"] = float(variables["best_guess"].max())  # type: ignore[arg-type]
+    figures["share_below_threshold"] = worst["records_below_threshold"] / records
+    figures |= company_figures(data, keys, missing)
+    caveats = _caveats(
+        data,
+        keys,
+        columns,
+        worst,
+        grouped=tolerance is not None or bins is not None,
+        missing=missing,
+        breaks=breaks,
+    )
+    return Measure(
+        name="l_diversity",
+        value=worst["l"],
+        figures=figures,
+        meaning=_meaning(worst, records, kind, heads_of(data)) + nobody_knows(data, keys),
+        caveats=caveats,
+        parameters={
+            "keys": list(keys),
+            "sensitive": list(columns),
+            "kind": kind,
+            "c": c if kind == "recursive" else None,
+            "bins": bins,
+            "tolerance": tolerance,
+            "threshold": threshold,
+            "missing": missing,
+            **company_parameters(data),
+        },
+        detail=attribute_detail(
+            data,
+            keys,
+            variables,
+            lambda column: by_class(column).select(
+                *_key_columns(keys), "class_size", "l", "best_guess", "distinct", "entropy"
+            ),
+            worst=worst["sensitive"],
+            descending=False,
+        ),
+    )
+
+
+def class_profile(
+    data: Microdata,
+    keys: Sequence[str],
+    column: str,
+    missing: Missing,
+    breaks: tuple[float, ...],
+    *,
+    named: bool,
+) -> pl.DataFrame:
+    """Fetch the profile of each class, with its key values where they are asked for."""
+    profile = engine.attribute_profile(data, keys, column, missing, breaks)
+    if not named:
+        return profile
+    classes = engine.class_counts(data, keys, column, missing, breaks).classes
+    return pl.concat([classes, profile], how="horizontal")
+
+
+def breaks_of(data: Microdata, column: str, bins: int | Sequence[float] | None) -> tuple[float, ...]:
+    """Turn the bins a user asks for into inner breaks of a numeric column."""
+    if bins is None:
+        return ()
+    _must_be_numeric(data, [column], "bins")
+    if isinstance(bins, int):
+        if bins < 1:
+            raise ParameterError("bins must be 1 or more.")
+        return engine.equal_breaks(data, column, bins)
+    breaks = tuple(float(x) for x in bins)
+    if list(breaks) != sorted(set(breaks)):
+        raise ParameterError("bins must be breaks in increasing order, each once.")
+    return breaks
+
+
+def sensitive_caveats(
+    data: Microdata,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    missing: Missing,
+    breaks: Mapping[str, tuple[float, ...]] | None = None,
+) -> list[str]:
+    """Word what the reader must know about who is counted, missing sensitive values and persons with several."""
+    caveats = company_caveats(data, keys)
+    counted = engine.overview(data, columns)
+    gaps = [column for column in columns if counted.missing[column]]
+    if gaps:
+        named = ", ".join(f"'{column}'" for column in gaps)
+        caveats.append(
+            f"{named} has missing values; 'missing' counts as one of the values an intruder may learn."
+        )
+    if engine.counted_unit(data) is not None:
+        for column in columns:
+            several = engine.class_counts(data, keys, column, missing, (breaks or {}).get(column, ())).several
+            if several:
+                caveats.append(
+                    f"{heads_of(data).number(several)} {'has' if several == 1 else 'have'} several values of "
+                    f"'{column}' in a class; each counts with the one that most of the class have. What is learned "
+                    "about the others comes on top."
+                )
+    return caveats
+
+
+def _check(kind: str, c: float, tolerance: float | None, threshold: float) -> None:
+    if kind not in ("distinct", "entropy", "recursive"):
+        raise ParameterError("kind must be 'distinct', 'entropy' or 'recursive'.")
+    if c <= 0:
+        raise ParameterError("c must be above 0.")
+    if tolerance is not None and tolerance <= 0:
+        raise ParameterError("tolerance must be above 0, in the units of the sensitive column.")
+    if threshold < 1:
+        raise ParameterError("threshold must be 1 or more: it is a number of values.")
+
+
+def _must_be_numeric(data: Microdata, columns: Sequence[str], parameter: str) -> None:
+    for column in columns:
+        if not data.schema[column].is_numeric():
+            raise ColumnError(
+                f"{parameter} is for numbers, and the sensitive column '{column}' is {type_name(data.schema[column])}. "
+                f"Leave {parameter} out, or name only numeric columns."
+            )
+
+
+def _key_columns(keys: Sequence[str]) -> list[str]:
+    return [f"k{i}" for i in range(len(keys))]
+
+
+def _summary(column: str, table: pl.DataFrame, threshold: float) -> dict[str, Any]:
+    below = table.filter(pl.col("l") < threshold - 1e-12)
+    alike = table.filter(pl.col("distinct") == 1)
+    return {
+        "sensitive": column,
+        "l": table["l"].min(),
+        "best_guess": table["best_guess"].max(),
+        "classes": table.height,
+        "homogeneous_classes": alike.height,
+        "homogeneous_records": int(alike["class_size"].sum()),
+        "classes_below_threshold": below.height,
+        "records_below_threshold": int(below["class_size"].sum()),
+    }
+
+
+def _sparse_diversity(counts: ClassCounts, kind: Kind, c: float, tolerance: float | None) -> pl.DataFrame:
+    """Compute l from the sparse counts, after joining values that are within the tolerance of one another."""
+    owners, sizes = counts.owners, counts.sizes
+    if tolerance is None:
+        starts, merged = counts.starts, counts.counts
+    else:
+        group = _within_tolerance(counts, tolerance)
+        fresh = np.flatnonzero(np.diff(owners, prepend=-1) | np.diff(group, prepend=-1))
+        merged = np.add.reduceat(counts.counts, fresh)
+        owners = owners[fresh]
+        starts = np.searchsorted(owners, np.arange(len(sizes) + 1))
+    share = merged / sizes[owners]
+    entropy = -np.add.reduceat(share * np.log(share), starts[:-1]) + 0.0
+    distinct = np.diff(starts)
+    if kind == "recursive":
+        l_value: Any = _recursive(merged, owners, starts, sizes, c)
+    else:
+        l_value = distinct if kind == "distinct" else np.exp(entropy)
+    top = np.maximum.reduceat(share, starts[:-1])
+    return pl.DataFrame(
+        {"class_size": sizes, "distinct": distinct, "entropy": entropy, "l": l_value, "best_guess": top}
+    )
+
+
+def _recursive(
+    counts: np.ndarray, owners: np.ndarray, starts: np.ndarray, sizes: np.ndarray, c: float
+) -> np.ndarray:
+    """Find the largest l with r_1 < c (r_l + … + r_m); the tails shrink with l, so it is how many of them hold."""
+    order = np.lexsort((-counts, owners))
+    ranked = counts[order].astype(float)
+    before = np.cumsum(ranked) - ranked
+    tail = sizes[owners] - (before - before[starts[:-1]][owners])
+    holds = ranked[starts[:-1]][owners] < c * tail
+    return np.add.reduceat(holds.astype(np.int64), starts[:-1])
+
+
+def _within_tolerance(counts: ClassCounts, tolerance: float) -> np.ndarray:
+    from discreet.risk.classes.class_kernels import greedy_groups
+
+    values = counts.values.cast(pl.Float64).to_numpy()[counts.codes]
+    return np.asarray(greedy_groups(values, counts.starts, tolerance))
+
+
+def _meaning(worst: dict[str, Any], records: int, kind: Kind, heads: Heads) -> str:
+    column, alike = worst["sensitive"], worst["homogeneous_records"]
+    if worst["homogeneous_classes"]:
+        return (
+            f"For {alike:,} of {records:,} {heads.many} ({percent(alike / records)}) everyone with the same key values "
+            f"has the same '{column}', so it can be read off without finding the person."
+        )
+    what = {"distinct": "different", "entropy": "equally likely", "recursive": "well spread"}[kind]
+    return (
+        f"Behind every combination of key values stand at least {worst['l']:.4g} {what} values of '{column}'; "
+        f"the best guess is right for at most {percent(worst['best_guess'])} of a class."
+    )
+
+
+def _caveats(
+    data: Microdata,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    worst: dict[str, Any],
+    *,
+    grouped: bool,
+    missing: Missing,
+    breaks: Mapping[str, tuple[float, ...]],
+) -> list[str]:
+    caveats = sensitive_caveats(data, keys, columns, missing, breaks)
+    numeric = [column for column in columns if data.schema[column].is_numeric()]
+    if numeric and not grouped:
+        named = ", ".join(f"'{column}'" for column in numeric)
+        caveats.append(
+            f"{named} is numeric: values that differ only a little count as different, which flatters l. "
+            "Give bins or a tolerance."
+        )
+    k = int(engine.size_spectrum(data, keys, missing)["class_size"][0])
+    if worst["homogeneous_classes"] and k > 1:
+        caveats.append(
+            f"Attribute disclosure in spite of k = {k}: in {worst['homogeneous_classes']:,} classes everyone has "
+            f"the same '{worst['sensitive']}'."
+        )
+    if not worst["homogeneous_classes"]:
+        caveats.append(
+            "A number of different values does not bound the best guess: a class of 99 to 1 has two values."
+        )
+    return caveats

@@ -1,0 +1,179 @@
+"""How much does a class tell beyond what everybody can read off the whole file?
+
+t-closeness: the distance of the sensitive values of each class from those of the whole file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import narwhals as nw
+import polars as pl
+
+from discreet import engine
+from discreet.engine import Missing
+from discreet.errors import ParameterError
+from discreet.hierarchy import Hierarchy
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.results import Measure, percent
+from discreet.risk.classes.class_tables import attribute_detail, worst_column
+from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
+from discreet.risk.classes.earth_mover import hierarchical_emd, ordered_emd
+from discreet.risk.classes.l_diversity import breaks_of, class_profile, sensitive_caveats
+
+Distance = Literal["emd", "kl", "tv"]
+Ground = Literal["auto", "equal", "ordered", "hierarchical"]
+
+
+@checked
+def t_closeness(
+    data: Microdata,
+    *,
+    keys: Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
+    distance: Distance = "emd",
+    ground: Ground = "auto",
+    hierarchy: Hierarchy | None = None,
+    bins: int | Sequence[float] | None = None,
+    threshold: float = 0.2,
+    missing: Missing = "category",
+) -> Measure:
+    """How far are the sensitive values of a class from those of the whole file?
+
+    t is the largest distance over all classes (Li, Li and Venkatasubramanian 2007).
+
+    Parameters
+    ----------
+    data
+        The file.
+    keys, sensitive
+        Columns; those of the data unless named.
+    distance
+        ``emd``, the earth mover's distance, in [0, 1]; ``tv``, half the summed differences of shares, in [0, 1];
+        ``kl``, the Kullback-Leibler divergence in nats, without an upper bound.
+    ground
+        How far two values are apart, for ``emd``: ``equal`` (any two values: the same as ``tv``), ``ordered``
+        (by the number of distinct values between them), ``hierarchical`` (by the level at which they meet in a
+        hierarchy). ``auto`` takes ``ordered`` for numbers, dates and ordered categories, else ``equal``.
+    hierarchy
+        The hierarchy of the sensitive column, for the hierarchical ground.
+    bins
+        For numeric columns: number of bins of equal width, or their inner breaks.
+    threshold
+        t above which classes and records are counted.
+    missing
+        ``category`` or ``drop``, for missing key values.
+
+    Returns
+    -------
+    Measure
+        ``value`` is t. ``figures``: ``t``, ``classes_above``, ``records_above``, ``share_above``, ``threshold``.
+        ``detail``: ``variables``, and ``classes`` and ``records`` of the worst column.
+
+    How to read it
+    --------------
+    0 means that knowing somebody's group tells nothing new; 1 means that it tells everything. It compares the
+    sensitive values of each group with those of the whole file and reports the group that is furthest off.
+    ``share_above`` says how many people are in groups beyond the threshold; a single small group can drive
+    the worst value, so look at both.
+
+    When not to trust it
+    --------------------
+    Small groups are far from the whole file by chance, so a strict t mostly asks for larger groups. With the
+    earth mover's distance on numbers a shift matters by its size; with the equal ground distance all
+    differences between categories count the same: choose the one that fits the column. Values of one file
+    compare; values with different ground distances or bins do not. A small t does not protect from being
+    found, only from what is learned.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m", "m"], "ill": ["yes", "no", "yes", "no"]})
+    >>> t_closeness(Microdata(people, keys=["sex"], sensitive=["ill"])).value
+    0.0
+    """
+    if distance not in ("emd", "kl", "tv"):
+        raise ParameterError("distance must be 'emd', 'kl' or 'tv'.")
+    if ground not in ("auto", "equal", "ordered", "hierarchical"):
+        raise ParameterError("ground must be 'auto', 'equal', 'ordered' or 'hierarchical'.")
+    if distance == "emd" and ground == "hierarchical" and hierarchy is None:
+        raise ParameterError("ground='hierarchical' needs the hierarchy of the sensitive column: hierarchy=…")
+    keys = engine.resolve_keys(data, keys)
+    columns = engine.resolve_sensitive(data, sensitive, keys)
+    if hierarchy is not None and len(columns) > 1:
+        raise ParameterError("A hierarchy belongs to one sensitive column; name it with sensitive='column'.")
+    breaks = {column: breaks_of(data, column, bins) for column in columns}
+    grounds = {column: _ground_of(data, column, ground) for column in columns}
+
+    def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
+        if distance == "emd" and grounds[column] != "equal":
+            counts = engine.class_counts(data, keys, column, missing, breaks[column])
+            moved = (
+                ordered_emd(counts)
+                if grounds[column] == "ordered"
+                else hierarchical_emd(counts, hierarchy, column)  # type: ignore[arg-type]
+            )
+            found = pl.DataFrame({"class_size": counts.sizes, "t": moved})
+            return pl.concat([counts.classes, found], how="horizontal") if named else found
+        table = class_profile(data, keys, column, missing, breaks[column], named=named)
+        return table.with_columns(t=pl.col("kl" if distance == "kl" else "tv"))
+
+    variables, worst, records = worst_column(
+        data, keys, columns, missing, by_class, figure="t", threshold=threshold
+    )
+    unit = "" if distance != "kl" else " nats"
+    return Measure(
+        name="t_closeness",
+        value=worst["t"],
+        figures={
+            "t": worst["t"],
+            "classes_above": worst["classes_above"],
+            "records_above": worst["records_above"],
+            "share_above": worst["records_above"] / records,
+            "threshold": threshold,
+            **company_figures(data, keys, missing),
+        },
+        meaning=(
+            f"Knowing someone's key values can shift what is known about '{worst['sensitive']}' by up to "
+            f"{worst['t']:.3g}{unit} (0 is nothing{', 1 is everything' if distance != 'kl' else ''}); "
+            f"{worst['records_above']:,} of {records:,} {heads_of(data).many} "
+            f"({percent(worst['records_above'] / records)}) are in classes further than {threshold:g} from the whole "
+            f"file.{nobody_knows(data, keys)}"
+        ),
+        caveats=[
+            *sensitive_caveats(data, keys, columns, missing, breaks),
+            *(
+                ["'kl' has no upper bound; a threshold for 'emd' does not carry over."]
+                if distance == "kl"
+                else []
+            ),
+            "Small classes are far from the whole file by chance alone: a class of one always is.",
+        ],
+        parameters={
+            "keys": list(keys),
+            "sensitive": list(columns),
+            "distance": distance,
+            "ground": grounds if distance == "emd" else None,
+            "bins": bins,
+            "threshold": threshold,
+            "missing": missing,
+            **company_parameters(data),
+        },
+        detail=attribute_detail(
+            data,
+            keys,
+            variables,
+            lambda column: by_class(column).select(pl.col(r"^k\d+$"), "class_size", "t"),
+            worst=worst["sensitive"],
+            descending=True,
+        ),
+    )
+
+
+def _ground_of(data: Microdata, column: str, ground: Ground) -> str:
+    if ground != "auto":
+        return ground
+    dtype = data.schema[column]
+    ordered = dtype.is_numeric() or dtype.is_temporal() or isinstance(dtype, nw.Enum)
+    return "ordered" if ordered else "equal"

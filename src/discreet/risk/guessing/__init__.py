@@ -1,1 +1,0 @@
-"""Isolation against blind guessing."""

@@ -1,0 +1,144 @@
+"""Match records on several columns at once, each up to a tolerance of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.distance import as_float
+from discreet.distance.boxes import Boxes, Likeness, Words, alike_words, in_boxes
+from discreet.risk.linkage_and_distance.likeness_scores import Kind, reach_of, similarity
+from discreet.risk.synthetic_copies.side_by_side import plain_rows
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two records are compared, column by column."""
+
+    numeric: tuple[str, ...]
+    labels: tuple[str, ...]
+    kind: Kind
+    offsets: Floats
+    scales: Floats
+    threshold: float
+    likeness: Likeness
+    likeness_threshold: float
+
+    def search(
+        self, ours: pl.DataFrame, theirs: pl.DataFrame, *, labels: bool = True, pairs: bool = False
+    ) -> Boxes:
+        """Find the possible matches of each record, on all columns or on the numbers alone."""
+        reach = self.offsets + reach_of(self.threshold, self.kind) * self.scales
+        left, right = plain_rows(ours), plain_rows(theirs)
+        used = self.labels if labels else ()
+        words: list[Words] = []
+        if self.likeness != "exact":
+            words = [self.alike(left[name], right[name])[0] for name in used]
+        return in_boxes(
+            _matrix(ours, self.numeric),
+            _matrix(theirs, self.numeric),
+            reach,
+            equal=[(left[name], right[name]) for name in used] if self.likeness == "exact" else [],
+            words=words,
+            pairs=pairs,
+        )
+
+    def alike(self, ours: pl.Series, theirs: pl.Series) -> tuple[Words, Floats]:
+        """Compare two text columns by the letters of their levels."""
+        return alike_words(ours, theirs, likeness=self.likeness, threshold=self.likeness_threshold)
+
+    def pairs(self, attack: Attack, position: npt.NDArray[np.int64]) -> pl.DataFrame:
+        """List the possible matches with the score of each column and their mean."""
+        listed = self.search(attack.ours, attack.theirs, pairs=True).pairs
+        ours, theirs = attack.ours[listed[:, 0]], attack.theirs[listed[:, 1]]
+        scores: dict[str, Any] = {}
+        for j, name in enumerate(self.numeric):
+            apart = np.abs(as_float(ours[name]) - as_float(theirs[name]))
+            scores[f"{name} score"] = similarity(
+                apart, kind=self.kind, offset=self.offsets[j], scale=self.scales[j]
+            )
+        for name in self.labels:
+            if self.likeness == "exact" or not len(listed):
+                scores[f"{name} score"] = np.ones(len(listed))
+            else:
+                words, table = self.alike(attack.ours[name], attack.theirs[name])
+                scores[f"{name} score"] = table[words.codes[listed[:, 0]], words.others[listed[:, 1]]]
+        mean = np.mean(list(scores.values()), axis=0) if scores else np.empty(0)
+        return pl.DataFrame(
+            {
+                "original": position[listed[:, 0]],
+                "released": attack.position[listed[:, 1]],
+                **scores,
+                "mean score": mean,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What matching the outliers with one release found."""
+
+    ours: pl.DataFrame
+    theirs: pl.DataFrame
+    position: npt.NDArray[np.int64]
+    boxes: Boxes
+    numeric_pairs: int
+    standing_out: int
+    excluded: int
+
+    @property
+    def matched(self) -> int:
+        """Outliers with at least one possible match."""
+        return int((self.boxes.counts > 0).sum())
+
+    @property
+    def single(self) -> int:
+        """Outliers with exactly one possible match."""
+        return int((self.boxes.counts == 1).sum())
+
+
+def attack(
+    comparison: Comparison,
+    ours: pl.DataFrame,
+    release: pl.DataFrame,
+    complete: Flags,
+    fitted: Any,
+    *,
+    sides: str,
+    collapse: bool,
+) -> Attack:
+    """Match some original records with the complete records of a release."""
+    theirs, position = release.filter(complete), np.flatnonzero(complete)
+    flags = fitted(theirs, own=True)
+    if sides == "both":
+        theirs, position = theirs.filter(flags), position[flags]
+    if collapse:
+        first = (
+            theirs.with_row_index("row").unique(theirs.columns, keep="first").sort("row")["row"].to_numpy()
+        )
+        theirs, position = theirs[first], position[first]
+    return Attack(
+        ours=ours,
+        theirs=theirs,
+        position=position.astype(np.int64),
+        boxes=comparison.search(ours, theirs),
+        numeric_pairs=int(comparison.search(ours, theirs, labels=False).counts.sum())
+        if comparison.numeric
+        else 0,
+        standing_out=int(flags.sum()),
+        excluded=int((~complete).sum()),
+    )
+
+
+def _matrix(table: pl.DataFrame, names: Sequence[str]) -> Floats:
+    if not names:
+        return np.empty((table.height, 0))
+    return np.column_stack([as_float(table[name]) for name in names])

@@ -1,0 +1,428 @@
+"""Can released records be led back to the people behind them?
+
+Record linkage where it is known who is who: the intruder has the original values (or some of them) and links each
+released record to an original; the truth tells how often that works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.distance import Distance, MissingRule, MixedSpace, Points, nearest, ties_within
+from discreet.engine.frames import has_row_order
+from discreet.errors import ColumnError, ParameterError
+from discreet.microdata import Microdata
+from discreet.pairs.precision import precise_alike
+from discreet.parameters import checked
+from discreet.randomness import Seed, generator
+from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
+from discreet.risk.linkage_and_distance.interval_disclosure import (
+    Disclosed,
+    by_rank,
+    by_robust_distance,
+    by_standard_deviation,
+)
+from discreet.risk.linkage_and_distance.one_to_one import cheapest_pairs
+from discreet.risk.synthetic_copies.side_by_side import (
+    check_categorical,
+    column_caveats,
+    placed,
+    shared_columns,
+    tables_of,
+)
+
+Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", "robust"]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+WIDTHS = {"interval": 0.05, "rank": 0.05, "robust": 0.01}
+
+
+@checked
+def linkage(
+    original: Microdata,
+    released: Microdata,
+    *,
+    method: Method = "distance",
+    columns: Sequence[str] | None = None,
+    link: str | None = None,
+    categorical: Sequence[str] = (),
+    distance: Distance = "gower",
+    missing: MissingRule = "ignore",
+    width: float | None = None,
+    crowd: int = 2,
+    crowd_width: float = 0.05,
+    blocking: Sequence[str] = (),
+    threshold: float = 0.9,
+    seed: Seed = None,
+    progress: bool = False,
+) -> Measure:
+    """Can released records be led back to the people behind them?
+
+    Parameters
+    ----------
+    original, released
+        The two files. Their rows correspond one to one, unless ``link`` names the column that says who is who.
+    method
+        ``distance``: each released record is linked to its nearest original. ``assignment``: the cheapest
+        one-to-one pairing of all records, the stronger attack while the noise is small (with much noise it is no
+        better). ``probabilistic``: Fellegi-Sunter linkage (needs the
+        extra ``linkage``). ``interval``, ``rank``, ``robust``: is the original value within a small interval
+        around the released one (by standard deviations, by ranks, by robust Mahalanobis distances)?
+    columns
+        What the intruder knows; the keys of the original, or all columns where it has none.
+    link
+        Column in both files that holds the same value for the same person; not compared.
+    categorical
+        Numeric columns whose numbers are codes.
+    distance, missing
+        ``gower`` or ``euclidean``; missing values ``ignore``d (as an intruder would) or a ``category``.
+    width
+        Half-width of the interval: standard deviations (default 0.05), share of all ranks (0.05), or the factor of
+        the squared robust distance (0.01).
+    crowd, crowd_width
+        For ``robust``: a record is hidden when more than so many other released records lie within so many robust
+        standard deviations of it in every column.
+    blocking, threshold
+        For ``probabilistic``: columns that must agree, and the probability from which a pair is called a link.
+    seed
+        For the order in which ties are broken, and the training of models.
+    progress
+        Show how far it is, on a terminal.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the share of released records that are led back. For the linkage methods ``figures`` are
+        ``linked_share`` (ties shared: one of four equally near counts a quarter), ``linked_records``,
+        ``certain_share`` (the nearest is the true one and has no equal), ``guess_share`` (one over the number of
+        originals), ``released``, ``linkable`` (released records with an original), and for ``probabilistic``
+        ``links``, ``precision`` and ``recall`` of the pairs at or above the threshold. For the interval methods:
+        ``interval_share`` (all values inside), ``interval_share_mean`` (mean over columns), ``interval_records``,
+        ``released``, ``linkable``, and for ``robust`` ``weighted_share`` (by robust distance) and
+        ``uncrowded_share`` (not hidden in a crowd). ``detail``: ``records``, and ``variables`` for intervals.
+
+    How to read it
+    --------------
+    ``linked_share`` is the share of released records that an intruder who knows the original values of some
+    columns leads back to the right person. Compare it with ``guess_share``, what blind guessing gets.
+    ``certain_share`` counts only links without any doubt. ``method="assignment"`` is the strongest attack and
+    a fair worst case; the interval methods do not ask who it is but how closely the original value can be
+    told. After noise or swapping expect a steep fall; if it stays high, the treatment is too weak.
+
+    When not to trust it
+    --------------------
+    It needs to know which released record belongs to whom, so it works for masked files and not for synthetic
+    ones: use `neighbours` there. The intruder is taken to know the original values exactly, which is the
+    worst case. All columns count alike after scaling: one that the intruder cannot know makes the result too
+    gloomy, so name the columns. Ties are shared, so that a file with many equal records looks safer than one
+    look at the nearest suggests.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
+    >>> masked = pl.DataFrame({"age": [22, 29, 58, 49], "sex": ["f", "m", "f", "m"]})
+    >>> linkage(Microdata(people), Microdata(masked)).figures["linked_share"]
+    1.0
+    >>> linkage(Microdata(people), Microdata(masked), method="interval", columns=["age"], width=0.2).value
+    0.75
+    """
+    if method not in ("distance", "assignment", "probabilistic", "interval", "rank", "robust"):
+        raise ParameterError(
+            "method must be 'distance', 'assignment', 'probabilistic', 'interval', 'rank' or 'robust'."
+        )
+    if columns is None and original.roles.keys:
+        columns = original.roles.keys
+    chosen = shared_columns(original, [released], columns)
+    names = tuple(name for name in chosen if name != link)
+    if not names:
+        raise ParameterError("Nothing is left to compare beside the column that links the files.")
+    ours, theirs = tables_of([original, released], names)
+    truth = _truth(original, released, link, ours.height, theirs.height)
+    files = LinkedFiles(released, ours, theirs, truth)
+    codes = check_categorical(names, categorical)
+    about: dict[str, Any] = {"method": method, "columns": list(names), "link": link}
+    if method in ("interval", "rank", "robust"):
+        half = WIDTHS[method] if width is None else width
+        return _interval_measure(
+            files,
+            method,
+            half,
+            crowd=crowd,
+            crowd_width=crowd_width,
+            seed=seed,
+            about=about,
+        )
+    about["categorical"] = list(codes)
+    if method == "probabilistic":
+        # The other methods ask how far values are apart; this one asks whether they agree.
+        (ours, theirs), agreed = precise_alike([ours, theirs], categorical=codes)
+        files = replace(files, ours=ours, theirs=theirs)
+        about["precision"] = agreed.parameters
+        return _probabilistic_measure(
+            files, codes, blocking=tuple(blocking), threshold=threshold, seed=seed, about=about
+        )
+    space, (points, queries) = placed((ours, theirs), distance=distance, categorical=codes, missing=missing)
+    about |= {"distance": distance, "missing": missing}
+    caveats = [*records_only(original), *column_caveats(space, (ours, theirs), names)]
+    if method == "assignment":
+        table, how = cheapest_pairs(space, points, queries, truth, seed=seed, progress=progress)
+        about["solver"] = how
+        caveats = [f"The pairing was found {how}.", *caveats]
+    else:
+        table = _nearest_links(space, points, queries, truth, progress)
+    return _linkage_measure(files, table, about, caveats)
+
+
+@dataclass(frozen=True)
+class LinkedFiles:
+    """Two files and, for each released record, the original it belongs to (-1: none)."""
+
+    released: Microdata
+    ours: pl.DataFrame
+    theirs: pl.DataFrame
+    truth: Integers
+
+    @property
+    def linkable(self) -> int:
+        """Released records that have an original."""
+        return int((self.truth >= 0).sum())
+
+
+def _truth(original: Microdata, released: Microdata, link: str | None, ours: int, theirs: int) -> Integers:
+    """Say for each released record which original it belongs to; -1 where there is none."""
+    if link is None:
+        if ours != theirs:
+            raise ParameterError(
+                f"The original has {ours:,} records and the release {theirs:,}, so rows cannot correspond. Name the "
+                "column that says who is who with link='id', or use risk.neighbours for files that are not linked."
+            )
+        for data in (original, released):
+            if not has_row_order(data):
+                raise ParameterError(
+                    f"Records in {engine.engine_name(data)} have no order, so rows cannot correspond. Name the column "
+                    "that says who is who with link='id'."
+                )
+        return np.arange(ours, dtype=np.int64)
+    for data in (original, released):
+        if link not in data.schema:
+            raise ColumnError(f"The column '{link}' that links the files must be in both of them.")
+    left = engine.collect(original, [link])[link].cast(pl.String)
+    right = engine.collect(released, [link])[link].cast(pl.String)
+    for column, which in ((left, "original"), (right, "released")):
+        if column.null_count() or column.n_unique() < len(column):
+            raise ColumnError(
+                f"The column '{link}' that links the files is missing or not unique for some records of the {which} "
+                "file. It must name each record once."
+            )
+    known = pl.DataFrame({"id": left, "at": np.arange(ours)})
+    lined = pl.DataFrame({"id": right}).join(known, on="id", how="left", maintain_order="left")
+    truth = lined["at"].fill_null(-1).to_numpy().astype(np.int64)
+    if not (truth >= 0).any():
+        raise ColumnError(f"No record of the release has a counterpart in the original by '{link}'.")
+    return truth
+
+
+def _nearest_links(
+    space: MixedSpace, points: Points, queries: Points, truth: Integers, progress: bool
+) -> pl.DataFrame:
+    found = nearest(space, queries, points, progress=progress, description="Linking")
+    best, linked = found.distance[:, 0], truth >= 0
+    own = np.full(len(truth), np.inf)
+    own[linked] = space.between(queries.take(np.flatnonzero(linked)), points.take(truth[linked]))
+    right = np.isfinite(best) & (own <= best * (1 + 1e-12))
+    rows = np.flatnonzero(right)
+    ties = np.zeros(len(truth), dtype=np.int64)
+    ties[rows] = ties_within(space, queries.take(rows), points, best[rows] * (1 + 1e-12), progress=progress)
+    return pl.DataFrame(
+        {
+            "record": np.arange(len(truth)),
+            "linked_to": found.index[:, 0],
+            "true_original": truth,
+            "distance": best,
+            "true_distance": own,
+            "probability": np.where(right, 1 / np.maximum(ties, 1), 0.0),
+        }
+    )
+
+
+def _linkage_measure(
+    files: LinkedFiles,
+    table: pl.DataFrame,
+    about: dict[str, Any],
+    caveats: Sequence[str],
+    extra: dict[str, Any] | None = None,
+) -> Measure:
+    originals, rows = files.ours.height, files.theirs.height
+    probability = table["probability"].to_numpy()
+    share, certain = float(probability.mean()), float((probability == 1).mean())
+    return Measure(
+        name="linkage",
+        value=share,
+        figures={
+            "linked_share": share,
+            "linked_records": float(probability.sum()),
+            "certain_share": certain,
+            "guess_share": 1 / originals,
+            "released": rows,
+            "linkable": files.linkable,
+            **(extra or {}),
+        },
+        meaning=(
+            f"An intruder who knows {_listed(about['columns'])} of everybody can lead {percent(share)} of the "
+            f"{rows:,} released records back to the right person; blind guessing would get "
+            f"{percent(1 / originals)}."
+        ),
+        caveats=[
+            *caveats,
+            "It assumes an intruder who knows the original values exactly; real intruders know less and err more.",
+            *_unlinked(files.truth),
+        ],
+        parameters=about,
+        detail=Detail(
+            records=lambda: engine.like(
+                files.released, table.with_columns(pl.col("linked_to").replace(-1, None))
+            )
+        ),
+    )
+
+
+def _probabilistic_measure(
+    files: LinkedFiles,
+    codes: Sequence[str],
+    *,
+    blocking: Sequence[str],
+    threshold: float,
+    seed: Seed,
+    about: dict[str, Any],
+) -> Measure:
+    from discreet.risk.linkage_and_distance.fellegi_sunter import probabilistic_links
+
+    if not 0 < threshold < 1:
+        raise ParameterError("threshold must be a probability between 0 and 1.")
+    found = probabilistic_links(
+        files.ours,
+        files.theirs,
+        files.truth,
+        categorical=codes,
+        blocking=blocking,
+        threshold=threshold,
+        seed=int(generator(seed, "linkage", "probabilistic").integers(2**31)),
+    )
+    table = pl.DataFrame(
+        {
+            "record": np.arange(files.theirs.height),
+            "linked_to": found.best,
+            "true_original": files.truth,
+            "match_weight": found.weight,
+            "probability": np.where(found.includes_truth, 1 / np.maximum(found.ties, 1), 0.0),
+        }
+    )
+    return _linkage_measure(
+        files,
+        table,
+        {**about, "blocking": list(blocking), "threshold": threshold},
+        ["The model takes agreement in one column to be independent of that in others."],
+        {
+            "links": found.links,
+            "precision": found.right_links / found.links if found.links else None,
+            "recall": found.right_links / files.linkable,
+            "compared_pairs": found.compared,
+        },
+    )
+
+
+def _interval_measure(
+    files: LinkedFiles,
+    method: str,
+    width: float,
+    *,
+    crowd: int,
+    crowd_width: float,
+    seed: Seed,
+    about: dict[str, Any],
+) -> Measure:
+    if width < 0 or crowd_width < 0 or crowd < 0:
+        raise ParameterError("width, crowd and crowd_width must not be negative.")
+    truth = files.truth
+    rows = np.flatnonzero(truth >= 0)
+    x, y = files.ours[truth[rows]], files.theirs[rows]
+    if method == "interval":
+        found = by_standard_deviation(x, y, width)
+    elif method == "rank":
+        found = by_rank(x, y, width)
+    else:
+        found = by_robust_distance(x, y, width, crowd=crowd, crowd_width=crowd_width, seed=seed)
+    records = found.records
+    share = float(records.mean())
+    extra = _robust_figures(found)
+    unit = {"interval": "standard deviations", "rank": "of all ranks", "robust": "squared robust distances"}[
+        method
+    ]
+    table = pl.DataFrame({"record": rows, "true_original": truth[rows], "inside": records})
+    if found.outlyingness is not None:
+        table = table.with_columns(outlyingness=found.outlyingness, crowded=found.crowded)
+    unknown = int((~found.known).sum())
+    return Measure(
+        name="linkage",
+        value=share,
+        figures={
+            "interval_share": share,
+            "interval_share_mean": float(np.nanmean(found.by_column)) if found.known.any() else None,
+            "interval_records": int(records.sum()),
+            **extra,
+            "released": len(truth),
+            "linkable": len(rows),
+        },
+        meaning=(
+            f"For {percent(share)} of the released records every original value lies within {width:g} {unit} of "
+            f"the released one, so {_listed(about['columns'])} can be told that closely."
+        ),
+        caveats=[
+            "Closeness is not identity: the intruder must still know which record to look at.",
+            *([f"{unknown:,} values are missing on one side and were not compared."] if unknown else []),
+            *_unlinked(truth),
+        ],
+        parameters={
+            **about,
+            "width": width,
+            **({"crowd": crowd, "crowd_width": crowd_width} if extra else {}),
+        },
+        detail=Detail(
+            records=lambda: engine.like(files.released, table),
+            variables=lambda: engine.like(
+                files.released, pl.DataFrame({"column": list(found.columns), "inside_share": found.by_column})
+            ),
+        ),
+    )
+
+
+def _robust_figures(found: Disclosed) -> dict[str, Any]:
+    if found.outlyingness is None or found.crowded is None:
+        return {}
+    weights = np.nan_to_num(np.sqrt(found.outlyingness))
+    records = found.records
+    return {
+        "weighted_share": float(weights[records].sum() / weights.sum()) if weights.sum() > 0 else None,
+        "uncrowded_share": float((records & ~found.crowded).mean()),
+    }
+
+
+def _unlinked(truth: Integers) -> list[str]:
+    alone = int((truth < 0).sum())
+    return [f"{alone:,} released records have no original and cannot be linked rightly."] if alone else []
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [f"'{name}'" for name in names[:4]]
+    if len(names) > 4:
+        shown.append(f"{len(names) - 4} more columns")
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]

@@ -1,0 +1,426 @@
+"""Does the release keep too close to the people it was made from?
+
+Distances to the closest record and what surrounds them: with a hold-out file of people who were not used, closeness
+that comes from copying can be told from closeness that comes from people being alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.distance import Distance, MixedSpace, Points, as_float, nearest
+from discreet.distance.boxes import in_boxes
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
+from discreet.parameters import checked
+from discreet.randomness import Seed, generator
+from discreet.results import Detail, Measure, percent, shown
+from discreet.risk.classes.company import records_only
+from discreet.risk.linkage_and_distance.identifiability import Identified, identified, identifying_space
+from discreet.risk.linkage_and_distance.shared_neighbors import neighbour_lists, sensitivity_table, sni_at
+from discreet.risk.synthetic_copies.holdout_share import CloserShare, closer_to_original
+from discreet.risk.synthetic_copies.side_by_side import (
+    check_categorical,
+    column_caveats,
+    placed,
+    plain_rows,
+    shared_columns,
+    tables_of,
+)
+
+Floats = npt.NDArray[np.float64]
+
+
+@checked
+def neighbours(
+    original: Microdata,
+    released: Microdata,
+    *,
+    holdout: Microdata | None = None,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    distance: Distance = "gower",
+    hit_tolerance: float = 1 / 30,
+    precision: Setting = None,
+    seed: Seed = None,
+    progress: bool = False,
+) -> Measure:
+    """Does the release keep too close to the people it was made from?
+
+    For synthetic or otherwise unlinked releases. The distance of a released record to the closest original (DCR) is
+    small either because the record was copied or because people are alike; a hold-out file (people like those of the
+    original who were not used to make the release) tells the two apart.
+
+    Parameters
+    ----------
+    original, released
+        The file the release was made from, and the release.
+    holdout
+        People of the same population who were not used. Figures that need it are None without it.
+    columns
+        Columns to compare; all but identifiers, weights and the like unless named.
+    categorical
+        Numeric columns whose numbers are codes.
+    distance
+        ``gower`` or ``euclidean`` (standardized), for DCR and NNDR. Epsilon-identifiability and SNI keep to their
+        definitions: Euclidean on range-scaled numbers and 0/1 categories, the former weighted by entropy.
+    hit_tolerance
+        Share of a column's range within which two numbers count as the same, for the hitting rate.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
+    seed
+        For the samples that bring files to the same size before they are held against each other.
+    progress
+        Show how far it is, on a terminal.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``dcr_share_closer_than_holdout`` where there is a hold-out, else ``dcr_median``. ``figures``:
+
+        - ``dcr_median``, ``dcr_p05``: distance of released records to the closest original; ``dcr_original_median``:
+          of originals to the closest other original; ``dcr_holdout_median``: of hold-out records to the closest
+          original.
+        - ``dcr_share_closer_than_holdout``: share of released records that are closer to the original than to the
+          hold-out, on a scale on which chance is 0.5 and a copy of the original 1, whatever the size of the hold-out;
+          `near_copies` has its interval.
+        - ``nndr_median``, ``nndr_p05``: distance to the closest over that to the second closest original;
+          ``nndr_holdout_median``: the same of hold-out records.
+        - ``identical_records``, ``identical_share``: released records equal to an original in every column;
+          ``identical_share_holdout``: the same of hold-out records.
+        - ``hitting_rate``: share of originals with a released record equal in all categories and within
+          ``hit_tolerance`` of the range in all numbers; ``hitting_rate_excess``: beyond what as many hold-out
+          records hit.
+        - ``epsilon_identifiability``, ``epsilon_baseline``, ``epsilon_excess``, and
+          ``epsilon_excess_over_holdout``: see `identifiability`.
+        - ``sni``, ``sni_noise_share``: see `shared_neighbours`.
+
+        ``detail``: ``records`` (released), ``originals``, ``quantiles`` (of the distances), ``sensitivity`` (SNI).
+
+    How to read it
+    --------------
+    With a hold-out, ``dcr_share_closer_than_holdout`` is the figure to look at: 0.5 is chance, clearly more
+    means that the release keeps closer to the people it was made from than to others like them.
+    ``identical_share`` should not exceed that of the hold-out. Without a hold-out compare ``dcr_median`` with
+    ``dcr_original_median``: a release whose records are closer to originals than originals are to each other
+    has copied. ``epsilon_excess`` and ``sni`` above 0 point the same way.
+
+    When not to trust it
+    --------------------
+    Averages hide single copies: a release can look fine and still hold one record of somebody famous, so look
+    at the lowest values in ``detail["records"]``. Distances depend on the columns and their scaling, and in
+    many columns all records are about equally far apart. A hold-out that is not from the same population, or
+    that was used to tune the generator, makes everything look risky or safe. It is no guarantee: a file that
+    passes can still disclose attributes.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"age": [20, 30, 40, 50, 60, 70], "sex": ["f", "m", "f", "m", "f", "m"]})
+    >>> fakes = pl.DataFrame({"age": [20, 33, 44, 55, 66, 10], "sex": ["f", "m", "m", "m", "f", "f"]})
+    >>> close = neighbours(Microdata(people), Microdata(fakes))
+    >>> round(close.figures["dcr_median"], 3), close.figures["identical_records"]
+    (0.055, 1)
+    """
+    if hit_tolerance < 0:
+        raise ParameterError("hit_tolerance must not be negative.")
+    files = [original, released, *([holdout] if holdout is not None else [])]
+    names = shared_columns(original, files[1:], columns)
+    codes = check_categorical(names, categorical)
+    check_precision(precision, original.columns)
+    tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
+    if tables[0].height < 2:
+        raise ParameterError("The original has one record; neighbours need at least two.")
+    space, points = placed(tables, distance=distance, categorical=codes)
+    close = _closeness(space, points, progress)
+    tolerances = Tolerances.of(tables[0], tables, codes, hit_tolerance)
+    hits = tolerances.hits(tables[0], tables[1])
+    weighted, _ = identifying_space(tables[0], *tables[1:], categorical=codes)
+    exposed = identified(weighted, tables[0], tables[1], progress=progress)
+    flat = MixedSpace.fit(tables[0], tables[1], distance="euclidean", scale="range", categorical=codes)
+    few = tables[0].height + tables[1].height
+    lists = neighbour_lists(flat, tables[0], tables[1], min(5, few - 1), progress=progress)
+    clustered = sni_at(lists, tables[0].height)
+    sni = clustered.get(5)
+    equal = _identical(tables[0], tables[1])
+    figures: dict[str, Any] = {
+        "dcr_median": np.median(close.first),
+        "dcr_p05": np.quantile(close.first, 0.05),
+        "dcr_original_median": np.median(close.among_originals),
+        "dcr_holdout_median": None,
+        "dcr_share_closer_than_holdout": None,
+        "nndr_median": np.median(close.ratio),
+        "nndr_p05": np.quantile(close.ratio, 0.05),
+        "nndr_holdout_median": None,
+        "identical_records": int(equal.sum()),
+        "identical_share": float(equal.mean()),
+        "identical_share_holdout": None,
+        "hitting_rate": float(hits.mean()),
+        "hitting_rate_excess": None,
+        "epsilon_identifiability": exposed.share,
+        "epsilon_baseline": exposed.baseline,
+        "epsilon_excess": exposed.share - exposed.baseline,
+        "epsilon_excess_over_holdout": None,
+        "sni": sni.sni if sni else None,
+        "sni_noise_share": sni.noise_share if sni else None,
+    }
+    apart: Floats | None = None
+    if holdout is not None:
+        apart, against = _against_holdout(
+            space,
+            points,
+            tables,
+            tolerances=tolerances,
+            weighted=weighted,
+            exposed=exposed,
+            seed=seed,
+            progress=progress,
+        )
+        figures.update(against)
+    return Measure(
+        name="neighbours",
+        value=figures["dcr_median" if holdout is None else "dcr_share_closer_than_holdout"],
+        figures=figures,
+        meaning=closeness_in_words(figures, len(points[1])),
+        caveats=[*records_only(original), *agreed.caveats, *_caveats(space, tables, names, figures)],
+        parameters={
+            "columns": list(names),
+            "categorical": list(codes),
+            "distance": distance,
+            "hit_tolerance": hit_tolerance,
+            "holdout": holdout is not None,
+            "precision": stated_precision(precision, agreed.parameters),
+            "seed": seed if isinstance(seed, int) else None,
+        },
+        detail=Detail(
+            records=lambda: engine.like(
+                released,
+                pl.DataFrame(
+                    {
+                        "record": np.arange(len(close.first)),
+                        "nearest_original": close.nearest,
+                        "dcr": close.first,
+                        "nndr": close.ratio,
+                        "identical": equal,
+                    }
+                ),
+            ),
+            originals=lambda: engine.like(
+                original,
+                pl.DataFrame(
+                    {
+                        "record": np.arange(len(hits)),
+                        "to_other_original": close.among_originals,
+                        "hit": hits,
+                        "identified": exposed.flags,
+                    }
+                ),
+            ),
+            quantiles=lambda: engine.like(released, _quantiles(close, apart)),
+            sensitivity=lambda: engine.like(released, sensitivity_table(clustered)),
+        ),
+    )
+
+
+def share_closer_than_holdout(
+    original: Microdata,
+    released: Microdata,
+    holdout: Microdata,
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    distance: Distance = "gower",
+    precision: Setting = None,
+) -> CloserShare:
+    """Give the share of released records closer to the original than to the hold-out, by itself."""
+    names = shared_columns(original, [released, holdout], columns)
+    codes = check_categorical(names, categorical)
+    tables, _ = precise_alike(
+        tables_of([original, released, holdout], names), precision=precision, categorical=codes
+    )
+    space, points = placed(tables, distance=distance, categorical=codes)
+    return closer_to_original(space, *points)
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """How near the released records are to the originals, and the originals to one another."""
+
+    nearest: npt.NDArray[np.int64]
+    first: Floats
+    ratio: Floats
+    among_originals: Floats
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What counts as a hit: equal categories, numbers within a share of the original's range."""
+
+    numeric: tuple[str, ...]
+    categories: tuple[str, ...]
+    reach: Floats
+
+    @classmethod
+    def of(
+        cls,
+        original: pl.DataFrame,
+        tables: Sequence[pl.DataFrame],
+        categorical: Sequence[str],
+        share: float,
+    ) -> Tolerances:
+        """Take the ranges of the original."""
+        numeric = tuple(
+            name
+            for name, dtype in original.schema.items()
+            if (dtype.is_numeric() or dtype.is_temporal()) and name not in categorical
+        )
+        known = _numbers(original, numeric)
+        spans = [
+            np.ptp(column[~np.isnan(column)]) if (~np.isnan(column)).any() else 0.0 for column in known.T
+        ]
+        others = tuple(name for name in tables[0].columns if name not in numeric)
+        return cls(numeric, others, np.array(spans, dtype=np.float64) * share)
+
+    def hits(self, targets: pl.DataFrame, candidates: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """Say for each target whether some candidate agrees with it; missing agrees with missing."""
+        numbers, others = _numbers(targets, self.numeric), _numbers(candidates, self.numeric)
+        ours, theirs = plain_rows(targets), plain_rows(candidates)
+        gaps = [
+            (pl.Series(np.isnan(a)), pl.Series(np.isnan(b))) for a, b in zip(numbers.T, others.T, strict=True)
+        ]
+        found = in_boxes(
+            np.nan_to_num(numbers),
+            np.nan_to_num(others),
+            self.reach,
+            equal=[*((ours[name], theirs[name]) for name in self.categories), *gaps],
+            first_only=True,
+        )
+        return found.counts > 0
+
+
+def _numbers(table: pl.DataFrame, names: Sequence[str]) -> Floats:
+    columns = [as_float(table[name]) for name in names]
+    return np.column_stack(columns) if columns else np.empty((table.height, 0))
+
+
+def _closeness(space: MixedSpace, points: Sequence[Points], progress: bool) -> Closeness:
+    ours, theirs = points[0], points[1]
+    found = nearest(space, theirs, ours, k=2, progress=progress, description="Closest originals")
+    among = nearest(space, ours, progress=progress, description="Among originals")
+    return Closeness(found.index[:, 0], found.distance[:, 0], _ratio(found.distance), among.distance[:, 0])
+
+
+def _ratio(distances: Floats) -> Floats:
+    """Divide the nearest by the second nearest distance; a record on top of two originals points at neither."""
+    first, second = distances[:, 0], distances[:, 1]
+    return np.divide(first, second, out=np.ones_like(first), where=second > 0)
+
+
+def _identical(ours: pl.DataFrame, theirs: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    known = plain_rows(ours).unique().with_columns(known=pl.lit(True))
+    rows = plain_rows(theirs)
+    joined = rows.join(known, on=ours.columns, how="left", nulls_equal=True, maintain_order="left")
+    return joined["known"].fill_null(False).to_numpy()
+
+
+def _against_holdout(
+    space: MixedSpace,
+    points: Sequence[Points],
+    tables: Sequence[pl.DataFrame],
+    *,
+    tolerances: Tolerances,
+    weighted: MixedSpace,
+    exposed: Identified,
+    seed: Seed,
+    progress: bool,
+) -> tuple[Floats, dict[str, Any]]:
+    """Hold the release against people who were not used, calibrated to their number or with files of one size."""
+    ours, theirs, fresh = points
+    rng = generator(seed, "neighbours", "holdout")
+    closer = closer_to_original(space, ours, theirs, fresh, progress=progress)
+    outside = nearest(space, fresh, ours, k=2, progress=progress, description="Hold-out to original")
+    size = min(len(theirs), len(fresh))
+    released, control = _sampled(tables[1], size, rng), _sampled(tables[2], size, rng)
+    known = exposed.to_original
+    ours_table = tables[0]
+    return outside.distance[:, 0], {
+        "dcr_holdout_median": np.median(outside.distance[:, 0]),
+        "dcr_share_closer_than_holdout": closer.share,
+        "nndr_holdout_median": np.median(_ratio(outside.distance)),
+        "identical_share_holdout": float(_identical(tables[0], tables[2]).mean()),
+        "hitting_rate_excess": float(
+            tolerances.hits(ours_table, released).mean() - tolerances.hits(ours_table, control).mean()
+        ),
+        "epsilon_excess_over_holdout": (
+            identified(weighted, ours_table, released, others=known, progress=progress).share
+            - identified(weighted, ours_table, control, others=known, progress=progress).share
+        ),
+    }
+
+
+def _sampled(table: pl.DataFrame, size: int, rng: np.random.Generator) -> pl.DataFrame:
+    if size == table.height:
+        return table
+    return table[np.sort(rng.choice(table.height, size, replace=False))]
+
+
+def _quantiles(close: Closeness, holdout: Floats | None) -> pl.DataFrame:
+    """Set the distributions side by side, percent by percent, ready to be drawn."""
+    at = np.linspace(0, 1, 101)
+    table = {
+        "share": at,
+        "released_to_original": np.quantile(close.first, at),
+        "original_to_original": np.quantile(close.among_originals, at),
+    }
+    if holdout is not None:
+        table["holdout_to_original"] = np.quantile(holdout, at)
+    return pl.DataFrame(table)
+
+
+def closeness_in_words(figures: Mapping[str, Any], released: int) -> str:
+    """Say how close the release keeps to the original; figures that are unknown are passed over."""
+    start = (
+        f"Half of the {released:,} released records are within {shown(float(figures['dcr_median']))} of an original "
+        f"record (originals among themselves: {shown(float(figures['dcr_original_median']))})"
+    )
+    if figures["identical_share"] is not None:
+        start += f", and {percent(figures['identical_share'])} equal one exactly"
+    share = figures["dcr_share_closer_than_holdout"]
+    if share is None:
+        return f"{start}."
+    leaning = (
+        "closer to the people it was made from than to others: it has learned them"
+        if share > 0.52
+        else "about as close to people who were not used as to those who were"
+    )
+    return f"{start}; {percent(share)} are closer to the original than to the hold-out, so the release is {leaning}."
+
+
+def _caveats(
+    space: MixedSpace, tables: Sequence[pl.DataFrame], names: Sequence[str], figures: dict[str, Any]
+) -> list[str]:
+    caveats = []
+    if len(tables) < 3:
+        caveats.append(
+            "Without a hold-out file closeness by copying cannot be told from people being alike; give one with "
+            "holdout=… (people of the same population who were not used). Its figures are undefined here."
+        )
+    if figures["sni"] is None:
+        caveats.append("SNI needs at least six records in the two files together.")
+    if tables[1].n_unique() == 1:
+        caveats.append("All released records are the same (mode collapse).")
+    return [
+        *caveats,
+        "Averages hide the few: a release can be far from most people and copy some. Look at the smallest distances "
+        "in detail['records'] too.",
+        "Distances say nothing about what could be inferred from patterns; use the attribution measures for that.",
+        *column_caveats(space, tables, names),
+    ]

@@ -1,0 +1,340 @@
+"""Can the people who stand out be found again in the release?
+
+A fuzzy linkage attack on outliers (Trindade, Antunes, Carvalho and Moniz): extreme people of the original are matched
+with released records that agree on the keys up to a tolerance. One possible match is the highest risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.distance import as_float
+from discreet.distance.boxes import Likeness
+from discreet.errors import ColumnError, ParameterError
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
+from discreet.risk.linkage_and_distance.fuzzy_match import Attack, Comparison, attack
+from discreet.risk.linkage_and_distance.likeness_scores import Kind
+from discreet.risk.linkage_and_distance.standing_out import Rule, outlier_flags
+from discreet.risk.synthetic_copies.side_by_side import check_categorical, shared_columns, tables_of
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@checked
+def outliers(
+    original: Microdata,
+    released: Microdata | Mapping[str, Microdata],
+    *,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    rule: Rule = "zscore",
+    combine: Literal["any", "all"] = "any",
+    cutoff: float | None = None,
+    targets: Sequence[bool] | None = None,
+    kind: Kind = "gauss",
+    offset: float | Mapping[str, float] | None = None,
+    scale: float | Mapping[str, float] | None = None,
+    threshold: float = 0.5,
+    likeness: Likeness = "exact",
+    likeness_threshold: float = 1.0,
+    sides: Literal["original", "both"] = "original",
+    collapse: bool = False,
+    holdout: Microdata | None = None,
+) -> Measure:
+    """Can the people who stand out be found again in the release?
+
+    A released record is a possible match when every number is similar enough and every category equal. With the
+    default threshold of 0.5 that means a difference of at most ``offset + scale``.
+
+    Parameters
+    ----------
+    original, released
+        The original, and a release of it or several by name (the riskiest is reported, all are in the detail).
+    columns
+        What the intruder knows; the keys of the original, or all columns where it has none.
+    categorical
+        Numeric columns whose numbers are codes.
+    rule, combine, cutoff
+        Who stands out: ``zscore`` (more than ``cutoff`` = 3 standard deviations from the mean), ``tukey`` (more than
+        1.5 interquartile ranges outside the quartiles), ``mad`` (more than 3 scaled median deviations from the
+        median), in ``any`` or in ``all`` numeric columns.
+    targets
+        Who is attacked, one true or false a record; instead of the rule.
+    kind, offset, scale, threshold
+        Similarity of numbers by difference: ``gauss``, ``linear``, ``exp``, ``squared`` or ``step``; one up to the
+        offset and one half at ``offset + scale``. Each 0.1 standard deviations unless given, for all columns or by
+        column; dates in days.
+    likeness, likeness_threshold
+        Categories must be equal (``exact``), or alike by ``levenshtein`` or ``jaro_winkler`` at least so much.
+    sides
+        Match with all released records (``original``), or only with those that stand out in the release (``both``).
+    collapse
+        Count released records that are equal in all columns once.
+    holdout
+        People who were not used to make the release: how often their outliers find a match is chance.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``single_match``, the number of outliers with exactly one possible match. ``figures``:
+        ``outliers``, ``outlier_share``, ``released_outliers``, ``numeric_pairs`` (matches on numbers alone),
+        ``pairs``, ``matched`` (outliers with a match), ``matched_share``, ``single_match``, ``single_share``,
+        ``single_both_ways`` (whose match has no other outlier either), ``excluded_original`` and
+        ``excluded_released`` (records with a missing value), ``holdout_outliers``, ``matched_share_holdout``,
+        ``single_share_holdout``, ``matched_share_excess``. ``detail``: ``records`` (candidates by outlier),
+        ``pairs`` (with the scores), ``variants``.
+
+    How to read it
+    --------------
+    People who stand out (a very high income, an unusual age) are the easiest to recognize. ``single_match``
+    counts those who have exactly one possible match in the release: an intruder would be sure of it. With a
+    hold-out, compare ``matched_share`` with ``matched_share_holdout``: strangers find matches too, by chance,
+    and only the excess speaks of the people in the file.
+
+    When not to trust it
+    --------------------
+    Who stands out depends on the rule: try ``tukey`` or ``mad`` where the column is skewed, because a few
+    extreme values hide others from the z-score. What counts as a match depends on ``offset`` and ``scale``:
+    too wide and everyone matches, too narrow and nobody does. A match is a possibility and no proof. With a
+    handful of outliers the shares jump; look at the counts.
+
+    Examples
+    --------
+    >>> real = pl.DataFrame({"age": [54, 70, 33], "income": [170_000, 40_000, 900_000]})
+    >>> fake = pl.DataFrame({"age": [54, 60, 62], "income": [170_262, 40_500, 41_900]})
+    >>> found = outliers(
+    ...     Microdata(real), Microdata(fake), targets=[True] * 3,
+    ...     offset={"age": 5, "income": 1000}, scale={"age": 5, "income": 1000},
+    ... )
+    >>> found.figures["single_match"], found.figures["pairs"]
+    (1, 3)
+    """
+    _check(combine, threshold, likeness, likeness_threshold, sides)
+    variants = released if isinstance(released, Mapping) else {"released": released}
+    if not variants:
+        raise ParameterError("There is no release to attack; give one, or several by name.")
+    if columns is None and original.roles.keys:
+        columns = original.roles.keys
+    others = [*variants.values(), *([holdout] if holdout is not None else [])]
+    names = shared_columns(original, others, columns)
+    codes = check_categorical(names, categorical)
+    tables = tables_of([original, *others], names)
+    numeric = _numeric(tables, names, codes)
+    labels = [name for name in names if name not in numeric]
+    complete = [_complete(table) for table in tables]
+    ours = tables[0].filter(complete[0])
+    if not ours.height:
+        raise ColumnError("Every record of the original has a missing value in a column that is compared.")
+    comparison = Comparison(
+        numeric=tuple(numeric),
+        labels=tuple(labels),
+        kind=kind,
+        offsets=_by_column(offset, ours, numeric, "offset"),
+        scales=_by_column(scale, ours, numeric, "scale"),
+        threshold=threshold,
+        likeness=likeness,
+        likeness_threshold=likeness_threshold,
+    )
+    picked, skipped, fitted = outlier_flags(
+        ours, numeric, rule=rule, combine=combine, cutoff=cutoff, given=_given(targets, complete[0])
+    )
+    position = np.flatnonzero(complete[0])[picked]
+    attacks: dict[str, Attack] = {}
+    for at, name in enumerate(variants, start=1):
+        attacks[name] = attack(
+            comparison, ours.filter(picked), tables[at], complete[at], fitted, sides=sides, collapse=collapse
+        )
+    worst = max(attacks, key=lambda name: (attacks[name].single, attacks[name].matched))
+    found, outlying = attacks[worst], int(picked.sum())
+    control: Attack | None = None
+    if holdout is not None:
+        strangers = tables[-1].filter(complete[-1])
+        at = list(variants).index(worst) + 1
+        control = attack(
+            comparison,
+            strangers.filter(fitted(strangers)) if targets is None else strangers,
+            tables[at],
+            complete[at],
+            fitted,
+            sides=sides,
+            collapse=collapse,
+        )
+    figures = _figures(found, control, outlying, ours.height, tables[0].height)
+    excluded = int((~complete[0]).sum())
+    return Measure(
+        name="outliers",
+        value=found.single,
+        figures=figures,
+        meaning=_in_words(figures, worst if len(variants) > 1 else None),
+        caveats=[*records_only(original), *_caveats(figures, skipped, excluded, outlying, control)],
+        parameters={
+            "columns": list(names),
+            "categorical": list(codes),
+            "rule": rule if targets is None else "targets",
+            "combine": combine,
+            "cutoff": cutoff,
+            "kind": kind,
+            "offset": dict(zip(numeric, comparison.offsets.tolist(), strict=True)),
+            "scale": dict(zip(numeric, comparison.scales.tolist(), strict=True)),
+            "threshold": threshold,
+            "likeness": likeness,
+            "likeness_threshold": likeness_threshold,
+            "sides": sides,
+            "collapse": collapse,
+        },
+        detail=Detail(
+            records=lambda: engine.like(
+                original, pl.DataFrame({"record": position, "candidates": found.boxes.counts})
+            ),
+            pairs=lambda: engine.like(original, comparison.pairs(found, position)),
+            variants=lambda: engine.like(
+                original,
+                pl.DataFrame(
+                    [
+                        {"variant": name, **_figures(each, None, outlying, ours.height, tables[0].height)}
+                        for name, each in attacks.items()
+                    ]
+                ).select(pl.exclude("^.*holdout.*$", "matched_share_excess")),
+            ),
+        ),
+    )
+
+
+def _figures(found: Attack, control: Attack | None, outlying: int, known: int, rows: int) -> dict[str, Any]:
+    def share(count: int, total: int) -> float | None:
+        return count / total if total else None
+
+    strangers = control.ours.height if control else 0
+    chance = share(control.matched, strangers) if control else None
+    matched = share(found.matched, outlying)
+    return {
+        "outliers": outlying,
+        "outlier_share": outlying / known,
+        "released_outliers": found.standing_out,
+        "numeric_pairs": found.numeric_pairs,
+        "pairs": int(found.boxes.counts.sum()),
+        "matched": found.matched,
+        "matched_share": matched,
+        "single_match": found.single,
+        "single_share": share(found.single, outlying),
+        "single_both_ways": found.boxes.unique_both_ways,
+        "excluded_original": rows - known,
+        "excluded_released": found.excluded,
+        "holdout_outliers": strangers if control else None,
+        "matched_share_holdout": chance,
+        "single_share_holdout": share(control.single, strangers) if control else None,
+        "matched_share_excess": matched - chance if matched is not None and chance is not None else None,
+    }
+
+
+def _in_words(figures: Mapping[str, Any], variant: str | None) -> str:
+    where = f"the release '{variant}', the riskiest," if variant else "the release"
+    if not figures["outliers"]:
+        return "No person of the original stands out by this rule, so there is nobody to look for."
+    text = (
+        f"Of {figures['outliers']:,} people who stand out, {figures['matched']:,} "
+        f"({percent(figures['matched_share'])}) have a possible match in {where} and {figures['single_match']:,} have "
+        "exactly one"
+    )
+    if figures["matched_share_holdout"] is not None:
+        text += f"; of comparable people who were not used, {percent(figures['matched_share_holdout'])} have a match"
+    return f"{text}."
+
+
+def _caveats(
+    figures: Mapping[str, Any],
+    skipped: Sequence[str],
+    excluded: int,
+    outlying: int,
+    control: Attack | None,
+) -> list[str]:
+    caveats = []
+    if control is None:
+        caveats.append(
+            "A possible match may be chance: without a hold-out file (holdout=…) it is not known how often people who "
+            "were never used find one."
+        )
+    elif not control.ours.height:
+        caveats.append("No person of the hold-out file stands out, so there is no figure for chance.")
+    if skipped:
+        caveats.append(f"Without spread in the original and not used to find outliers: {', '.join(skipped)}.")
+    if excluded or figures["excluded_released"]:
+        caveats.append(
+            f"{excluded:,} original and {figures['excluded_released']:,} released records have a missing value in a "
+            "compared column and were left out."
+        )
+    if outlying:
+        caveats.append(
+            "One possible match is not proof: nothing here says that the match is the same person."
+        )
+    return caveats
+
+
+def _numeric(tables: Sequence[pl.DataFrame], names: Sequence[str], codes: Sequence[str]) -> list[str]:
+    def is_number(table: pl.DataFrame, name: str) -> bool:
+        return bool(table.schema[name].is_numeric() or table.schema[name].is_temporal())
+
+    for name in names:
+        if len({is_number(table, name) for table in tables}) > 1:
+            raise ColumnError(
+                f"Column '{name}' holds numbers in one file and text in another. Convert it to one type in both."
+            )
+    return [name for name in names if is_number(tables[0], name) and name not in codes]
+
+
+def _complete(table: pl.DataFrame) -> Flags:
+    return np.asarray(~table.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy())
+
+
+def _given(targets: Sequence[bool] | None, complete: Flags) -> Flags | None:
+    if targets is None:
+        return None
+    flags = np.asarray(targets)
+    if flags.shape != complete.shape or flags.dtype != bool:
+        raise ParameterError(
+            f"targets must hold one true or false for each of the {len(complete):,} original records."
+        )
+    return np.asarray(flags[complete])
+
+
+def _by_column(
+    given: float | Mapping[str, float] | None, ours: pl.DataFrame, numeric: Sequence[str], parameter: str
+) -> Floats:
+    default = {name: 0.1 * float(as_float(ours[name]).std()) for name in numeric}
+    if isinstance(given, Mapping):
+        unknown = [name for name in given if name not in numeric]
+        if unknown:
+            raise ColumnError(
+                f"{parameter} names '{unknown[0]}', which is not a numeric column that is compared."
+            )
+        default |= {name: float(value) for name, value in given.items()}
+    elif given is not None:
+        default = dict.fromkeys(numeric, float(given))
+    values = np.array([default[name] for name in numeric], dtype=np.float64)
+    explicit = given is not None
+    if parameter == "offset" and (values < 0).any():
+        raise ParameterError("offset must not be negative.")
+    if parameter == "scale" and explicit and (values <= 0).any():
+        raise ParameterError("scale must be above zero.")
+    return values
+
+
+def _check(combine: str, threshold: float, likeness: str, likeness_threshold: float, sides: str) -> None:
+    if combine not in ("any", "all"):
+        raise ParameterError("combine must be 'any' or 'all'.")
+    if sides not in ("original", "both"):
+        raise ParameterError("sides must be 'original' or 'both'.")
+    if likeness not in ("exact", "levenshtein", "jaro_winkler"):
+        raise ParameterError("likeness must be 'exact', 'levenshtein' or 'jaro_winkler'.")
+    if not 0 < threshold <= 1 or not 0 < likeness_threshold <= 1:
+        raise ParameterError("threshold and likeness_threshold must be above 0 and at most 1.")

@@ -1,0 +1,313 @@
+"""Do consumption series averaged over groups still give away a household?
+
+Suppliers publish load curves averaged over groups of at least k meters. Where one or two members make up most of
+a group at some time, the second largest can estimate the largest; and a customer who finds his own group can
+subtract his own reading. The measure works for any averaged numeric series, not only for meters.
+
+References
+----------
+Navarro-Arribas and Torra, Attribute disclosure risk in smart meter data. The dominance columns of its table are
+counts of cells that are *not* flagged; here the rules count as they are defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.dominance import Negative
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.mdav import groups_of_at_least
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.progress import track
+from discreet.randomness import Seed, generator
+from discreet.results import Detail, Figure, Measure, percent, shown
+from discreet.risk.load_curves.insiders import Insiders, find_groups, what_insiders_learn
+from discreet.risk.load_curves.publication import Curves, Publication, Rules
+
+Grouping = Literal["mdav", "random"]
+
+
+@checked
+def series(
+    data: Microdata,
+    *,
+    reading: str | None = None,
+    contributor: str | None = None,
+    time: str | None = None,
+    group: str | None = None,
+    k: int | Sequence[int] = 3,
+    grouping: Grouping = "mdav",
+    share: float = 0.6,
+    p: float | None = None,
+    attackers: int | None = None,
+    peak: Any = None,
+    negative: Negative = "refuse",
+    standardize: bool = False,
+    progress: bool = False,
+    seed: Seed = None,
+) -> Measure:
+    """Do consumption series averaged over groups still give away a household?
+
+    The file is long: one row a reading, with who, when and how much. A *cell* is one group at one time; what is
+    published is its mean and the size of the group. A cell is flagged by
+
+    - ``dominance_1``, ``dominance_2``: the largest, or the two largest, make up more than ``share`` of it;
+    - ``p``: without the two largest, less than p times the largest remains, so that the second largest estimates
+      the largest within p.
+
+    The *insider* looks for the published group nearest to his own series (Euclidean, over the times he has a
+    reading for). In the right group of size r, what he subtracts leaves the sum S of the others, and any of them
+    used at most S: exactly S where the group has two members. The *peak attacker* adds a peak to his own series
+    first, which lifts the mean of his group by peak/r; the smallest peak that makes sure he finds it tells how
+    cheap the attack is.
+
+    Parameters
+    ----------
+    data
+        The readings.
+    reading
+        Column with the amounts; the sensitive column of the data unless named.
+    contributor
+        Column with the meter or household; the contributor (or person) of the data unless named.
+    time
+        Column with the time slot; that of the data unless named.
+    group
+        Column with the groups as they are to be published (street, transformer). Without it groups are formed.
+    k
+        Smallest group size, where groups are formed. Of several, the first gives the figures and all are
+        compared in ``detail["by_k"]``.
+    grouping
+        How groups are formed: ``mdav`` (similar curves together) or ``random``.
+    share, p
+        The limits of the rules; p is (1 - share)/share unless given, which makes the rules comparable.
+    attackers
+        How many insiders to draw at random; all of them, exactly, unless given.
+    peak
+        The time of the peak, or several times for a signature that repeats; unless given, the quietest time
+        among those with the most readings.
+    negative
+        ``refuse`` negative readings, or take them ``absolute`` (net metering).
+    standardize
+        Measure distances in standard deviations of each time slot; the published means stay as they are.
+    progress
+        Show a progress bar on a terminal, where several k are compared.
+    seed
+        For random groups and drawn attackers.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``share_p``. ``figures``: ``share_p``, ``cells``, ``cells_dominance_1``,
+        ``cells_dominance_2``, ``cells_p``, ``share_dominance_1``, ``share_dominance_2``, ``small_cells`` (fewer
+        readings than k, or than 3 for given groups), ``groups``, ``smallest_group``, ``contributors``, ``times``,
+        ``insider_success`` (share of insiders who find their group), ``insider_chance`` (by guessing),
+        ``exact_readings`` (another's reading is known exactly), ``readings_within_p`` (an insider's bound on the
+        largest other is within p; both count pairs of insider and time), ``peak_median``, ``peak_max`` (undefined
+        for who has no reading at the peak), ``information_loss`` (SSE/SST of the published means).
+        ``detail``: ``cells``, ``groups``, ``times``, ``attackers``, ``by_k``, ``protected`` (the file with each
+        reading replaced by its group's mean).
+
+    How to read it
+    --------------
+    ``share_p`` is the share of published averages from which the second largest household can estimate the
+    largest too closely. ``insider_success`` is how often a household finds its own group by comparing curves:
+    near 1 is normal for groups of similar curves and means that averaging does not hide membership. Give
+    several ``k`` and read ``detail["by_k"]``: choose the smallest size at which the flags nearly vanish.
+    ``detail["times"]`` shows the hours that are worst, often at night when few use anything.
+
+    When not to trust it
+    --------------------
+    Dominance and p% are rules for non-negative readings; feeding in (solar panels) breaks them, and the
+    measure refuses or does what ``negative`` says. An insider who knows several households, or other facts
+    such as holidays, learns more. The groups made here are for the attack on similar curves; if yours are
+    fixed by street, give them as ``group``. Missing readings make some cells smaller than the group: see
+    ``small_cells``.
+
+    Examples
+    --------
+    >>> readings = pl.DataFrame({
+    ...     "meter": ["a", "b", "c"] * 2,
+    ...     "hour": [1, 1, 1, 2, 2, 2],
+    ...     "kwh": [60, 20, 20, 30, 35, 35],
+    ... })
+    >>> found = series(Microdata(readings, sensitive="kwh", contributor="meter", time="hour"))
+    >>> found.figures["cells"], found.figures["cells_dominance_1"], found.figures["cells_dominance_2"]
+    (2, 0, 2)
+    """
+    sizes = _sizes(k)
+    rules = Rules.of(share, p)
+    named = {
+        "contributor": contributor or data.roles.contributor or data.roles.person,
+        "time": time or data.roles.time,
+        "reading": reading or _only_sensitive(data),
+        **({"group": group} if group else {}),
+    }
+    curves, caveats = _curves(data, named, negative)
+    if group is not None:
+        sizes = sizes[:1]
+    publications = {
+        size: Publication(curves, _labels(curves, size, grouping, standardize, seed), size, rules)
+        for size in track(sizes, len(sizes), "Forming groups", progress=progress)
+    }
+    found = publications[sizes[0]]
+    signature = curves.slots(peak)
+
+    def attack(publication: Publication) -> Insiders:
+        who = _drawn(curves.contributors, attackers, seed)
+        return find_groups(publication, who, signature, standardize=standardize)
+
+    insiders = attack(found)
+    learned = what_insiders_learn(found, insiders)
+    small = found.small_cells
+    figures: dict[str, Figure] = {
+        "share_p": found.flagged_share("p"),
+        "cells": found.cells,
+        **{f"cells_{rule}": found.flagged(rule) for rule in ("dominance_1", "dominance_2", "p")},
+        **{f"share_{rule}": found.flagged_share(rule) for rule in ("dominance_1", "dominance_2")},
+        "small_cells": small,
+        "groups": found.groups,
+        "smallest_group": int(found.sizes.min()),
+        "contributors": curves.contributors,
+        "times": curves.times,
+        "insider_success": insiders.success,
+        "insider_chance": 1 / found.groups,
+        "exact_readings": int(learned["exact_times"].sum()),
+        "readings_within_p": int(learned["times_within_p"].sum()),
+        "peak_median": _quantile(insiders.peaks, 0.5),
+        "peak_max": _quantile(insiders.peaks, 1.0),
+        "information_loss": found.information_loss,
+    }
+    if small:
+        caveats.append(
+            f"{small:,} cells rest on fewer readings than a group should have, because readings are missing."
+        )
+    caveats += [
+        "The peak attack takes the groups as given; groups formed from the curves could change with the peak.",
+        "Insiders know the exact readings of their own meter and use each time by itself; several insiders of one "
+        "group together learn more.",
+    ]
+    return Measure(
+        name="series",
+        value=figures["share_p"],  # type: ignore[arg-type]
+        figures=figures,
+        meaning=_meaning(found, rules, insiders),
+        caveats=caveats,
+        parameters={
+            "reading": curves.names[2],
+            "contributor": curves.names[0],
+            "time": curves.names[1],
+            "group": group,
+            "k": list(sizes) if group is None else None,
+            "grouping": "labels" if group is not None else grouping,
+            "share": rules.share,
+            "p": rules.p,
+            "attackers": attackers,
+            "peak_times": len(signature),
+            "negative": negative,
+            "standardize": standardize,
+        },
+        detail=Detail(
+            cells=lambda: engine.like(data, found.cell_table()),
+            groups=lambda: engine.like(data, found.group_table()),
+            times=lambda: engine.like(data, found.time_table()),
+            attackers=lambda: engine.like(data, learned),
+            by_k=lambda: engine.like(data, _by_k(publications, attack)),
+            protected=lambda: engine.like(data, found.protected()),
+        ),
+    )
+
+
+def _curves(data: Microdata, named: Mapping[str, str | None], negative: Negative) -> tuple[Curves, list[str]]:
+    for role, column in named.items():
+        if column is None:
+            raise ParameterError(
+                f"No column was named as '{role}'. Name it with {role}='column', or give the data that role."
+            )
+        if column not in data.schema:
+            raise ColumnError(f"{unknown_name(column, data.columns)} It was named under '{role}'.")
+    columns = [str(column) for column in named.values()]
+    if len(set(columns)) < len(columns):
+        raise ParameterError("contributor, time, reading and group must be different columns.")
+    if not data.schema[columns[2]].is_numeric():
+        raise ColumnError(f"The reading '{columns[2]}' is not numeric. Convert it to numbers first.")
+    engine.overview(data, columns)
+    return Curves.of(engine.collect(data, columns), columns, negative)
+
+
+def _only_sensitive(data: Microdata) -> str:
+    if len(data.roles.sensitive) != 1:
+        raise ParameterError(
+            f"The data has {len(data.roles.sensitive)} sensitive columns; say which holds the amounts with "
+            "reading='column'."
+        )
+    return data.roles.sensitive[0]
+
+
+def _labels(curves: Curves, k: int, grouping: Grouping, standardize: bool, seed: Seed) -> Any:
+    if curves.labels is not None:
+        return curves.labels
+    n = curves.contributors
+    if k > n:
+        raise ParameterError(f"k ({k}) is larger than the number of contributors ({n:,}).")
+    if grouping == "mdav":
+        return groups_of_at_least(curves.for_distance(standardize), k)
+    if grouping != "random":
+        raise ParameterError(
+            "grouping must be 'mdav' or 'random'; name a column with group= for given groups."
+        )
+    ranks = generator(seed, "series", f"groups of {k}").permutation(n)
+    return np.minimum(ranks // k, max(n // k, 1) - 1)
+
+
+def _drawn(n: int, attackers: int | None, seed: Seed) -> Any:
+    if attackers is None:
+        return np.arange(n)
+    if attackers < 1:
+        raise ParameterError("attackers must be 1 or more, or None for everybody.")
+    return np.sort(generator(seed, "series", "attackers").choice(n, min(attackers, n), replace=False))
+
+
+def _by_k(publications: dict[int, Publication], attack: Callable[[Publication], Insiders]) -> pl.DataFrame:
+    return pl.DataFrame(
+        [
+            {
+                "k": size,
+                "groups": found.groups,
+                "cells": found.cells,
+                **{f"cells_{rule}": found.flagged(rule) for rule in found.flags},
+                **{f"share_{rule}": found.flagged_share(rule) for rule in found.flags},
+                "insider_success": attack(found).success,
+                "insider_chance": 1 / found.groups,
+                "information_loss": found.information_loss,
+            }
+            for size, found in publications.items()
+        ]
+    )
+
+
+def _meaning(found: Publication, rules: Rules, insiders: Insiders) -> str:
+    return (
+        f"In {found.flagged('p'):,} of {found.cells:,} published averages ({percent(found.flagged_share('p'))}) the "
+        f"second largest household can estimate the largest within {percent(rules.p)}; in "
+        f"{percent(found.flagged_share('dominance_1'))} one household makes up more than {percent(rules.share)}. "
+        f"An insider finds the own group in {percent(insiders.success)} of the cases "
+        f"(by guessing: {percent(1 / found.groups)}), out of {shown(found.groups)} groups."
+    )
+
+
+def _sizes(k: int | Sequence[int]) -> tuple[int, ...]:
+    sizes = tuple(dict.fromkeys([k] if isinstance(k, int) else k))
+    if not sizes or any(isinstance(size, bool) or int(size) != size or size < 2 for size in sizes):
+        raise ParameterError("k must be a whole number of 2 or more, or several of them.")
+    return tuple(int(size) for size in sizes)
+
+
+def _quantile(heights: Any, q: float) -> float | None:
+    known = heights[~np.isnan(heights)]
+    return float(np.quantile(known, q)) if known.size else None

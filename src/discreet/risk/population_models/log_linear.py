@@ -1,0 +1,351 @@
+"""How many sample uniques are population uniques, by a log-linear model of the key table?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.engine import Missing
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.progress import track
+from discreet.randomness import Seed, generator
+from discreet.results import Detail, Measure, percent, shown
+from discreet.risk.classes.k_anonymity import key_caveats
+from discreet.risk.population_models.coded_sample import CodedSample, code_table, coded_sample
+from discreet.risk.population_models.jackknife import interval, jackknife_error
+from discreet.risk.population_models.log_linear_fit import (
+    Floats,
+    Model,
+    fit_margins,
+    independence,
+    mean_reciprocal_poisson,
+    search,
+    stays_alone,
+)
+from discreet.risk.population_models.size_models import Estimate
+
+#: The largest key table that is fitted cell by cell.
+LARGEST_TABLE = 3_000_000
+_SIGNIFICANT = 1.96
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A chosen model, the way to it, and the risk that follows; ``reason`` where there is none."""
+
+    estimate: Estimate
+    tau2: float | None = None
+    model: Model | None = None
+    path: tuple[Model, ...] = ()
+    expected_others: Floats | None = None
+
+
+@checked
+def log_linear(
+    data: Microdata,
+    *,
+    keys: Sequence[str] | None = None,
+    population_size: int | None = None,
+    sampling_fraction: float | None = None,
+    missing: Missing = "category",
+    repeats: int = 10,
+    progress: bool = False,
+    seed: Seed = None,
+) -> Measure:
+    """How many of the records that are unique in the file are unique in the population as well?
+
+    The counts of all combinations of key values are Poisson with means given by a log-linear model (Skinner and
+    Shlomo 2008). With lambda people expected in a combination and pi the sampling fraction, a sample unique is a
+    population unique with chance ``exp(-m)``, ``m = lambda (1 - pi)``, and is found with chance
+    ``(1 - exp(-m)) / m``. ``tau1`` and ``tau2`` are the sums of the two over the sample uniques.
+
+    The model is grown from independence, interaction by interaction, and chosen by the minimum-error criterion of
+    that paper: the smallest estimated error of tau2 in standard errors, not the best fit. The intervals (95 %) cover
+    the sampling and the estimated error of the chosen model.
+
+    Parameters
+    ----------
+    data
+        The file: a sample.
+    keys
+        Key columns; those of the data unless named.
+    population_size, sampling_fraction
+        People in the population, or the share of them in the file. Without either the survey weights are summed.
+    missing
+        ``category``: missing is a value of its own. ``drop``: records with a missing key are left out.
+    repeats
+        Groups of the jackknife behind the intervals.
+    progress
+        Show a progress bar.
+    seed
+        For dealing records into groups; the estimates themselves do not depend on it.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``tau2`` (None where the model cannot be fitted). ``figures``: ``tau1``, ``tau1_low``,
+        ``tau1_high``, ``tau2``, ``tau2_low``, ``tau2_high``, ``tau1_share`` and ``tau2_share`` (of the sample
+        uniques), ``B`` (mean chance to be found, all records), ``error_tau1`` and ``error_tau2`` (estimated
+        error of the model in standard errors), ``sample_uniques``, ``population_uniques``, ``cells``,
+        ``interactions``, ``records``, ``population_size``, ``sampling_fraction``. ``detail``: ``models``, the
+        way of the search; ``records``, each record's ``class_size`` and ``risk``.
+
+    How to read it
+    --------------
+    ``tau1`` is the number of records that are alone both in the file and in the population; those people can
+    be found for certain. ``tau2`` is the number of right matches if an intruder links every record that is
+    alone to somebody who fits. Divide by ``sample_uniques`` (``tau1_share``, ``tau2_share``) to see how far
+    being alone in the file overstates the risk. ``error_tau2`` near 0 says that the model neither over- nor
+    underfits; beyond about 2 in either direction look for better keys or another method.
+
+    When not to trust it
+    --------------------
+    It assumes simple random (Poisson) sampling: with strongly uneven weights it is off. The intervals are
+    wide for small sampling fractions and can reach zero; the point estimate alone is then no evidence of
+    safety. With many keys of many values the table has more cells than can be fitted, and the measure says
+    so. Cells that cannot occur (married children) are given people by the model all the same, which lowers
+    the estimate for those that can.
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 50, "age": [a % 9 for a in range(99)] + [70]})
+    >>> found = log_linear(Microdata(people, keys=["sex", "age"]), population_size=1000, seed=1)
+    >>> found.figures["sample_uniques"], round(found.figures["tau2"], 2)
+    (1, 0.22)
+    """
+    _check_repeats(repeats)
+    keys = engine.resolve_keys(data, keys)
+    caveats = key_caveats(data, keys)
+    sample = coded_sample(
+        data, keys, missing, population_size=population_size, sampling_fraction=sampling_fraction
+    )
+    fitted = fit_sample(sample)
+    uniques = sample.sizes().uniques
+    parameters = {
+        "keys": list(keys),
+        "missing": missing,
+        "repeats": repeats,
+        "model": model_terms(sample, fitted),
+    }
+    if fitted.model is None:
+        return Measure(
+            name="log_linear",
+            value=None,
+            figures={"tau1": None, "tau2": None, "B": None, "sample_uniques": uniques},
+            meaning=f"Not estimable: {fitted.estimate.reason}.",
+            caveats=[*caveats, f"Not estimable: {fitted.estimate.reason}."],
+            parameters=parameters,
+        )
+    errors = _errors(sample, fitted, repeats, progress, seed)
+    tau1, tau2 = float(fitted.estimate.stays_unique or 0.0), float(fitted.tau2 or 0.0)
+    ends = {
+        name: _ends(value, errors[i], fitted.model.errors[i], uniques)
+        for i, (name, value) in enumerate((("tau1", tau1), ("tau2", tau2)))
+    }
+    return Measure(
+        name="log_linear",
+        value=tau2,
+        figures={
+            "tau1": tau1,
+            "tau1_low": ends["tau1"][0],
+            "tau1_high": ends["tau1"][1],
+            "tau2": tau2,
+            "tau2_low": ends["tau2"][0],
+            "tau2_high": ends["tau2"][1],
+            "tau1_share": tau1 / uniques if uniques else None,
+            "tau2_share": tau2 / uniques if uniques else None,
+            "B": fitted.estimate.risk,
+            "error_tau1": fitted.model.standardized[0],
+            "error_tau2": fitted.model.standardized[1],
+            "sample_uniques": uniques,
+            "population_uniques": fitted.estimate.uniques,
+            "cells": int(fitted.model.means.size),
+            "interactions": sum(len(term) > 1 for term in fitted.model.terms),
+            "records": sample.records,
+            "population_size": sample.population,
+            "sampling_fraction": sample.records / sample.population,
+        },
+        meaning=_meaning(uniques, sample.population, tau1, tau2),
+        caveats=[*caveats, *sample.notes, *model_caveats(fitted)],
+        parameters=parameters,
+        detail=Detail(
+            models=lambda: engine.like(data, _way(sample, fitted)),
+            records=lambda: _records(data, keys, missing, sample, fitted),
+        ),
+    )
+
+
+def fit_sample(sample: CodedSample) -> Fitted:
+    """Choose a log-linear model for the key table of a sample and read the risk off it."""
+    cells = float(np.prod([float(levels) for levels in sample.shape]))
+    if cells > LARGEST_TABLE:
+        reason = (
+            f"the keys span {cells:,.0f} combinations, more than the {LARGEST_TABLE:,} that a log-linear "
+            "model is fitted to; use fewer or coarser keys, or a copula estimator"
+        )
+        return Fitted(Estimate("log-linear", reason=reason))
+    if len(sample.keys) == 1:
+        reason = "with one key the model repeats the counts and says nothing of the population; use another estimator"
+        return Fitted(Estimate("log-linear", reason=reason))
+    counts = _table(sample)
+    fraction = sample.records / sample.population
+    path = (
+        tuple(search(counts, fraction))
+        if fraction < 1
+        else (Model(independence(counts), tuple((i,) for i in range(counts.ndim)), (0.0, 0.0), (0.0, 0.0)),)
+    )
+    chosen = min(path, key=lambda model: model.wrongness)
+    return read_off(sample, counts, chosen, path)
+
+
+def read_off(sample: CodedSample, counts: Floats, model: Model, path: tuple[Model, ...]) -> Fitted:
+    """Turn cell means into tau1, tau2, B and the classes and uniques of the population."""
+    fraction = sample.records / sample.population
+    others = model.means * ((1 - fraction) / fraction)
+    seen, beside = counts[counts > 0], others[counts > 0]
+    found = mean_reciprocal_poisson(seen, beside)
+    alone = seen == 1
+    absent = others[counts == 0]
+    tau1 = float(stays_alone(beside[alone]).sum())
+    estimate = Estimate(
+        "log-linear",
+        risk=float((seen * found).sum() / sample.records),
+        classes=sample.classes + float(-np.expm1(-absent).sum()),
+        uniques=tau1 + float((absent * np.exp(-absent)).sum()),
+        stays_unique=tau1,
+    )
+    return Fitted(estimate, float(found[alone].sum()), model, path, others)
+
+
+def refitted(sample: CodedSample, fitted: Fitted) -> Fitted:
+    """Fit the model that was chosen already to another sample with the same key table."""
+    if fitted.model is None:
+        return fitted
+    counts = _table(sample, fitted.model.means.shape)
+    terms = fitted.model.terms
+    start = fitted.model.means * (counts.sum() / fitted.model.means.sum())
+    means = fit_margins(counts, terms, start)
+    return read_off(sample, counts, Model(means, terms, (0.0, 0.0), (0.0, 0.0)), ())
+
+
+def model_terms(sample: CodedSample, fitted: Fitted) -> list[str]:
+    """Name the interactions of the chosen model: ``age * sex``."""
+    if fitted.model is None:
+        return []
+    return [_term(sample, term) for term in fitted.model.terms if len(term) > 1]
+
+
+def model_caveats(fitted: Fitted) -> list[str]:
+    """Word what the reader must know about the chosen model."""
+    caveats = ["The model assumes that everybody was equally likely to be drawn and that counts are Poisson."]
+    error = fitted.model.standardized[1] if fitted.model else 0.0
+    if abs(error) > _SIGNIFICANT:
+        too = "too high" if error > 0 else "too low"
+        caveats.append(
+            f"No model on the way was free of error: the one chosen is {abs(error):.1f} standard errors off, and its "
+            f"risk is probably {too}."
+        )
+    return caveats
+
+
+def _ends(value: float, error: float | None, bias: float, uniques: int) -> tuple[float | None, float | None]:
+    """Return the interval, stretched to hold the value without the estimated error of the model as well."""
+    around = [interval(float(np.clip(v, 0.0, uniques)), error, 0.0, uniques) for v in (value, value - bias)]
+    lows, highs = (
+        [low for low, _ in around if low is not None],
+        [high for _, high in around if high is not None],
+    )
+    return min(lows, default=None), max(highs, default=None)
+
+
+def _errors(
+    sample: CodedSample, fitted: Fitted, repeats: int, progress: bool, seed: Seed
+) -> tuple[float | None, float | None]:
+    """Return standard errors of tau1 and tau2: of the means, by jackknife, and of the people given the means."""
+    if sample.records == sample.population or fitted.expected_others is None:
+        return 0.0, 0.0
+    groups = sample.leave_out(repeats, generator(seed, "log_linear"))
+    runs = [refitted(group, fitted) for group in track(groups, len(groups), "Refitting", progress=progress)]
+    scale = sample.sizes().uniques
+    found = (
+        (fitted.estimate.stays_unique, [run.estimate.stays_unique for run in runs]),
+        (fitted.tau2, [run.tau2 for run in runs]),
+    )
+    errors = []
+    for value, values in found:
+        # Leaving records out changes how many are unique; the share of them is what the model speaks of.
+        shares = [
+            None if v is None or not (u := group.sizes().uniques) else v / u * scale
+            for v, group in zip(values, groups, strict=True)
+        ]
+        fit = jackknife_error(shares)
+        share = (value or 0.0) / scale if scale else 0.0
+        # Each chance is between 0 and 1, so that its variance is at most that of a coin with the same mean.
+        people = scale * share * (1 - share)
+        errors.append(None if fit is None else float(np.sqrt(fit**2 + people)))
+    return errors[0], errors[1]
+
+
+def _table(sample: CodedSample, shape: tuple[int, ...] | None = None) -> Floats:
+    shape = shape or sample.shape
+    at = np.ravel_multi_index(sample.codes, shape)
+    counted: Floats = np.bincount(at, sample.counts.astype(float), minlength=int(np.prod(shape))).astype(
+        float
+    )
+    return counted.reshape(shape)
+
+
+def _term(sample: CodedSample, term: tuple[int, ...]) -> str:
+    return " * ".join(sample.keys[axis] for axis in term)
+
+
+def _way(sample: CodedSample, fitted: Fitted) -> pl.DataFrame:
+    steps = ["independence", *(_term(sample, model.terms[-1]) for model in fitted.path[1:])]
+    return pl.DataFrame(
+        {
+            "step": range(len(steps)),
+            "added": steps,
+            "error_tau1": [model.standardized[0] for model in fitted.path],
+            "error_tau2": [model.standardized[1] for model in fitted.path],
+            "chosen": [model is fitted.model for model in fitted.path],
+        }
+    )
+
+
+def _records(
+    data: Microdata, keys: Sequence[str], missing: Missing, sample: CodedSample, fitted: Fitted
+) -> object:
+    """Carry the risk of every class back to its records, by the order in which the classes were coded."""
+    table = engine.class_table(data, keys, missing).drop("class_size")
+    return engine.carry_back(data, keys, missing, with_risk(table, sample, fitted))
+
+
+def with_risk(table: pl.DataFrame, sample: CodedSample, fitted: Fitted) -> pl.DataFrame:
+    """Set the risk of a record beside every class of a class table."""
+    names = [name for name in table.columns if name.startswith("k")]
+    assert fitted.expected_others is not None
+    coded = code_table(table, names)
+    at = tuple(coded[name].to_numpy() for name in names)
+    found = mean_reciprocal_poisson(table["records"].to_numpy().astype(float), fitted.expected_others[at])
+    return table.select(*names, class_size="records", risk=pl.Series(found))
+
+
+def _meaning(uniques: int, people: int, tau1: float, tau2: float) -> str:
+    if not uniques:
+        return "No record is unique in the file, so there is none that could be unique in the population."
+    return (
+        f"Of the {uniques:,} records that are unique in the file, about {tau1:,.0f} ({percent(tau1 / uniques)}) are "
+        f"unique among the {people:,} people of the population too; an intruder who links each to somebody with the "
+        f"same key values is right in {percent(tau2 / uniques)} of the cases (about {shown(round(tau2, 1))})."
+    )
+
+
+def _check_repeats(repeats: int) -> None:
+    if isinstance(repeats, bool) or repeats < 3:
+        raise ParameterError("repeats must be 3 or more: an interval needs that many groups.")

@@ -1,0 +1,1 @@
+"""Singling out: isolation against blind guessing."""

@@ -1,0 +1,325 @@
+"""How many people come back in the release, whole or almost?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from discreet import engine
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
+from discreet.parameters import checked
+from discreet.randomness import Seed, generator
+from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
+from discreet.risk.synthetic_copies.copy_counts import Found, count_copies
+from discreet.risk.synthetic_copies.holdout_share import closer_to_original
+from discreet.risk.synthetic_copies.side_by_side import (
+    check_categorical,
+    column_caveats,
+    placed,
+    shared_columns,
+    tables_of,
+)
+from discreet.risk.synthetic_copies.telling_values import TellingColumn, telling_columns
+
+_AS_GOOD_AS_EQUAL = 0.01
+
+
+@checked
+def near_copies(
+    original: Microdata,
+    released: Microdata,
+    *,
+    holdout: Microdata | None = None,
+    keys: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    reach: float = 0.05,
+    outlying: float = 0.1,
+    precision: Setting = None,
+    most: int = 50_000,
+    seed: Seed = None,
+    progress: bool = False,
+) -> Measure:
+    """How many people come back in the release, whole or almost?
+
+    A released record is a near copy of a person when it lies much closer to them than anybody else of the original
+    does: noise of a thousandth on every number makes a record new to the letter and changes nothing about whose it is.
+    How many near copies chance gives is found from the original itself, each person held against all others. Single
+    values that only one person has (a turnover to the unit, a coordinate) are looked for as well.
+
+    Parameters
+    ----------
+    original, released
+        The file before and after; their records need not belong together.
+    holdout
+        People of the same population who were not used: says whether the release as a whole keeps closer to the
+        original than to them.
+    keys
+        What others may know of a person, by which people are looked for as well; those of the original unless named.
+    columns
+        Columns to compare; all but identifiers, weights and the like unless named.
+    categorical
+        Numeric columns whose numbers are codes.
+    reach
+        How near a near copy is, as a share of the person's distance to the nearest other person; below one half.
+    outlying
+        The share of people, those farthest from everybody else, who are looked at by themselves. For them near means
+        within a hundredth of that distance.
+    precision
+        Numbers are compared at the precision that both files have (``detected``), to the last bit (``exact``), with so
+        many decimals, or with one of these by column.
+    most
+        Files with more records are asked about a random sample of so many.
+    seed
+        For these samples.
+    progress
+        Show how far it is, on a terminal.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``copied_share``. ``figures``:
+
+        - ``copied``, ``copied_by_chance``: people who are like no other and have a near copy, and how many would if
+          the release were new people; ``copied_share``: beyond chance, as a share of those people.
+        - ``whole``, ``whole_by_chance``: the same for records equal in every column.
+        - ``outlying``, ``outlying_copied``, ``outlying_by_chance``, ``outlying_share``, ``outlying_whole_share``: the
+          same for the people who are farthest from everybody else.
+        - ``by_keys``, ``by_keys_by_chance``, ``by_keys_share``: people who are alone with their keys and have a single
+          released record on or near these, the share one of everybody; None without keys.
+        - ``telling_columns``: columns whose values mostly belong to one person only; ``telling_found``,
+          ``telling_by_chance``, ``telling_share``: people whose own value is in the release, in the worst of them;
+          ``largest``, ``largest_found``, ``largest_by_chance``, ``largest_share``: the people with the largest numbers
+          in such a column and those who have a released number on or next to their own.
+        - ``closer_share``, ``closer_low``, ``closer_high``: with a hold-out, the share of released records closer to
+          the original than to the hold-out, with a 95 % interval; on a scale on which new people give one half and
+          copies 1, whatever the size of the hold-out.
+
+        The shares but ``closer_share`` are 0 where chance gives as many people now and then (once
+        in a hundred files). ``detail``: ``records`` (of the release, those asked about) and ``telling``.
+
+    How to read it
+    --------------
+    Look at counts first: each near copy is a person. Then at the share beyond chance: in a file of few columns people
+    are alike, and new people come out as near copies of somebody too. ``outlying_share`` is the sharpest figure: nobody
+    is near these people by chance, so a release that has them has learned them by heart. ``telling_share`` and
+    ``largest_share`` speak of values, not of records: who knows a firm's turnover finds it, whatever else was changed.
+
+    When not to trust it
+    --------------------
+    A release of the same people (masked, not synthetic) is *meant* to be near them: look at ``by_keys_share`` there. A
+    generator that follows small groups closely comes out somewhat above chance without having copied anybody in
+    particular. Heavy noise, or noise on coded columns, hides copies from every distance. Columns left out here can give
+    a person away all the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> people = pl.DataFrame({"age": rng.integers(18, 90, 500), "income": rng.lognormal(8, 1, 500)})
+    >>> blurred = people.with_columns(pl.col("income") * 1.0001).reverse()
+    >>> strangers = pl.DataFrame({"age": rng.integers(18, 90, 500), "income": rng.lognormal(8, 1, 500)})
+    >>> [near_copies(Microdata(people), Microdata(file)).value > 0.5 for file in (blurred, strangers)]
+    [True, False]
+    """
+    _check(reach, outlying, most)
+    files = [original, released, *([holdout] if holdout is not None else [])]
+    names = shared_columns(original, files[1:], columns)
+    codes = check_categorical(names, categorical)
+    check_precision(precision, original.columns)
+    tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
+    if tables[0].height < 3:
+        raise ParameterError(
+            f"The original has {tables[0].height} records; copies can only be told from chance with three or more."
+        )
+    told = [name for name in names if name not in codes]
+    places = [name for name in original.roles.location if name in told]
+    telling = telling_columns(tables[0], tables[1], told, places, reach)
+    space, points = placed(tables, distance="gower", categorical=codes)
+    counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
+    edge = counts.outlying(outlying)
+    near, whole = counts.found(reach), counts.found(0.0)
+    apart, apart_whole = counts.found(_AS_GOOD_AS_EQUAL, edge), counts.found(0.0, edge)
+    wanted = [key for key in (original.roles.keys if keys is None else keys) if key in names]
+    looked_up = _by_keys(
+        [table.select(wanted) for table in tables[:2]], codes, reach, most=most, seed=seed, progress=progress
+    )
+    worst = telling[0] if telling else None
+    largest = max(
+        (column.largest for column in telling),
+        key=lambda found: (found.share_beyond_chance, found.people),
+        default=Found(0, 0.0, 0),
+    )
+    figures: dict[str, Any] = {
+        "copied": near.people,
+        "copied_by_chance": near.by_chance,
+        "copied_share": near.share_beyond_chance,
+        "whole": whole.people,
+        "whole_by_chance": whole.by_chance,
+        "outlying": apart.of,
+        "outlying_copied": apart.people,
+        "outlying_by_chance": apart.by_chance,
+        "outlying_share": apart.share_beyond_chance,
+        "outlying_whole_share": apart_whole.share_beyond_chance,
+        "by_keys": looked_up.people if looked_up else None,
+        "by_keys_by_chance": looked_up.by_chance if looked_up else None,
+        "by_keys_share": looked_up.share_beyond_chance if looked_up else None,
+        "telling_columns": len(telling),
+        "telling_found": worst.found.people if worst else 0,
+        "telling_by_chance": worst.found.by_chance if worst else 0.0,
+        "telling_share": worst.found.share_beyond_chance if worst else 0.0,
+        "largest": largest.of,
+        "largest_found": largest.people,
+        "largest_by_chance": largest.by_chance,
+        "largest_share": largest.share_beyond_chance,
+        "closer_share": None,
+        "closer_low": None,
+        "closer_high": None,
+    }
+    if holdout is not None:
+        rng = generator(seed, "near_copies", "holdout")
+        asked = rng.choice(len(points[1]), most, replace=False) if len(points[1]) > most else slice(None)
+        closer = closer_to_original(space, points[0], points[1].take(asked), points[2], progress=progress)
+        figures |= {
+            "closer_share": closer.share,
+            "closer_low": closer.low,
+            "closer_high": closer.high,
+        }
+    sampled = max(table.height for table in tables) > most
+    return Measure(
+        name="near_copies",
+        value=figures["copied_share"],
+        figures=figures,
+        meaning=_in_words(figures, tables[0].height, near.of, worst),
+        caveats=[
+            *records_only(original),
+            *agreed.caveats,
+            *([_sampled(most)] if sampled else []),
+            *_telling_words(telling),
+            *column_caveats(space, tables, list(tables[0].columns)),
+        ],
+        parameters={
+            "columns": list(names),
+            "keys": wanted,
+            "categorical": list(codes),
+            "reach": reach,
+            "outlying": outlying,
+            "holdout": holdout is not None,
+            "precision": stated_precision(precision, agreed.parameters),
+            "most": most,
+        },
+        detail=Detail(
+            records=lambda: engine.like(
+                released,
+                pl.DataFrame(
+                    {
+                        "nearest_original": counts.person,
+                        "closeness": counts.closeness,
+                        "isolation": counts.isolation,
+                    }
+                ),
+            ),
+            telling=lambda: engine.like(released, _telling_table(telling)),
+        ),
+    )
+
+
+def _by_keys(
+    tables: Sequence[pl.DataFrame],
+    codes: Sequence[str],
+    reach: float,
+    *,
+    most: int,
+    seed: Seed,
+    progress: bool,
+) -> Found | None:
+    """Look people up by their keys alone; None where there is no key that tells anybody apart."""
+    if not any(tables[0][key].n_unique() > 1 for key in tables[0].columns):
+        return None
+    space, points = placed(
+        tables, distance="gower", categorical=[code for code in codes if code in tables[0].columns]
+    )
+    counts = count_copies(space, points[0], points[1], most=most, seed=seed, progress=progress)
+    # As a share of everybody, like the replicated uniques, which are the exact part of it.
+    return replace(counts.found(reach, single=True), of=tables[0].height)
+
+
+def _check(reach: float, outlying: float, most: int) -> None:
+    if not 0 <= reach < 0.5:
+        raise ParameterError("reach must be a share from 0 to below one half.")
+    if not 0 < outlying <= 1:
+        raise ParameterError("outlying must be a share above 0 and at most 1.")
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ParameterError("most must be a whole number of 1 or more.")
+
+
+def _in_words(figures: Mapping[str, Any], people: int, alone: int, worst: TellingColumn | None) -> str:
+    text = (
+        f"Of {alone:,} people who are like no other (of {people:,}), {figures['copied']:,} come back whole or almost, "
+        f"{figures['whole']:,} of them whole; if the release were new people it would be about "
+        f"{figures['copied_by_chance']:,.0f}. Of the {figures['outlying']:,} who are farthest from everybody else, "
+        f"{figures['outlying_copied']:,} come back (by chance {figures['outlying_by_chance']:,.0f})"
+    )
+    if worst is not None:
+        text += (
+            f". Values of '{worst.name}' belong to one person each, and {worst.found.people:,} of {worst.found.of:,} "
+            "of them are in the release"
+        )
+    if figures["closer_share"] is not None:
+        text += (
+            f". {percent(figures['closer_share'])} of the released records lie closer to the original than to the "
+            "hold-out, where 50 % is chance whatever the size of the hold-out (95 % interval: "
+            f"{percent(figures['closer_low'])} to {percent(figures['closer_high'])})"
+        )
+    return f"{text}."
+
+
+def _telling_words(telling: Sequence[TellingColumn]) -> list[str]:
+    named = [repr(column.name) for column in telling if column.found.people]
+    if not named:
+        return []
+    return [
+        f"Values that one person has alone are in the release to the digit: {', '.join(named[:10])}. Round them, blur "
+        "them or group them where the values can be known from elsewhere."
+    ]
+
+
+def _telling_table(telling: Sequence[TellingColumn]) -> pl.DataFrame:
+    return pl.DataFrame(
+        [
+            {
+                "column": column.name,
+                "own_values": column.found.of,
+                "found": column.found.people,
+                "by_chance": column.found.by_chance,
+                "share_beyond_chance": column.found.share_beyond_chance,
+                "largest": column.largest.of,
+                "largest_found": column.largest.people,
+                "largest_by_chance": column.largest.by_chance,
+            }
+            for column in telling
+        ],
+        schema={
+            "column": pl.String,
+            "own_values": pl.Int64,
+            "found": pl.Int64,
+            "by_chance": pl.Float64,
+            "share_beyond_chance": pl.Float64,
+            "largest": pl.Int64,
+            "largest_found": pl.Int64,
+            "largest_by_chance": pl.Float64,
+        },
+    )
+
+
+def _sampled(most: int) -> str:
+    return (
+        f"Counts of near copies are scaled up from {most:,} records drawn at random from each larger file, held "
+        "against everybody; single values were looked for in the whole files (most=… for more)."
+    )

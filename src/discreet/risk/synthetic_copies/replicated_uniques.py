@@ -1,0 +1,249 @@
+"""Who is alone with their key values in the original and again in the release?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.engine.attribution_counts import key_counts, shared_classes, without_classes
+from discreet.engine.comparable import must_be_released
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting, check_precision, stated_precision
+from discreet.parameters import checked
+from discreet.results import Detail, Measure, Release, Step, percent
+from discreet.risk.attribution_probability.intervals import coarsened, overlapping
+from discreet.risk.synthetic_copies.disclosure_table import identity_shares, missing_key
+from discreet.risk.synthetic_copies.disclosure_words import and_, key_caveats
+from discreet.risk.synthetic_copies.paired_files import Groups, PairedFiles, mean_of
+
+Which = Literal["original", "released"]
+
+
+@checked
+def replicated_uniques(
+    original: Microdata,
+    released: Microdata | Sequence[Microdata],
+    *,
+    keys: Sequence[str] | None = None,
+    missing_keys: bool | Sequence[str] = True,
+    groups_keys: Groups = None,
+    special_values: Mapping[str, Sequence[float]] | None = None,
+    denominator: Which = "original",
+    precision: Setting = None,
+) -> Measure:
+    """How many people are alone with their key values in the original and again in the release?
+
+    Somebody who finds a single released record with the keys of a person they know to be alone may believe that
+    it is that person. All shares are in percent.
+
+    Parameters
+    ----------
+    original, released
+        The two files; several synthetic copies are given as a list and averaged.
+    keys
+        Key columns; those of the original unless named.
+    missing_keys
+        Whether a class with a missing key may count: True, False, or the keys whose missing values may.
+    groups_keys, special_values
+        Group numeric keys before counting; see `disclosure`.
+    denominator
+        ``original``: ``repU`` is a share of the original records. ``released``: of the released ones.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``repU``. ``figures``: ``UiO`` (alone in the original), ``UiS`` (alone in the release),
+        ``UiOiS`` (alone in the original, and the release has the keys), ``repU`` (alone in both), in percent;
+        ``uniques_original``, ``uniques_released``, ``unique_matches``, ``replicated``, in records.
+        ``detail``: ``records`` of the original, ``released_records`` and, for several, ``copies``.
+
+    How to read it
+    --------------
+    ``repU`` is the percentage of people who are alone with their keys in the original and also in the
+    release, so that a released record seems to be them. ``UiO`` is the starting point: how many are alone in
+    the original at all. A repU of 0 is easy to reach with `remove_replicated_uniques`. Whether the *other*
+    columns of such a record are right is another question: see `disclosure`.
+
+    When not to trust it
+    --------------------
+    In synthetic data a record that is alone in both files was mostly not copied; it looks like a person by
+    chance, but the person will not see it that way. In a file of many keys nearly everyone is alone, and repU
+    then falls because the release seldom hits the exact combination, not because it protects. Coarser coding
+    in one of the two files makes the combinations differ and the figure zero without meaning. Missing keys
+    count as values unless you leave them out.
+
+    Examples
+    --------
+    >>> original = Microdata(pl.DataFrame({"age": [30, 31, 31, 40]}), keys="age")
+    >>> replicated_uniques(original, Microdata(pl.DataFrame({"age": [30, 31, 40, 40]}))).figures["repU"]
+    25.0
+    """
+    files = PairedFiles.of(
+        original,
+        released,
+        keys,
+        groups_keys=groups_keys,
+        special_values=special_values,
+        precision=precision,
+    )
+    left_out = not_counted(missing_keys, files.keys)
+    rows = [identity_of(files, i, left_out, denominator) for i in range(len(files.copies))]
+    figures = mean_of(rows)
+    tables: dict[str, Any] = {
+        "records": lambda: _unique_records(files, left_out, "original"),
+        "released_records": lambda: _unique_records(files, left_out, "released"),
+    }
+    if len(rows) > 1:
+        tables["copies"] = lambda: engine.like(original, pl.DataFrame(rows).with_row_index("copy", offset=1))
+    people = engine.overview(original, files.keys).rows
+    return Measure(
+        name="replicated_uniques",
+        value=figures["repU"],
+        figures=figures,
+        meaning=(
+            f"{percent(figures['UiO'] / 100)} of the {people:,} people of the original are alone with their "
+            f"combination of {and_(files.keys)}; {percent(figures['repU'] / 100)} of "
+            f"{'them all' if denominator == 'original' else 'the released records'} are alone with it in the release "
+            "too, so that a single released record seems to be them."
+        ),
+        caveats=[*key_caveats(files), *files.notes, *files.key_cells[0].notes],
+        parameters={
+            "keys": list(files.keys),
+            "copies": len(rows),
+            "missing_keys": missing_keys,
+            "groups_keys": groups_keys,
+            "denominator": denominator,
+            "precision": stated_precision(precision, files.rounded),
+        },
+        detail=Detail(**tables),
+    )
+
+
+@checked
+def remove_replicated_uniques(
+    original: Microdata,
+    released: Microdata,
+    keys: Sequence[str] | None = None,
+    *,
+    rule: Literal["replicated", "matched"] = "replicated",
+    precision: Setting = None,
+) -> Release:
+    """Drop the released records that seem to be somebody.
+
+    Parameters
+    ----------
+    original, released
+        The two files.
+    keys
+        Key columns; those of the original unless named.
+    rule
+        ``replicated``: drop records alone in the release whose keys belong to one person of the original.
+        ``matched``: drop records alone in the release whose keys occur in the original at all.
+    precision
+        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
+        number of decimals, or one of these by column.
+
+    Returns
+    -------
+    Release
+        The released file without those records, and how many were dropped.
+
+    How to read it
+    --------------
+    The result is the release without the records that are alone with their keys in both files. The log says
+    how many were dropped. Measure `replicated_uniques` again afterwards: it is 0, because no record that is
+    left is alone in both. ``rule="matched"`` is stricter: it drops every record that is alone in the release
+    and whose keys occur in the original at all.
+
+    When not to trust it
+    --------------------
+    Dropping records changes the release, most of all for rare groups, which lose most of their members: check
+    utility afterwards. Doing it for one set of keys does nothing for another. That records are missing can
+    itself be a hint to somebody who knows the method. It is no guarantee of any kind against what can be
+    learned about groups.
+
+    Examples
+    --------
+    >>> original = Microdata(pl.DataFrame({"age": [30, 31, 31, 40]}), keys="age")
+    >>> release = remove_replicated_uniques(original, Microdata(pl.DataFrame({"age": [30, 31, 40, 40]})))
+    >>> release.data.frame["age"].to_list(), release.log[0].removed_records
+    ([31, 40, 40], 1)
+    """
+    if rule not in ("replicated", "matched"):
+        raise ParameterError("rule must be 'replicated' or 'matched'.")
+    started = time.perf_counter()
+    keys = engine.resolve_keys(original, keys)
+    must_be_released(released, keys, "key")
+    engine.overview(released, keys)
+    check_precision(precision, original.columns)
+    shared = shared_classes(original, released, keys, precision=precision)
+    joint = overlapping(key_counts(shared), keys)
+    known = joint.original == 1 if rule == "replicated" else joint.original > 0
+    gone = np.flatnonzero((joint.released == 1) & known)
+    doomed = shared.released.members.filter(pl.col("q").is_in(pl.Series(gone, dtype=pl.Int64).implode()))
+    frame = without_classes(released, keys, doomed) if len(gone) else released.frame
+    step = Step(
+        treatment="remove-replicated-uniques",
+        parameters={
+            "keys": list(keys),
+            "rule": rule,
+            "precision": stated_precision(
+                precision, {name: grid.words for name, grid in shared.grids.items()}
+            ),
+        },
+        removed_records=len(gone),
+        notes=joint.notes,
+        seconds=time.perf_counter() - started,
+    )
+    return Release(released.with_frame(frame), (step,))
+
+
+def identity_of(files: PairedFiles, copy: int, left_out: Sequence[str], denominator: Which) -> dict[str, Any]:
+    """Count the uniques of the original and one copy; classes in which a key of ``left_out`` is missing do not."""
+    joint = files.key_cells[copy]
+    if denominator not in ("original", "released"):
+        raise ParameterError("denominator must be 'original' or 'released'.")
+    return identity_shares(
+        joint.original,
+        joint.released,
+        (int(joint.original.sum()), int(joint.released.sum())),
+        left_out=missing_key(joint, files.keys, left_out),
+        denominator=denominator,
+    )
+
+
+def not_counted(missing_keys: bool | Sequence[str], keys: Sequence[str]) -> tuple[str, ...]:
+    """Name the keys whose missing values must not count."""
+    if isinstance(missing_keys, bool):
+        return () if missing_keys else tuple(keys)
+    for key in missing_keys:
+        if key not in keys:
+            raise ParameterError(f"missing_keys names '{key}', which is not one of the keys.")
+    return tuple(key for key in keys if key not in missing_keys)
+
+
+def _unique_records(files: PairedFiles, left_out: Sequence[str], which: Which) -> Any:
+    """Say of every record whether it is alone, whether the other file has its keys, and whether both are."""
+    shared = files.links[0]
+    joint, position = coarsened(key_counts(shared), files.keys, (), files.classes)
+    side = shared.original if which == "original" else shared.released
+    ours, theirs = (
+        (joint.original, joint.released) if which == "original" else (joint.released, joint.original)
+    )
+    counted = ~missing_key(joint, files.keys, left_out)
+    at = position[side.members["q"].to_numpy()]
+    table = side.members.drop("q", "records").with_columns(
+        pl.Series("unique", ((ours == 1) & counted)[at]),
+        pl.Series("in_other_file", (theirs > 0)[at]),
+        pl.Series("replicated", ((ours == 1) & (theirs == 1) & counted)[at]),
+    )
+    return engine.carry_back(side.data, files.keys, "category", table)

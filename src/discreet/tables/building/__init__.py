@@ -1,0 +1,1 @@
+"""Building tables: from records or cells, with their dimensions, their sums and the people in them."""

@@ -1,0 +1,66 @@
+"""How wide must the interval of a primary cell be?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError
+from discreet.tables.gauss.problem import Integers
+
+if TYPE_CHECKING:
+    from discreet.tables.building.table import Table
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Protection:
+    """How wide the interval of a primary cell must be: below its value, above it, and in all.
+
+    Each level is a share of the value of the cell, or the name of a column of levels.
+
+    Examples
+    --------
+    >>> Protection(lower=0.1, upper=0.2).upper
+    0.2
+    """
+
+    lower: float | str = 0.0
+    upper: float | str = 0.0
+    sliding: float | str = 0.0
+
+
+def levels(
+    table: Table, secret: Integers, protection: float | str | Protection | None
+) -> tuple[Floats, Floats, Floats]:
+    """How far the interval of each primary cell must reach below its value, above it, and in all.
+
+    Without any wish the column ``protection`` counts, where the rules left one.
+    """
+    if protection is None:
+        protection = "protection" if "protection" in table.cells.columns else 0.0
+    if not isinstance(protection, Protection):
+        protection = Protection(protection, protection)
+    return (
+        _level(table, secret, protection.lower),
+        _level(table, secret, protection.upper),
+        _level(table, secret, protection.sliding),
+    )
+
+
+def _level(table: Table, secret: Integers, level: float | str) -> Floats:
+    if isinstance(level, str):
+        if level not in table.cells.columns:
+            raise ParameterError(
+                f"protection names the column '{level}', and table.cells has no such column."
+            )
+        given: Floats = table.cells[level].cast(pl.Float64).fill_null(0.0).to_numpy()
+        return given[secret]
+    if level < 0:
+        raise ParameterError("protection must not be negative: it is a share of the value of a cell.")
+    return np.asarray(level * np.abs(np.asarray(table.values, dtype=float)[secret]))

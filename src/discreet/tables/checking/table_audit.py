@@ -1,0 +1,304 @@
+"""Does a table with suppressed cells keep its secrets? Every way to break it that is known here, tried in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.errors import ParameterError
+from discreet.parameters import checked
+from discreet.tables.building.cells import (
+    cell_places,
+    counts_only,
+    empty_rows,
+    known_zero_rows,
+    single_contributors,
+)
+from discreet.tables.checking.differences import nested_differences, successive_differences
+from discreet.tables.checking.findings import Audit
+from discreet.tables.checking.intervals import feasible_bounds
+from discreet.tables.checking.levels import Protection, levels
+from discreet.tables.checking.rank import computable
+from discreet.tables.gauss.problem import Integers
+from discreet.tables.suppressing.earlier_releases import Knowledge, knowledge
+
+if TYPE_CHECKING:
+    from discreet.tables.building.table import Table
+
+Mask = npt.NDArray[np.bool_]
+# Up to so many cells intervals are a matter of seconds, and are looked at without being asked for.
+INTERVALS_UP_TO = 5_000
+
+
+@checked
+def audit(
+    table: Table,
+    suppressed: Any = None,
+    *,
+    primary: Any = "primary",
+    intervals: bool | None = None,
+    protection: float | str | Protection | None = None,
+    contributors: bool | Sequence[Any] = True,
+    differences: int | None = None,
+    previous: Sequence[tuple[Table, Any]] = (),
+    successive: int = 3,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Audit:
+    """Does a table with suppressed cells keep its secrets?
+
+    Tries to compute every primary cell from the published ones, exactly; lets every single contributor try with its own
+    figure; bounds every primary cell by linear programs, and counts by whole numbers; and where asked looks for
+    published cells that differ by a small group, and combines the table with earlier releases.
+
+    Parameters
+    ----------
+    table
+        The table, with its primary cells flagged (`discreet.tables.primary`).
+    suppressed
+        The cells that are left out, primary ones included: positions, a mask, codes, or the name of a flag column.
+        Only the primary ones by default.
+    primary
+        The cells to protect, in the same ways.
+    intervals
+        Bound every primary cell by linear programs, and counts by integer programs where a linear one ends in a
+        fraction. By default in tables of up to 5,000 cells; in larger ones the verdict says that it was not tested.
+    protection
+        How far the bounds of a cell must reach to both sides of its value: a share of it, the name of a column of
+        levels, or a `Protection`. By default the column ``protection`` where the rules left one,
+        else anything but a single value.
+    contributors
+        Let single contributors use their own figures (tables of sums); or who they are, for each inner cell.
+    differences
+        Look for published cells, one inside the other, that differ by fewer units than this.
+    previous
+        Earlier releases: pairs of a table and its suppressed cells. Of the same people (all cells that both have are
+        equal) they are combined with this one, whatever their dimensions and levels; of others the published cells
+        with the same codes that changed by fewer than ``successive`` units are listed.
+    successive
+        A change by fewer units than this is listed, and the audit is not safe; 0 where people come and go anyway, so
+        that a small change says nothing about anybody.
+    workers, progress
+        Threads for the linear programs, and a function called with cells done and their total.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.tables import Table, Threshold, primary
+    >>> people = pl.DataFrame({"place": ["a"] * 9 + ["b"] * 8, "sex": (["f"] * 8 + ["m"]) + ["f", "m"] * 4})
+    >>> table = primary(Table.from_microdata(people, "place*sex"), Threshold(3))
+    >>> audit(table).safe
+    False
+    """
+    count = table.cells.height
+    secret = cell_places(table, primary, "primary")
+    hidden = np.union1d(secret, cell_places(table, suppressed, "suppressed"))
+    published = np.ones(count, dtype=bool)
+    published[hidden] = False
+    held = knowledge(table, previous)
+    combined = np.concatenate([published, held.open])
+    known = known_zero_rows(held.x, held.inner, combined)
+    who = _contributors(table, contributors)
+    if who is not None:
+        # Whom the inner cells of earlier tables belong to is not known.
+        who = [*who, *[None] * (len(held.inner) - len(who))]
+    found = computable(
+        held.x,
+        combined,
+        secret,
+        contributors=who,
+        known_rows=known,
+        empty_rows=empty_rows(table, len(held.inner)),
+    )
+    bounds = None
+    if intervals_wanted(table, intervals):
+        bounds = _intervals(table, held, combined, secret, protection, known, workers, progress)
+    small = None if not differences else _small_groups(table, published, differences)
+    changed = [
+        successive_differences(table, earlier, published, shown, successive) for earlier, shown in held.others
+    ]
+    jumped = pl.concat(changed) if changed else None
+    exact = _named(table, found.cells)
+    pairs = _named(table, np.array([cell for cell, _ in found.by_contributors], dtype=np.int64)).with_columns(
+        contributor=pl.Series([str(name) for _, name in found.by_contributors], dtype=pl.String)
+    )
+    figures = {
+        "cells": count,
+        "primary": len(secret),
+        "secondary": len(hidden) - len(secret),
+        "published": int(published.sum()),
+        "computable": len(found.cells),
+        "computable_by_contributors": len({cell for cell, _ in found.by_contributors}),
+        "sums": len(found.sums),
+        "narrow": None if bounds is None else int((~bounds["wide_enough"]).sum()),
+        "width_asked": bool(np.max(levels(table, secret, protection), initial=0.0) > 0),
+        "pinned": None if bounds is None else int((bounds["lower"] == bounds["upper"]).sum()),
+        "differences": None if small is None else small.height,
+        "successive": None if jumped is None else jumped.height,
+        "contributors_tested": who is not None,
+        "releases": 1 + len(previous),
+    }
+    checks = _sentences(figures, successive, differences, whole=counts_only(table))
+    return Audit(exact, pairs, len(found.sums), bounds, small, jumped, figures, checks)
+
+
+def intervals_wanted(table: Table, asked: bool | None) -> bool:
+    """Whether intervals are looked at: as asked, else in tables small enough."""
+    return table.cells.height <= INTERVALS_UP_TO if asked is None else asked
+
+
+def _small_groups(table: Table, published: Mask, threshold: int) -> pl.DataFrame:
+    counts = table.inner["count"].to_numpy()
+    if table.joined is None:
+        return nested_differences(table.x, counts, published, threshold)
+    found = []
+    for view in table.joined.views:
+        pairs = nested_differences(view.x, counts, published[view.cells], threshold)
+        found.append(
+            pairs.with_columns(
+                pl.Series(name, view.cells[pairs[name].to_numpy()]) for name in ("larger", "smaller")
+            )
+        )
+    return pl.concat(found).unique(maintain_order=True)
+
+
+def _contributors(table: Table, given: bool | Sequence[Any]) -> Sequence[Any] | None:
+    if isinstance(given, bool):
+        if not given or counts_only(table):
+            return None
+        return single_contributors(table)
+    if len(given) != table.inner.height:
+        raise ParameterError(
+            f"contributors has {len(given)} entries, but the table has {table.inner.height} inner cells."
+        )
+    return given
+
+
+def least_values(
+    inner: npt.NDArray[np.float64], known: Integers, *, counts: bool
+) -> npt.NDArray[np.float64] | None:
+    """What everybody knows of every inner cell beforehand: none is negative, and none is zero where zeros are shown."""
+    if (inner < 0).any():
+        return None
+    least = np.zeros(len(inner))
+    if counts and set(np.flatnonzero(inner == 0).tolist()) <= set(known.tolist()):
+        least[inner > 0] = 1.0
+    return least
+
+
+def whole_values(inner: npt.NDArray[np.float64]) -> bool:
+    """Whether all values are whole numbers: counts may also be estimates."""
+    return bool((inner == np.rint(inner)).all())
+
+
+def _intervals(  # noqa: PLR0917
+    table: Table,
+    held: Knowledge,
+    published: Mask,
+    secret: Integers,
+    protection: float | str | Protection | None,
+    known: Integers,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> pl.DataFrame:
+    counts = counts_only(table)
+    found = feasible_bounds(
+        held.x, held.inner, published, secret, lower=least_values(held.inner, known, counts=counts),
+        whole=counts and whole_values(held.inner), workers=workers, progress=progress,
+    )  # fmt: skip
+    value = np.asarray(held.inner @ held.x).ravel()[secret]
+    lower, upper, sliding = levels(table, secret, protection)
+    slack = 1e-6 * (1.0 + np.abs(value))
+    enough = (
+        (found.upper - found.lower > slack)
+        & (value - found.lower >= lower - slack)
+        & (found.upper - value >= upper - slack)
+        & (found.upper - found.lower >= sliding - 2 * slack)
+    )
+    return _named(table, secret).with_columns(
+        value=pl.Series(value),
+        lower=pl.Series(found.lower),
+        upper=pl.Series(found.upper),
+        wide_enough=pl.Series(enough),
+    )
+
+
+def _named(table: Table, cells: Integers) -> pl.DataFrame:
+    codes = (
+        table.cells.select(table.dimensions)[cells]
+        if len(cells)
+        else table.cells.select(table.dimensions).clear()
+    )
+    return codes.insert_column(0, pl.Series("cell", cells, dtype=pl.Int64))
+
+
+def _many(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
+
+
+def _sentences(
+    figures: dict[str, Any], successive: int, differences: int | None, *, whole: bool
+) -> dict[str, str]:
+    cells = _many(figures["primary"], "primary cell", "primary cells")
+    found = {
+        "exact": (
+            f"{_many(figures['computable'], 'primary cell', 'primary cells')} can be computed exactly from the "
+            f"{figures['published']:,} published cells."
+            if figures["computable"]
+            else f"None of {cells} can be computed from the {figures['published']:,} published cells."
+        )
+    }
+    if figures["contributors_tested"]:
+        number = figures["computable_by_contributors"]
+        found["contributors"] = (
+            f"A single contributor who knows its own figure can compute "
+            f"{_many(number, 'primary cell', 'primary cells')} of others."
+            if number
+            else "No single contributor who knows its own figure can compute a primary cell of others."
+        )
+        found["sums"] = (
+            f"Of {_many(figures['sums'], 'contributor', 'contributors')} with several cells everybody knows a sum or a "
+            "difference of them, though no single cell."
+            if figures["sums"]
+            else "Of no contributor with several cells a sum of them is known."
+        )
+    if figures["narrow"] is not None:
+        in_whole = ", in whole numbers," if whole else ""
+        single = (
+            f" {_many(figures['pinned'], 'of them has', 'of them have')} one possible value left."
+            if figures["pinned"]
+            else ""
+        )
+        found["intervals"] = (
+            f"The published cells pin {_many(figures['narrow'], 'primary cell', 'primary cells')} down more closely "
+            f"than is allowed.{single}"
+            if figures["narrow"]
+            else f"The bounds{in_whole} that the published cells give for the primary ones are as wide as is asked."
+            if figures["width_asked"]
+            else f"The bounds{in_whole} that the published cells give leave every primary cell more than one value."
+        )
+    else:
+        found["intervals"] = (
+            "How closely the published cells bound the primary ones was not tested (intervals=True does)."
+        )
+    if figures["differences"] is not None:
+        found["differences"] = (
+            f"{_many(figures['differences'], 'pair', 'pairs')} of published cells, one inside the other, leave a group "
+            f"of fewer than {differences}."
+            if figures["differences"]
+            else f"No two published cells, one inside the other, leave a group of fewer than {differences}."
+        )
+    if figures["successive"] is not None and not successive:
+        found["successive"] = "Cells of earlier releases of other people were not compared (successive=0)."
+    elif figures["successive"] is not None:
+        found["successive"] = (
+            f"{_many(figures['successive'], 'published cell', 'published cells')} changed by fewer than {successive} "
+            "units since an earlier release."
+            if figures["successive"]
+            else f"No published cell changed by fewer than {successive} units since an earlier release."
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Perturbing tables: cell keys, rounding and noise."""

@@ -1,0 +1,253 @@
+"""CellKey: noise that is the same for the same people, whatever table they are counted in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import engine
+from discreet.engine.classes import key_names
+from discreet.errors import ColumnError, ParameterError
+from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
+from discreet.tables.building.counting import check_columns
+from discreet.tables.perturbing.perturbation_table import (
+    PerturbationTable,
+    largest_entropy,
+    perturbation_table,
+)
+from discreet.tables.perturbing.record_keys import KEYS, identifier_texts, keyed_numbers, summed_by_inner_cell
+from discreet.tables.protecting import Stream, TableChange, TableProtection, added_up
+
+if TYPE_CHECKING:
+    from discreet.tables.building.table import Table
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_GRID = 401
+
+
+@dataclass(frozen=True)
+class CellKey(TableProtection):
+    """Add noise to every cell that depends on who is in it, so that the same people always get the same noise.
+
+    It protects against differencing of many tables: small counts are uncertain, and asking again averages nothing
+    away.
+
+    Every record has a secret key, uniform on [0, 1). The key of a cell is the fractional part of the sum of the keys
+    of its records; the noise is looked up by true count and key in a perturbation table. Two tables that count the
+    same people show the same number.
+
+    Parameters
+    ----------
+    id
+        The column that identifies a record. Its key is drawn from it with the secret key.
+    key_column
+        A column of ready record keys in [0, 1), instead of ``id``. Of a table made from cells: the measure that holds
+        the sums of the record keys.
+    D, V, js
+        Of counts: the largest noise, its variance, and the largest result that must not occur; see
+        `perturbation_table`.
+    reach, sd, gap
+        Of sums: the noise of a cell is a random share of its largest contribution, at most ``reach`` up or down, with
+        standard deviation ``sd`` and never smaller than ``gap``.
+    multipliers
+        Of sums: how much the largest, second largest… contribution takes part, each with noise of its own.
+    key_variable, key_file
+        Environment variable, or file, that holds the secret key. It never stands in a plan.
+
+    Notes
+    -----
+    Every cell is treated on its own, so that the table is not additive; the deviations are small and have mean 0.
+    Zeros stay zeros. A cell and the same cell with one person less get different keys: with many overlapping tables
+    and an exact figure from elsewhere small cells can still be narrowed down.
+
+    What it costs
+    -------------
+    Counts move by at most D, with variance V; sums by at most ``reach`` times their largest contributions.
+
+    When not to use it
+    ------------------
+    Do not use it beside exact margins of the same people, nor change the secret key between tables about them.
+
+    References
+    ----------
+    Fraser and Wooton (2005); Giessing (2016).
+
+    Examples
+    --------
+    >>> import os
+    >>> os.environ["DISCREET_KEY"] = "a secret of at least sixteen bytes"
+    >>> from discreet.tables import Table
+    >>> people = pl.DataFrame({"id": range(40), "place": ["a"] * 25 + ["b"] * 15, "sex": ["f", "m"] * 20})
+    >>> protect = CellKey(id="id")
+    >>> by_place = protect.apply(Table.from_microdata(people, "place")).table
+    >>> by_both = protect.apply(Table.from_microdata(people, "place*sex")).table
+    >>> bool(by_place.values[by_place.find(place="a")] == by_both.values[by_both.find(place="a")])
+    True
+    """
+
+    id: str | None = None
+    key_column: str | None = None
+    D: int = 5
+    V: float = 3.0
+    js: int = 2
+    reach: float = 0.3
+    sd: float = 0.15
+    gap: float = 0.05
+    multipliers: Sequence[float] = (1.0,)
+    key_variable: str = DEFAULT_VARIABLE
+    key_file: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.id is None) == (self.key_column is None):
+            raise ParameterError(
+                "The cell-key method needs to know the records apart: name the column that identifies them with id=, "
+                "or "
+                "one of ready record keys with key_column=."
+            )
+        perturbation_table(self.D, self.V, self.js)
+        share_table(self.reach, self.sd, self.gap)
+        if not self.multipliers or any(not 0 < m <= 1 for m in self.multipliers):
+            raise ParameterError("multipliers must be shares above 0 and up to 1, one a contribution.")
+
+    def protect(self, table: Table, stream: Stream) -> TableChange:
+        """Look up the noise of every cell."""
+        inner_keys = self._inner_keys(table)
+        keys = added_up(table, inner_keys) % KEYS
+        design = perturbation_table(self.D, self.V, self.js)
+        cells = self._counts(table.cells, keys, design)
+        inner = self._counts(table.inner, inner_keys, design)
+        skipped = [name for name in table.measures if name == self.key_column]
+        for name in table.measures:
+            if name not in skipped:
+                cells[name] = self._sums(table, name, keys)
+                # Noise of sums is scaled by contributions, which are known of published cells only.
+                inner[name] = np.full(table.inner.height, np.nan)
+        gap = np.abs(cells["count"] - table.cells["count"].to_numpy())
+        notes = [
+            f"Every count moved by at most {self.D}, with mean 0 and variance {self.V:g}; none is 1 to {self.js}."
+            if self.js
+            else f"Every count moved by at most {self.D}, with mean 0 and variance {self.V:g}.",
+            "Every cell was treated on its own: totals need not equal the sum of their parts.",
+        ]
+        return TableChange(
+            cells=cells,
+            inner=inner,
+            notes=tuple(notes),
+            figures={"moved": int((gap > 0).sum()), "largest_move": int(gap.max(initial=0))},
+            internal={"record_keys": "from the secret key" if self.id else "from the data"},
+            why_none="noise of bounded size leaves some results impossible for some counts.",
+            detail={"perturbation": lambda: design.frame},
+        )
+
+    def _counts(
+        self, frame: pl.DataFrame, keys: Ints, design: PerturbationTable
+    ) -> dict[str, npt.NDArray[np.generic]]:
+        counts = frame["count"].to_numpy().astype(np.int64)
+        if (counts < 0).any():
+            raise ParameterError("Some counts are negative, and the cell-key method knows no noise for them.")
+        made = counts + design.look_up(counts, keys / KEYS)
+        found: dict[str, npt.NDArray[np.generic]] = {"count": made}
+        if "weighted" in frame.columns:
+            # A weighted total follows its count, by the mean weight of the cell.
+            weighted = frame["weighted"].cast(pl.Float64).to_numpy()
+            found["weighted"] = weighted * np.where(counts > 0, made / np.maximum(counts, 1), 1.0)
+        return found
+
+    def _sums(self, table: Table, measure: str, keys: Ints) -> Floats:
+        """Add a random share of the largest contributions, whose sizes bound what any contributor could learn."""
+        wanted = len(self.multipliers)
+        found = table.contributions(wanted, measure, weighting="multiply", negative="absolute")
+        values, chances = share_table(self.reach, self.sd, self.gap)
+        ends = np.cumsum(chances)
+        noise = np.zeros(table.cells.height)
+        # The last entry of each cell is what is left after its largest contributions.
+        there = found.size - 1
+        for rank, multiplier in enumerate(self.multipliers):
+            has = there > rank
+            size = np.zeros(len(noise))
+            size[has] = found.values[found.starts[:-1][has] + rank]
+            share = values[
+                np.minimum(np.searchsorted(ends, _mixed(keys, rank), side="right"), len(values) - 1)
+            ]
+            noise += multiplier * size * share
+        return np.asarray(table.cells[measure].cast(pl.Float64).to_numpy() + noise)
+
+    def _inner_keys(self, table: Table) -> Ints:
+        """The sums of the record keys of every inner cell."""
+        if table.contributing is None:
+            return self._given_sums(table)
+        data = table.contributing.data
+        column = self.id or self.key_column
+        assert column is not None
+        check_columns(data, [column], "id" if self.id else "key_column", numeric=self.id is None)
+        rows = engine.collect(engine.scan(data, {**key_names(table.dimensions), "who": column}))
+        if self.id:
+            key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
+            drawn = keyed_numbers(identifier_texts(rows["who"], self.id), key, b"cell-key:", 1)
+        else:
+            drawn = _from_column(rows["who"], column).reshape(-1, 1)
+        return np.asarray(summed_by_inner_cell(table, rows, drawn)[:, 0])
+
+    def _given_sums(self, table: Table) -> Ints:
+        if self.key_column is None or self.key_column not in table.measures:
+            raise ParameterError(
+                "The cell-key method needs the keys of the records, and this table was made from cells. Sum them up "
+                "when "
+                "the cells are made, and name the column under measure= and key_column=."
+            )
+        sums = table.inner[self.key_column].cast(pl.Float64).to_numpy()
+        return np.asarray(np.rint((sums % 1.0) * KEYS).astype(np.int64) % KEYS)
+
+
+def _from_column(values: pl.Series, column: str) -> Ints:
+    if values.null_count():
+        raise ColumnError(
+            f"Column '{column}' is missing in {values.null_count():,} records, which have no key then."
+        )
+    given = values.cast(pl.Float64).to_numpy()
+    if ((given < 0) | (given >= 1)).any() or not np.isfinite(given).all():
+        raise ColumnError(
+            f"Column '{column}' must hold record keys: numbers from 0 to below 1, uniformly drawn."
+        )
+    return (given * KEYS).astype(np.int64)
+
+
+def _mixed(keys: Ints, rank: int) -> Floats:
+    """A further number in [0, 1) for every cell key and rank, so that contributions have noise of their own.
+
+    The keys are secret and random already; this only has to scatter them (the finalizer of SplitMix64).
+    """
+    z = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(rank + 1)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+@lru_cache(maxsize=64)
+def share_table(reach: float, sd: float, gap: float) -> tuple[Floats, Floats]:
+    """The possible shares of a contribution, a fine grid from -reach to reach without the gap, and their chances.
+
+    Of all laws with mean 0 and this standard deviation it is the one of largest entropy.
+
+    Examples
+    --------
+    >>> values, chances = share_table(0.3, 0.15, 0.05)
+    >>> bool(np.abs(values).min() >= 0.05), round(float(chances @ values**2) ** 0.5, 6)
+    (True, 0.15)
+    """
+    if not (reach > 0 and math.isfinite(reach)):
+        raise ParameterError("reach must be more than 0.")
+    if not 0 <= gap < sd < reach:
+        raise ParameterError("sd must lie between gap and reach, and gap must be 0 or more.")
+    values = np.linspace(-reach, reach, _GRID)
+    values = values[np.abs(values) >= gap]
+    return values, largest_entropy(values, sd**2)

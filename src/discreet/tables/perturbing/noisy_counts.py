@@ -1,0 +1,240 @@
+"""Counts with noise of a known law, and an honest account of what they guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import dp
+from discreet.errors import ParameterError, unknown_name
+from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
+from discreet.tables import poisson
+from discreet.tables.protecting import (
+    SEVERAL_DRAWS,
+    Stream,
+    TableChange,
+    TableProtection,
+    added_up,
+    counts_of,
+    domain_is_declared,
+    neighbors_of,
+)
+
+if TYPE_CHECKING:
+    from discreet.tables.building.table import Table
+
+Ints = npt.NDArray[np.int64]
+Domain = Literal["public", "observed"]
+MECHANISMS = ("geometric", "laplace")
+
+
+@dataclass(frozen=True)
+class NoisyCounts(TableProtection):
+    """Add noise to every count, with differential privacy.
+
+    It protects against learning whether any one person was counted.
+
+    With ``margins="added"`` only the inner cells get noise and margins are sums: one person is in one inner cell, so
+    the whole budget goes there. With ``margins="independent"`` every published cell gets noise of its own: totals are
+    closer and do not add up, and the budget is shared among all cells that one person is part of.
+
+    Parameters
+    ----------
+    epsilon
+        The budget for the whole table, between 2^-30 and 2^10.
+    mechanism
+        ``geometric``: whole numbers, two-sided geometric. ``laplace``: Laplace noise, rounded to whole numbers.
+    margins
+        ``added`` or ``independent``.
+    nonnegative
+        Publish negative draws as 0. This makes small cells, and sums of many of them, larger on average.
+    domain
+        ``public``: codes and possible cells are public knowledge. Only then is there a guarantee, and only for a table
+        that was given them: built with ``hierarchies`` that list the codes, and ``zeros="all"``.
+
+    Notes
+    -----
+    The noise is drawn anew for every release, not kept for the same people as in `CellKey`: noise that comes back would
+    tell whether two tables count the same people, which the guarantee forbids. So several releases add up: n of them
+    spend n times epsilon, and their mean has noise smaller by the root of n. Enter every one into the ledger
+    (`discreet.dp`), or publish one table and answer from it.
+
+    Both mechanisms are drawn exactly, in whole numbers (`discreet.dp.samplers`). With a seed the law is the same, and
+    nothing is guaranteed: see `discreet.guarantees`.
+
+    What it costs
+    -------------
+    Every cell moves by about 1/epsilon, empty ones as well; sums of many cells move by the root of their number.
+
+    When not to use it
+    ------------------
+    Do not use it where people have several records in the table, unless the budget is meant for one record.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.tables import Table
+    >>> people = pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60})
+    >>> codes = {"Total": ["a", "b", "c"]}
+    >>> table = Table.from_microdata(people, "place", hierarchies={"place": codes}, zeros="all")
+    >>> NoisyCounts(epsilon=1, domain="public").apply(table).guarantee.split(" against")[0]
+    '1-differential privacy'
+    """
+
+    epsilon: float
+    mechanism: Literal["geometric", "laplace"] = "geometric"
+    margins: Literal["added", "independent"] = "added"
+    nonnegative: bool = True
+    domain: Domain | None = None
+
+    def __post_init__(self) -> None:
+        dp.checked_epsilon(self.epsilon)
+        if self.mechanism not in MECHANISMS:
+            raise ParameterError(unknown_name(str(self.mechanism), MECHANISMS, what="mechanism"))
+        if self.margins not in ("added", "independent"):
+            raise ParameterError("margins must be 'added' or 'independent'.")
+        if self.domain not in (None, "public", "observed"):
+            raise ParameterError("domain must be 'public' or 'observed'.")
+
+    def protect(self, table: Table, stream: Stream) -> TableChange:
+        """Add the noise."""
+        published, inner = counts_of(table, self.name)
+        if table.weight:
+            raise ParameterError(
+                "noisy-counts works on counts of people, and this table is weighted: one person would change it by a "
+                "whole weight. Build it without weight=."
+            )
+        inner = poisson.checked_counts(inner)
+        if self.margins == "added":
+            shares = 1
+            small = self._noisy(inner, dp.rational_epsilon(self.epsilon), stream.words("inner"))
+            cells = added_up(table, small)
+        else:
+            # One record is counted in every published cell that its inner cell is part of.
+            shares = int(table.x.sum(axis=1).max()) if table.x.nnz else 1
+            each_cell = dp.rational_epsilon(self.epsilon, shares)
+            cells = self._noisy(published, each_cell, stream.words("cells"))
+            place = {key: at for at, key in enumerate(table.keys)}
+            at = [place.get(key, -1) for key in table.inner.select(table.dimensions).rows()]
+            small = np.where(np.asarray(at) >= 0, cells[at], 0)
+        each = self.epsilon / shares
+        notes = [
+            f"Noise of scale {1 / each:.3g} was added to {'inner cells' if self.margins == 'added' else 'every cell'}."
+        ]
+        if self.margins == "independent":
+            notes.append(
+                f"One person is part of up to {shares} published cells, which share the budget. Totals do not equal "
+                f"the sum of "
+                "their parts."
+            )
+        if self.nonnegative:
+            notes.append("Negative draws are published as 0, which makes small cells larger on average.")
+        notes.append(SEVERAL_DRAWS)
+        claim = DifferentialPrivacy(
+            self.epsilon,
+            against=neighbors_of(table),
+            covers=", for the published cells and everything made from them, where the codes of the table are public "
+            "knowledge and no other table of these people is drawn",
+        )
+        public = self.domain == "public" and domain_is_declared(table)
+        return TableChange(
+            cells={"count": cells},
+            inner={"count": small},
+            notes=tuple(notes),
+            figures={"epsilon": self.epsilon, "cells_of_a_record": shares, "epsilon_a_cell": each},
+            private=claim if public else None,
+            why_none=CODES_OF_THE_DATA,
+        )
+
+    def _noisy(self, counts: Ints, epsilon: Fraction, words: dp.Words) -> Ints:
+        draw = dp.discrete_laplace if self.mechanism == "geometric" else dp.rounded_laplace
+        made = counts + draw(epsilon, len(counts), words)
+        return np.maximum(made, 0) if self.nonnegative else made
+
+
+@dataclass(frozen=True)
+class MultinomialDirichletSynthesis(TableProtection):
+    """Draw a table of the same total from a multinomial-Dirichlet law around its counts.
+
+    It protects against learning which cell any one person is in; the total is published as it is.
+
+    Shares of the cells are drawn from a Dirichlet law of count + alpha, and as many units as there were are dealt out
+    by them.
+
+    Parameters
+    ----------
+    alpha
+        The pseudocount of every cell; without it the smallest that reaches ``epsilon``.
+    epsilon
+        The wanted guarantee.
+    domain
+        As in `NoisyCounts`.
+
+    Notes
+    -----
+    The draws are in floating point, so that no guarantee is claimed; ``figures["epsilon"]`` is that of the law.
+
+    What it costs
+    -------------
+    Much: epsilon 1 needs a pseudocount of 0.58 times the total in every cell, which makes all cells nearly alike.
+
+    When not to use it
+    ------------------
+    Do not use it on tables with many cells; it is here to be compared with.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.tables import Table
+    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
+    >>> int(MultinomialDirichletSynthesis(epsilon=3, domain="public").apply(table, seed=1).table.values[0])
+    150
+    """
+
+    alpha: float | None = None
+    epsilon: float | None = None
+    domain: Domain | None = None
+
+    def __post_init__(self) -> None:
+        if (self.alpha is None) == (self.epsilon is None):
+            raise ParameterError("Give alpha or epsilon, one of the two.")
+        given = self.alpha if self.alpha is not None else self.epsilon
+        if given is None or not (given > 0 and math.isfinite(given)):
+            raise ParameterError("alpha and epsilon must be more than 0.")
+
+    def protect(self, table: Table, stream: Stream) -> TableChange:
+        """Draw the shares, then the units."""
+        _, counts = counts_of(table, self.name)
+        if table.weight:
+            raise ParameterError(f"{self.name} works on counts of people, and this table is weighted.")
+        counts = poisson.checked_counts(counts)
+        total = int(counts.sum())
+        alpha = (
+            self.alpha if self.alpha is not None else poisson.dirichlet_alpha(total, float(self.epsilon or 0))
+        )
+        if not math.isfinite(float(alpha) * len(counts)):
+            raise ParameterError(
+                "epsilon is too small for this table: the prior it asks for is no number any more."
+            )
+        epsilon = math.log1p(total / alpha)
+        rng = stream("cells")
+        drawn = rng.multinomial(total, rng.dirichlet(counts + alpha))
+        return TableChange(
+            cells={"count": added_up(table, drawn)},
+            inner={"count": drawn},
+            notes=(
+                "The total is published as it is; margins are sums of the synthetic cells.",
+                SEVERAL_DRAWS,
+            ),
+            figures={"alpha": alpha, "epsilon": epsilon},
+            why_none=(
+                "shares and units are drawn in floating point, for which nothing is proved. Drawn exactly, the law "
+                f"would keep epsilon {rounded_up(epsilon, 4)} against replacing one record, where the total and the "
+                "codes are public."
+            ),
+        )

@@ -1,0 +1,1 @@
+"""Suppressing cells: which further cells must be left out, and what the outcome is."""

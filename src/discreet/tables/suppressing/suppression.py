@@ -1,0 +1,230 @@
+"""Suppression: choose the cells that are left out beside the primary ones, and audit the outcome."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet.errors import DiscreetWarning, ParameterError, unknown_name
+from discreet.parameters import typed_parameters
+from discreet.tables.checking import Audit, Protection, audit
+from discreet.tables.checking.table_audit import intervals_wanted
+from discreet.tables.gauss import Elimination
+from discreet.tables.gauss.roles import ZERO_METHODS, singleton_methods
+from discreet.tables.suppressing.choosing import Case, Progress, by_elimination, by_integer_program
+from discreet.tables.suppressing.interval_aims import Aim, aim_of
+from discreet.tables.suppressing.optimal_suppression import Optimum
+from discreet.tables.suppressing.repairing import repaired
+from discreet.tables.suppressing.suppression_result import HIDDEN, PRIMARY, SECONDARY, SuppressionResult
+
+if TYPE_CHECKING:
+    from discreet.tables.building.table import Table
+
+
+@dataclass(frozen=True)
+@typed_parameters
+class Suppression:
+    """Leave out further cells, so that the primary ones cannot be computed from what is published.
+
+    Parameters
+    ----------
+    method
+        ``gauss``: elimination, for tables of any size, linked and hierarchical ones included. ``optimal``: the
+        cheapest choice by integer programming, with intervals, for small tables.
+    zero_method
+        ``auto`` takes ``any_sum`` for tables of counts whose small cells cannot protect each other: suppressed zeros,
+        or suppressed ones where zeros are published. Else as in `discreet.tables.gauss.secondary`.
+    singleton_method
+        ``auto`` takes all four for tables of sums. Else any of ``virtual``, ``within``, ``parallel``, ``combinations``.
+    strict
+        With ``zero_method="subspace"``: see `discreet.tables.gauss.secondary`.
+    intervals
+        With ``gauss``: leave out further cells until the intervals are wide enough, and audit them; counts in whole
+        numbers. By default in tables of up to 5,000 cells; in larger ones the verdict says that it was not tested.
+        False protects against exact disclosure alone. Zeros stay published where that is possible; but where readers
+        see all zeros they know every other count to be one or more, so that a count of one may need a zero that is left
+        out as well. Cells that no choice protects as asked are named in ``unsafe``, and the audit says so.
+    protection
+        How wide: a share of the value to both sides, the name of a column of levels, or a `Protection`. By default the
+        column ``protection`` where the rules left one.
+    forced, hidden
+        Cells that must be published, and cells that are neither published nor in need of protection: positions, a mask,
+        codes, or the name of a flag column.
+    cost
+        The column that says what a cell is worth (by default its value): the worthier, the sooner it is published.
+    previous
+        Earlier releases: results of this class, or pairs of a table and its suppressed cells. What they published of
+        the same people stays published, and is part of what an intruder has; they may have other dimensions and other
+        levels. What they published of other people (last year's table) is published again where that is safe.
+    successive
+        A published cell of other people that changed by fewer units than this since an earlier release is reported by
+        the audit; 0 where people come and go anyway.
+    tries
+        How many orders of cells of equal worth are tried (``gauss``); the one that loses least is kept.
+    repair
+        Leave out further cells where the audit finds that a primary cell can be computed after all, or (where
+        ``intervals`` was not asked for or against) that it is bounded too closely.
+    time_limit
+        Seconds for ``optimal``.
+    workers
+        Threads for linear programs.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet.tables import Table, Threshold, primary
+    >>> people = pl.DataFrame({"place": ["a"] * 9 + ["b"] * 8, "sex": (["f"] * 8 + ["m"]) + ["f", "m"] * 4})
+    >>> table = primary(Table.from_microdata(people, "place*sex"), Threshold(3))
+    >>> result = Suppression().apply(table)
+    >>> len(result.secondary), result.audit.safe
+    (3, True)
+    """
+
+    method: Literal["gauss", "optimal"] = "gauss"
+    zero_method: str = "auto"
+    singleton_method: str | Sequence[str] = "auto"
+    strict: bool = False
+    intervals: bool | None = None
+    protection: float | str | Protection | None = None
+    forced: Any = ()
+    hidden: Any = ()
+    cost: str | None = None
+    previous: Sequence[Any] = ()
+    successive: int = 3
+    tries: int = 2
+    repair: bool = True
+    time_limit: float = 600.0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.method not in {"gauss", "optimal"}:
+            raise ParameterError(unknown_name(str(self.method), ["gauss", "optimal"], what="method"))
+        for name in ("tries", "workers"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} must be 1 or more.")
+        if self.zero_method not in {"auto", *ZERO_METHODS}:
+            raise ParameterError(unknown_name(self.zero_method, ["auto", *ZERO_METHODS], what="zero method"))
+        if self.singleton_method != "auto":
+            singleton_methods(self.singleton_method)
+        if not self.time_limit > 0:
+            raise ParameterError("time_limit must be a number of seconds above zero.")
+
+    def apply(self, table: Table, *, progress: Progress = None) -> SuppressionResult:
+        """Choose the cells to leave out, and audit the outcome."""
+        began = time.perf_counter()
+        if "primary" not in table.cells.columns:
+            raise ParameterError(
+                "The table has no primary cells yet. Flag them first, e.g. tables.primary(table, Threshold(3))."
+            )
+        case = Case.of(self, table)
+        _warn_of_gaps(case)
+        wide = self.method == "optimal" or intervals_wanted(table, self.intervals)
+        aim = (
+            aim_of(self, case)
+            if wide and (self.repair or self.intervals or self.method == "optimal")
+            else None
+        )
+        if aim is not None and self.method == "optimal":
+            choice = by_integer_program(self, case, aim, progress)
+        else:
+            choice = by_elimination(self, case, aim, progress)
+        chosen = choice.found
+        mended = repaired(case, choice.published) if self.repair else choice.published
+        left_out = np.flatnonzero(~mended[: table.cells.height])
+        if len(case.secret) and len(left_out) == table.cells.height:
+            warnings.warn(
+                "Every cell is suppressed: nothing is left to publish. Publish fewer details, ask for less protection, "
+                "or force the cells that you need and look at the unsafe ones.",
+                DiscreetWarning,
+                stacklevel=2,
+            )
+        status = np.full(table.cells.height, None, dtype=object)
+        status[left_out] = SECONDARY
+        status[case.hidden] = HIDDEN
+        status[case.secret] = PRIMARY
+        protected = table.with_cells(suppressed=pl.Series(status.tolist(), dtype=pl.String))
+        found = audit(
+            table, left_out, intervals=wide, protection=self.protection, previous=case.previous,
+            successive=self.successive,
+            contributors=False if case.contributors is None else case.contributors[: table.inner.height],
+            workers=self.workers,
+        )  # fmt: skip
+        found = _with_what_cannot_be_had(found, aim)
+        narrow = [] if found.intervals is None else [found.intervals.filter(~pl.col("wide_enough"))]
+        unsafe = (
+            pl.concat([frame["cell"] for frame in [found.exact, found.by_contributors, *narrow]])
+            .unique()
+            .sort()
+        )
+        worth = np.abs(np.asarray(table.values, dtype=float))
+        extra = np.setdiff1d(left_out, np.concatenate([case.secret, case.hidden]))
+        figures = {
+            "cells": table.cells.height,
+            "primary": len(case.secret),
+            "secondary": len(extra),
+            "published": int(table.cells.height - len(left_out)),
+            "secondary_value": float(worth[extra].sum()),
+            "repaired": choice.repaired + int((choice.published & ~mended).sum()),
+            "seconds": time.perf_counter() - began,
+        }
+        if isinstance(chosen, Optimum):
+            figures |= {
+                "proved_optimal": chosen.proved and not figures["repaired"],
+                "cost": float(case.worth[extra].sum()),
+                "bound": chosen.bound,
+            }
+        named = (
+            "method",
+            "zero_method",
+            "singleton_method",
+            "strict",
+            "intervals",
+            "cost",
+            "tries",
+            "repair",
+        )
+        asked = asdict(self.protection) if isinstance(self.protection, Protection) else self.protection
+        parameters = {name: getattr(self, name) for name in named} | {"protection": asked}
+        reasons = chosen.reasons if isinstance(chosen, Elimination) else ()
+        return SuppressionResult(protected, found, tuple(reasons), unsafe.to_numpy(), figures, parameters)
+
+
+def _with_what_cannot_be_had(found: Audit, aim: Aim | None) -> Audit:
+    """Say of intervals that are too narrow that no choice of cells would have made them wider."""
+    if aim is None or found.intervals is None:
+        return found
+    narrow = found.intervals.filter(~pl.col("wide_enough"))["cell"].to_numpy()
+    lost = len(np.intersect1d(narrow, aim.lost))
+    if not lost:
+        return found
+    whose = "it" if lost == len(narrow) == 1 else ("them" if lost == len(narrow) else f"{lost:,} of them")
+    ones = aim.room.least is not None and bool((aim.room.least > 0).any())
+    more = (
+        f"No choice of further cells gives {whose} room enough, not even leaving out all that may go: ask for less "
+        "protection, or force fewer cells."
+    ) + (" Readers see where the zeros are, and so know every other count to be one or more." if ones else "")
+    figures = {**found.figures, "out_of_reach": lost}
+    return replace(
+        found, figures=figures, checks={**found.checks, "intervals": f"{found.checks['intervals']} {more}"}
+    )
+
+
+def _warn_of_gaps(case: Case) -> None:
+    """Rounded or wrong totals: the elimination goes by which cells are sums of which, not by their values."""
+    count = case.table.cells.height
+    given = np.asarray(case.table.values, dtype=float)
+    made = np.asarray(case.inner @ case.x).ravel()[:count]
+    apart = int((np.abs(given - made) > 1e-6 * (1.0 + np.abs(made))).sum())
+    if apart:
+        warnings.warn(
+            f"{apart} of {count} cells are not the sum of their inner cells. The protection goes by which cells belong "
+            "to which sum; intervals and differences of rounded values can say more than is shown here.",
+            DiscreetWarning,
+            stacklevel=3,
+        )

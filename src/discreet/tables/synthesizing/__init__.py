@@ -1,0 +1,1 @@
+"""Synthetic tables of counts, and what they guarantee."""

@@ -1,0 +1,476 @@
+"""Synthetic tables of counts: inner cells are drawn anew around their counts, and margins are sums of the draws."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet import dp
+from discreet.errors import DiscreetWarning, ParameterError
+from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
+from discreet.parameters import checked
+from discreet.tables import poisson
+from discreet.tables.building.rolling import possible_cells
+from discreet.tables.protecting import (
+    SEVERAL_DRAWS,
+    Stream,
+    TableChange,
+    TableProtection,
+    added_up,
+    counts_of,
+    domain_is_declared,
+    neighbors_of,
+)
+from discreet.tables.synthesizing.count_laws import MixedPoisson, NegativeBinomial, PoissonInverseGaussian
+from discreet.tables.synthesizing.log_linear import fit_log_linear
+
+if TYPE_CHECKING:
+    from discreet.tables.building.table import Table
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Domain = Literal["public", "observed"]
+_INFLATED = 0.05
+_SMALL_DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class _CountSynthesis(TableProtection):
+    """What the syntheses of counts share: pseudocounts, the model of the means, copies, and honest words."""
+
+    alpha: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    model: str = "saturated"
+    domain: Domain | None = None
+    copies: int = 1
+    total: int | None = None
+    accept_no_guarantee: bool = False
+
+    def __post_init__(self) -> None:
+        if self.domain not in (None, "public", "observed"):
+            raise ParameterError("domain must be 'public' or 'observed'.")
+        if self.copies < 1:
+            raise ParameterError("copies must be at least 1.")
+        if self.alpha is None and (self.epsilon is None or self.delta is None):
+            raise ParameterError("Give alpha, or the wanted epsilon and delta, from which it is worked out.")
+        if self.alpha is not None and (self.alpha < 0 or not np.isfinite(self.alpha)):
+            raise ParameterError("alpha must be 0 or more.")
+        if self.alpha is not None and self.delta is not None and self.epsilon is not None:
+            raise ParameterError("Give alpha, or the wanted epsilon and delta; not all three.")
+        if self.total is not None and self.total < 0:
+            raise ParameterError("total must be 0 or more.")
+
+    # What a law must say.
+
+    drawn_exactly: ClassVar[bool] = False
+    """Whether the draws have the very law that the account speaks of, not one of floating-point numbers."""
+
+    @abstractmethod
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+        """Draw one count around every mean plus alpha."""
+
+    @abstractmethod
+    def variance(self, means: Floats) -> Floats:
+        """The variance of the draws."""
+
+    @abstractmethod
+    def pseudocount(self) -> float:
+        """The alpha that was given, or that reaches the wanted guarantee."""
+
+    @abstractmethod
+    def accounted(self, alpha: float) -> dict[str, float]:
+        """Epsilon and delta of one table: at the epsilon asked for, or at a small delta."""
+
+    def protect(self, table: Table, stream: Stream) -> TableChange:
+        """Draw the inner cells and add them up."""
+        _, counts = counts_of(table, self.name)
+        if table.weight:
+            raise ParameterError(
+                f"{self.name} works on counts of people, and this table is weighted: one person would change it by a "
+                "whole weight. Build it without weight=."
+            )
+        counts = poisson.checked_counts(counts)
+        alpha = self.pseudocount()
+        self._check_zeros(counts, alpha)
+        self._check_domain(table)
+        means = counts.astype(np.float64)
+        notes = []
+        if self.model != "saturated":
+            fit = fit_log_linear(table, self.model)
+            means = fit.means
+            notes.append(f"Cells were drawn around a log-linear model of the margins {self.model}.")
+        added = alpha * len(counts)
+        if added > _INFLATED * max(int(counts.sum()), 1):
+            text = (
+                f"alpha adds {added:,.0f} units to the expected total over {len(counts):,} cells, more than 5 % of "
+                f"the "
+                "table. Use a smaller alpha, fewer cells, or rescale to a public total with total=."
+            )
+            warnings.warn(text, DiscreetWarning, stacklevel=4)
+        drawn = [self._one(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
+        made = [({"count": added_up(table, one)}, {"count": one}) for one in drawn]
+        account = self.accounted(alpha) if alpha > 0 else {}
+        claim, why = self._claim(table, alpha, account)
+        notes.append(
+            "Margins are sums of the synthetic cells, so that the table is additive; no count in it is a real one."
+        )
+        notes.append(SEVERAL_DRAWS)
+        figures = {
+            "alpha": alpha,
+            "inner_cells": len(counts),
+            "expected_added": added,
+            "copies": self.copies,
+            **account,
+        }
+        return TableChange(
+            cells=made[0][0],
+            inner=made[0][1],
+            notes=tuple(notes),
+            figures=figures,
+            private=claim,
+            why_none=why,
+            detail={"by_count": lambda: self._by_count(counts, drawn[0], alpha)},
+            copies=tuple(made[1:]),
+        )
+
+    def _one(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+        drawn = self.drawn(means, alpha, stream)
+        return drawn if self.total is None else scaled_to(drawn, self.total)
+
+    def _check_zeros(self, counts: Ints, alpha: float) -> None:
+        if alpha > 0:
+            return
+        if (counts == 0).any() and self.model == "saturated":
+            raise ParameterError(
+                "alpha is 0 and the table has empty cells, which would stay empty for sure. Use an alpha above 0."
+            )
+        if not self.accept_no_guarantee:
+            raise ParameterError(
+                "With alpha=0 nothing is guaranteed. Use an alpha above 0, or say accept_no_guarantee=True."
+            )
+
+    def _check_domain(self, table: Table) -> None:
+        whole = possible_cells([len(table.hierarchy[name].leaves) for name in table.dimensions])
+        if table.inner.height < whole and self.domain is None:
+            raise ParameterError(
+                f"The table has {table.inner.height:,} of {whole:,} possible inner cells, so that empty ones show "
+                "that nobody is in them. Build it with zeros='all', and with structural= for combinations that are "
+                "known to be impossible; or say domain='observed' to go on without a guarantee."
+            )
+
+    def _claim(
+        self, table: Table, alpha: float, account: dict[str, float]
+    ) -> tuple[DifferentialPrivacy | None, str]:
+        if alpha <= 0:
+            return None, "without a pseudocount one person can change what is possible at all."
+        if self.model != "saturated":
+            return None, "the fitted model depends on everybody, and no bound on that is proved."
+        if self.domain != "public" or not domain_is_declared(table):
+            return None, CODES_OF_THE_DATA
+        epsilon, delta = self.copies * account["epsilon"], self.copies * account["delta"]
+        if not self.drawn_exactly:
+            return None, (
+                "the counts are drawn in floating point, for which nothing is proved. Drawn exactly, the law would "
+                f"keep ({rounded_up(epsilon, 6)}, {rounded_up(delta, 3)})-differential privacy against "
+                f"{neighbors_of(table)}."
+            )
+        several = f" for all {self.copies} tables together (basic composition)" if self.copies > 1 else ""
+        # Said whatever the number of people is: the guarantee must not speak of the data.
+        warning = (
+            ". Such a delta is not acceptable as a chance of failure by the usual standards, which ask for less than "
+            "one in the number of people"
+            if delta > _SMALL_DELTA * 1.001
+            else ""
+        )
+        covers = (
+            f"{several}, for the synthetic cells and everything made from them, where the codes of the table are "
+            f"public knowledge and no other table of these people is drawn{warning}"
+        )
+        return DifferentialPrivacy(epsilon, delta, against=neighbors_of(table), covers=covers), ""
+
+    def _by_count(self, counts: Ints, drawn: Ints, alpha: float) -> pl.DataFrame:
+        """By original count 1 to 10: how far synthetic cells lie from the originals in percent, expected and seen."""
+        wanted = np.arange(1, 11)
+        off = pl.DataFrame({"count": counts, "gap": 100.0 * (drawn - counts) / np.maximum(counts, 1)})
+        seen = off.group_by("count").agg(
+            cells=pl.len().cast(pl.Int64), mean_seen=pl.col("gap").mean(), sd_seen=pl.col("gap").std()
+        )
+        expected = pl.DataFrame(
+            {
+                "count": wanted,
+                "mean_expected": 100.0 * alpha / wanted,
+                "sd_expected": 100.0 * np.sqrt(self.variance(wanted.astype(np.float64) + alpha)) / wanted,
+            }
+        )
+        return (
+            expected.join(seen, on="count", how="left")
+            .with_columns(pl.col("cells").fill_null(0))
+            .sort("count")
+        )
+
+
+@dataclass(frozen=True)
+class PoissonSynthesis(_CountSynthesis):
+    """Draw every cell of a table of counts from a Poisson law around its count.
+
+    It protects against learning any single count: every published number is a random draw.
+
+    Every inner cell becomes a draw from Poisson(count + alpha), and margins are added up from the draws: counts stay
+    whole and not negative, the table stays additive. The pseudocount alpha is the dial between risk and use.
+
+    Parameters
+    ----------
+    alpha
+        The pseudocount added to every cell. Without it, ``epsilon`` and ``delta`` say what is wanted and the
+        smallest alpha that reaches it is worked out.
+    epsilon
+        With ``alpha``: the epsilon at which delta is stated; by default that for a delta of one in a million.
+    delta
+        With ``epsilon``: the wanted delta.
+    model
+        ``saturated`` draws around the counts; a formula such as ``"age*sex + region"`` around the counts of a
+        log-linear model with these margins, for which no guarantee is proved.
+    domain
+        ``public``: the codes and the possible cells are public knowledge. Only then is there a guarantee, and only for
+        a table that was given them: built with ``hierarchies`` that list the codes, and ``zeros="all"``.
+        ``observed``: go on with the cells that occur, without one.
+    copies
+        How many tables are drawn. Each spends the budget again.
+    total
+        A public total to which the draws are scaled.
+    accept_no_guarantee
+        Allow alpha = 0.
+
+    Notes
+    -----
+    The stated delta is that of (epsilon, delta)-differential privacy (tight), from `discreet.tables.poisson`. It is
+    much larger than with Laplace noise of the same epsilon: values such as 0.05 are not acceptable as chances of
+    failure. The counts are drawn exactly, in whole numbers (`discreet.dp.samplers`); with a seed nothing is guaranteed,
+    see `discreet.guarantees`.
+
+    What it costs
+    -------------
+    A cell of count v moves by the root of v + alpha; alpha adds one unit in 1/alpha cells, empty ones included.
+
+    When not to use it
+    ------------------
+    Do not use it on tables with many more cells than people, where pseudocounts swamp the data, nor on sums.
+
+    Examples
+    --------
+    >>> from discreet.tables import Table
+    >>> people = pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60})
+    >>> codes = {"Total": ["a", "b", "c"]}
+    >>> table = Table.from_microdata(people, "place", hierarchies={"place": codes}, zeros="all")
+    >>> result = PoissonSynthesis(alpha=1, epsilon=2, domain="public").apply(table)
+    >>> result.guarantee.split(" against")[0]
+    '(2, 0.0257)-differential privacy'
+    """
+
+    drawn_exactly: ClassVar[bool] = True
+
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+        """Draw Poisson counts, exactly."""
+        distinct, which = np.unique(means, return_inverse=True)
+        # Added as fractions: the sum of two floats is rounded, and neighbors would no longer differ by one.
+        exact = [Fraction(float(mean)) + Fraction(alpha) for mean in distinct]
+        return dp.poisson(exact, which.astype(np.int64), stream.words())
+
+    def variance(self, means: Floats) -> Floats:
+        """A Poisson count has its mean as variance."""
+        return means
+
+    def pseudocount(self) -> float:
+        """The alpha given, else the smallest that is tight enough for the wanted guarantee."""
+        if self.alpha is not None:
+            return float(self.alpha)
+        assert self.epsilon is not None
+        assert self.delta is not None
+        return poisson.calibrate(self.epsilon / self.copies, self.delta / self.copies, guarantee="tight")
+
+    def accounted(self, alpha: float) -> dict[str, float]:
+        """Both definitions of delta, at the epsilon of one table."""
+        if self.epsilon is None:
+            epsilon = poisson.epsilon(alpha, _SMALL_DELTA)
+        else:
+            epsilon = self.epsilon / self.copies if self.alpha is None else self.epsilon
+        return {
+            "epsilon": epsilon,
+            "delta": poisson.delta(alpha, epsilon, guarantee="tight"),
+            "delta_probabilistic": poisson.delta(alpha, epsilon),
+        }
+
+
+@dataclass(frozen=True)
+class _MixedSynthesis(_CountSynthesis):
+    """Syntheses whose law has a dispersion as well."""
+
+    dispersion: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.law()
+
+    @abstractmethod
+    def law(self) -> MixedPoisson:
+        """The law of the counts."""
+
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+        """Draw counts of this law."""
+        return self.law().draw(means + alpha, stream())
+
+    def variance(self, means: Floats) -> Floats:
+        """Poisson's variance and that of the random factors."""
+        return means + self.dispersion * means**2
+
+    def pseudocount(self) -> float:
+        """The alpha given, else one that reaches the wanted guarantee."""
+        if self.alpha is not None:
+            return float(self.alpha)
+        assert self.epsilon is not None
+        assert self.delta is not None
+        return self.law().calibrate(self.epsilon / self.copies, self.delta / self.copies)
+
+    def accounted(self, alpha: float) -> dict[str, float]:
+        """The tight delta, worked out from the chances of the law."""
+        if self.epsilon is None:
+            epsilon = _epsilon_of(self.law(), alpha, _SMALL_DELTA)
+        else:
+            epsilon = self.epsilon / self.copies if self.alpha is None else self.epsilon
+        return {"epsilon": epsilon, "delta": self.law().delta(alpha, epsilon)}
+
+
+@dataclass(frozen=True)
+class NegativeBinomialSynthesis(_MixedSynthesis):
+    """Draw every cell of a table of counts from a negative binomial law around its count.
+
+    It protects against learning any single count, large ones included: every published number is a random draw.
+
+    As `PoissonSynthesis`, with a second dial: the variance of a cell of mean m is m + dispersion * m², so that large
+    cells, which Poisson leaves nearly as they are, move as well.
+
+    Parameters
+    ----------
+    alpha, epsilon, delta, model, domain, copies, total, accept_no_guarantee
+        As in `PoissonSynthesis`.
+    dispersion
+        The variance of the random factor of mean 1 that every mean is multiplied by; at least 0.001.
+
+    Notes
+    -----
+    The factors are drawn in floating point, so that no guarantee is claimed; ``figures`` has the epsilon and delta that
+    the law would keep.
+
+    What it costs
+    -------------
+    All cells move, large ones by a share of about the root of the dispersion.
+
+    When not to use it
+    ------------------
+    Do not use it where totals must be close: margins are sums of cells that all moved.
+
+    Examples
+    --------
+    >>> from discreet.tables import Table
+    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
+    >>> result = NegativeBinomialSynthesis(alpha=1, epsilon=2, dispersion=0.1).apply(table, seed=1)
+    >>> result.guarantee is None, round(result.figures["delta"], 4)
+    (True, 0.0234)
+    """
+
+    def law(self) -> MixedPoisson:
+        """The negative binomial law."""
+        return NegativeBinomial(self.dispersion)
+
+
+@dataclass(frozen=True)
+class PoissonInverseGaussianSynthesis(_MixedSynthesis):
+    """Draw every cell of a table of counts from a Poisson-inverse-Gaussian law around its count.
+
+    It protects against learning any single count, large ones included: every published number is a random draw.
+
+    As `NegativeBinomialSynthesis`, with factors of an inverse Gaussian law, whose rare large ones are larger.
+
+    Parameters
+    ----------
+    alpha, epsilon, delta, model, domain, copies, total, accept_no_guarantee
+        As in `PoissonSynthesis`.
+    dispersion
+        The variance of the random factor of mean 1; at least 0.001.
+
+    Notes
+    -----
+    No guarantee is claimed, as in `NegativeBinomialSynthesis`.
+
+    What it costs
+    -------------
+    All cells move, a few of them much further than with the negative binomial.
+
+    When not to use it
+    ------------------
+    Do not use it where totals must be close: margins are sums of cells that all moved.
+
+    Examples
+    --------
+    >>> from discreet.tables import Table
+    >>> table = Table.from_microdata(pl.DataFrame({"place": ["a"] * 90 + ["b"] * 60}), "place")
+    >>> made = PoissonInverseGaussianSynthesis(alpha=1, domain="observed").apply(table, seed=1)
+    >>> made.guarantee is None, made.table.cells.height
+    (True, 3)
+    """
+
+    def law(self) -> MixedPoisson:
+        """The Poisson-inverse-Gaussian law."""
+        return PoissonInverseGaussian(self.dispersion)
+
+
+def _epsilon_of(law: MixedPoisson, alpha: float, delta: float) -> float:
+    low, high = 0.0, 1.0
+    while law.delta(alpha, high) > delta:
+        low, high = high, 2 * high
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if law.delta(alpha, middle) > delta else (low, middle)
+    return high
+
+
+def scaled_to(counts: Ints, total: int) -> Ints:
+    """Scale counts to a total and keep them whole: the largest remainders are rounded up.
+
+    Examples
+    --------
+    >>> scaled_to(np.array([1, 2, 3]), 4).tolist()
+    [1, 1, 2]
+    """
+    now = int(counts.sum())
+    if not now:
+        return counts
+    exact = counts * (total / now)
+    whole = np.floor(exact + 1e-9).astype(np.int64)
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[: total - int(whole.sum())]] += 1
+    return np.asarray(whole, dtype=np.int64)
+
+
+@checked
+def expanded(table: Table, counts: Any = None) -> pl.DataFrame:
+    """Write a table of counts as records, one a unit: the dimension columns of its inner cells, repeated.
+
+    Examples
+    --------
+    >>> from discreet.tables import Table
+    >>> table = Table.from_microdata(pl.DataFrame({"place": ["b", "a", "b"]}), "place")
+    >>> expanded(table)["place"].to_list()
+    ['a', 'b', 'b']
+    """
+    table.need_crossing("Writing out records")
+    many = table.inner["count"].to_numpy() if counts is None else np.asarray(counts)
+    return table.inner.select(table.dimensions)[np.repeat(np.arange(table.inner.height), many)]
