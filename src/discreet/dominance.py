@@ -28,13 +28,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError
 
 Weighting = Literal["expand", "multiply", "own"]
 Negative = Literal["refuse", "absolute"]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _ROUNDING = 1e-12
 
@@ -56,13 +54,13 @@ class Contributions:
     """
 
     cells: npt.NDArray[np.generic]
-    starts: Ints
+    starts: Integers
     values: Floats
     weights: Floats
     whole: bool = True
 
     @property
-    def size(self) -> Ints:
+    def size(self) -> Integers:
         """The number of contributions, zeros included."""
         return np.diff(self.starts)
 
@@ -209,7 +207,7 @@ def prior_posterior(cells: Contributions, p: float, q: float) -> Flags:
     return q * cells.rest(2) < p * largest - _ROUNDING * np.abs(largest)
 
 
-def _added(codes: Ints, values: Floats, contributor: npt.NDArray[np.generic]) -> tuple[Ints, Floats]:
+def _added(codes: Integers, values: Floats, contributor: npt.NDArray[np.generic]) -> tuple[Integers, Floats]:
     if len(contributor) != len(values):
         raise ParameterError(f"contributor has {len(contributor):,} entries, value has {len(values):,}.")
     names, who = np.unique(contributor, return_inverse=True)
@@ -232,7 +230,7 @@ def _signed(values: Floats, negative: Negative) -> Floats:
     return values
 
 
-def _numbers(given: npt.ArrayLike, name: str, codes: Ints) -> Floats:
+def _numbers(given: npt.ArrayLike, name: str, codes: Integers) -> Floats:
     numbers = np.asarray(given, dtype=np.float64)
     if numbers.shape != codes.shape:
         raise ParameterError(f"{name} has {numbers.size:,} entries, cell has {codes.size:,}.")

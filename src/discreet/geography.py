@@ -22,16 +22,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata
 from discreet.wording import type_name
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 EARTH_RADIUS = 6_371_008.8
 """Mean radius of the earth in meters."""

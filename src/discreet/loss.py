@@ -15,15 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ParameterError
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 CELL_LOSSES = ("coverage", "normalized-entropy", "precision")
 CLASS_LOSSES = ("discernibility", "average-class-size", "classification")
@@ -190,7 +187,7 @@ class CellCosts:
         return CellCosts(tuple(costs * factor for costs in self.kept), self.suppressed * factor)
 
 
-def cell_costs(kind: str, codes: Sequence[Ints], counts: Ints, shares: Sequence[Floats]) -> CellCosts:
+def cell_costs(kind: str, codes: Sequence[Integers], counts: Integers, shares: Sequence[Floats]) -> CellCosts:
     """Work out what a cell of one key costs under a cell loss.
 
     Parameters
@@ -219,13 +216,13 @@ def cell_costs(kind: str, codes: Sequence[Ints], counts: Ints, shares: Sequence[
     raise ParameterError(f"'{kind}' is not a loss of cells: it is one of {', '.join(CELL_LOSSES)}.")
 
 
-def _by_code(codes: Ints, values: Floats) -> Floats:
+def _by_code(codes: Integers, values: Floats) -> Floats:
     found = np.zeros(int(codes.max()) + 1)
     found[codes] = values
     return found
 
 
-def _log2(counts: npt.NDArray[Any]) -> Floats:
+def _log2(counts: Array) -> Floats:
     # A label that no record has costs nothing, whatever its logarithm.
     logs: Floats = np.log2(np.maximum(counts, 1.0))
     return logs

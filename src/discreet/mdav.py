@@ -18,11 +18,10 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from discreet.distance.kernels import Metric
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Integers
 
 
-def groups_of_at_least(points: npt.ArrayLike, k: int) -> Ints:
+def groups_of_at_least(points: npt.ArrayLike, k: int) -> Integers:
     """Number the MDAV group of each point.
 
     While 3k or more are left: the point farthest from their mean and its k-1 nearest form a group, then the
@@ -57,7 +56,7 @@ def groups_of_at_least(points: npt.ArrayLike, k: int) -> Ints:
     return mixed_groups_of_at_least(Points(rows, np.empty((len(rows), 0), dtype=np.int32)), metric, k)
 
 
-def mixed_groups_of_at_least(points: Points, metric: Metric, k: int) -> Ints:
+def mixed_groups_of_at_least(points: Points, metric: Metric, k: int) -> Integers:
     """Number the MDAV group of each record of mixed columns; the center is the mean, or the most frequent category.
 
     Parameters
@@ -70,7 +69,7 @@ def mixed_groups_of_at_least(points: Points, metric: Metric, k: int) -> Ints:
     from discreet.mdav_kernels import mdav
 
     _check(points, k)
-    groups: Ints = mdav(
+    groups: Integers = mdav(
         np.ascontiguousarray(points.numbers),
         np.ascontiguousarray(points.codes),
         metric.costs,
@@ -81,7 +80,7 @@ def mixed_groups_of_at_least(points: Points, metric: Metric, k: int) -> Ints:
     return groups
 
 
-def groups_of_variable_size(points: Points, metric: Metric, k: int, gamma: float) -> Ints:
+def groups_of_variable_size(points: Points, metric: Metric, k: int, gamma: float) -> Integers:
     """Number the V-MDAV group of each record (Solanas and Martínez-Ballesté 2006).
 
     The record farthest from the center of the file and its k-1 nearest form a group. The group then takes in, up
@@ -108,7 +107,7 @@ def groups_of_variable_size(points: Points, metric: Metric, k: int, gamma: float
         apart += gap * gap if metric.squared else np.abs(gap)
     for j in range(points.codes.shape[1]):
         apart += metric.costs[j] * (points.codes[:, j] != np.bincount(points.codes[:, j]).argmax())
-    groups: Ints = variable_mdav(
+    groups: Integers = variable_mdav(
         np.ascontiguousarray(points.numbers),
         np.ascontiguousarray(points.codes),
         metric.costs,

@@ -7,18 +7,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from discreet.record_tree import (
-    LEAF,
-    Codes,
-    Floats,
-    Integers,
-    Tree,
-    farthest,
-    measure,
-    nearest,
-    planted,
-    take_out,
-)
+from discreet.arrays import Codes, Floats, Integers
+from discreet.record_tree import LEAF, Tree, farthest, measure, nearest, planted, take_out
 
 
 class Rim(NamedTuple):

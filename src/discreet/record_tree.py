@@ -13,11 +13,8 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
-Integers = npt.NDArray[np.int64]
+from discreet.arrays import Codes, Floats, Integers
 
 LEAF = 32  # records in a leaf: enough for vector instructions, few enough to leave most of them out
 NOBODY = np.iinfo(np.int64).max

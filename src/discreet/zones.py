@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.errors import ParameterError, load_extra
-from discreet.geography import CoordinateSystem, Floats
+from discreet.geography import CoordinateSystem
 
-Codes = npt.NDArray[np.int64]
 OUTSIDE = -1
 """The code of a point that lies in no zone."""
 
@@ -32,11 +31,11 @@ class Zoning(Protocol):
         """The names of the zones."""
         ...
 
-    def locate(self, xy: Floats) -> Codes:
+    def locate(self, xy: Floats) -> Integers:
         """Return the position of each point's zone among the labels; `OUTSIDE` where there is none."""
         ...
 
-    def inside(self, xy: Floats, zone: Codes) -> npt.NDArray[np.bool_]:
+    def inside(self, xy: Floats, zone: Integers) -> Flags:
         """Say of each point whether it lies in the zone that is asked for."""
         ...
 
@@ -54,7 +53,7 @@ class PolygonZones:
     """
 
     labels: tuple[str, ...]
-    shapes: npt.NDArray[Any]
+    shapes: Array
 
     @classmethod
     def of(cls, polygons: Mapping[str, Any]) -> PolygonZones:
@@ -78,7 +77,7 @@ class PolygonZones:
         shapely.prepare(shapes)
         return cls(tuple(texts), np.array(shapes, dtype=object))
 
-    def locate(self, xy: Floats) -> Codes:
+    def locate(self, xy: Floats) -> Integers:
         """Return the first polygon that each point lies in or on."""
         shapely = load_extra("shapely", extra="geo", purpose="Containment in polygons")
         found = np.full(len(xy), OUTSIDE, dtype=np.int64)
@@ -87,10 +86,10 @@ class PolygonZones:
         found[points[order]] = polygons[order]
         return found
 
-    def inside(self, xy: Floats, zone: Codes) -> npt.NDArray[np.bool_]:
+    def inside(self, xy: Floats, zone: Integers) -> Flags:
         """Say of each point whether it lies in or on its polygon; where there is none, nothing holds it."""
         shapely = load_extra("shapely", extra="geo", purpose="Containment in polygons")
-        held: npt.NDArray[np.bool_] = zone == OUTSIDE
+        held: Flags = zone == OUTSIDE
         for code in np.unique(zone[~held]):
             rows = np.flatnonzero(zone == code)
             held[rows] = shapely.intersects_xy(self.shapes[code], xy[rows, 0], xy[rows, 1])
@@ -110,7 +109,7 @@ class NearestRecordZones:
     """
 
     labels: tuple[str, ...]
-    codes: Codes
+    codes: Integers
     tree: Any
     system: CoordinateSystem
 
@@ -126,15 +125,15 @@ class NearestRecordZones:
         names = tuple(texts.filter(pl.Series(there)).unique(maintain_order=True).to_list())
         return cls(names, zone_codes(texts, names)[there], cKDTree(system.solid(xy[there])), system)
 
-    def locate(self, xy: Floats) -> Codes:
+    def locate(self, xy: Floats) -> Integers:
         """Return the zone of the record nearest to each point."""
         _, nearest = self.tree.query(self.system.solid(xy), workers=-1)
-        found: Codes = self.codes[nearest]
+        found: Integers = self.codes[nearest]
         return found
 
-    def inside(self, xy: Floats, zone: Codes) -> npt.NDArray[np.bool_]:
+    def inside(self, xy: Floats, zone: Integers) -> Flags:
         """Say of each point whether the nearest record is of that zone; where there is none, nothing holds it."""
-        held: npt.NDArray[np.bool_] = (zone == OUTSIDE) | (self.locate(xy) == zone)
+        held: Flags = (zone == OUTSIDE) | (self.locate(xy) == zone)
         return held
 
 
@@ -154,7 +153,7 @@ def plain_polygons(polygons: Mapping[str, Any]) -> dict[str, Any]:
     return texts
 
 
-def zone_codes(labels: pl.Series, known: Sequence[str]) -> Codes:
+def zone_codes(labels: pl.Series, known: Sequence[str]) -> Integers:
     """Number labels by their position among the known ones; `OUTSIDE` where the label is missing or unknown."""
     codes = pl.Series(known, dtype=pl.String).to_frame("label").with_row_index("code")
     joined = (

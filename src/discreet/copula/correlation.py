@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.copula.information import Floats
+from discreet.arrays import Floats
 from discreet.one_thread import one_thread
 
 _STEPS = 300

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.copula.correlation import correlation_of_vine, nearest_correlation, root_of
-from discreet.copula.information import Codes, Floats, conditional_information, dense, mutual_information
+from discreet.copula.information import conditional_information, dense, mutual_information
 from discreet.copula.margins import EmpiricalMargin, Margin
 from discreet.copula.matching import Match, match_pairs, match_table, match_within
 from discreet.errors import ParameterError
@@ -67,7 +67,7 @@ class Copula:
         """Draw n records of the latent normal variables, one column a variable."""
         return np.asarray(rng.standard_normal((n, len(self.margins))) @ root_of(self.correlation).T)
 
-    def sample(self, n: int, rng: np.random.Generator) -> list[npt.NDArray[Any]]:
+    def sample(self, n: int, rng: np.random.Generator) -> list[Array]:
         """Draw n records: one array of values for each column.
 
         Examples
@@ -85,13 +85,13 @@ class _Column:
     """A column as the matching sees it: its margin, its codes, and the codes and shares it is matched on."""
 
     margin: EmpiricalMargin
-    codes: Codes
+    codes: Integers
     shares: Floats
     ordered: bool
 
 
 def fit_gaussian(
-    columns: Sequence[npt.NDArray[Any]],
+    columns: Sequence[Array],
     *,
     ordered: Sequence[bool] | None = None,
     weights: Floats | None = None,
@@ -147,7 +147,7 @@ def fit_gaussian(
 
 
 def fit_d_vine(
-    columns: Sequence[npt.NDArray[Any]],
+    columns: Sequence[Array],
     *,
     ordered: Sequence[bool] | None = None,
     weights: Floats | None = None,
@@ -217,7 +217,7 @@ def fit_d_vine(
 
 
 def _prepared(
-    columns: Sequence[npt.NDArray[Any]],
+    columns: Sequence[Array],
     ordered: Sequence[bool] | None,
     weights: Floats | None,
     smooth: Sequence[bool] | None,
@@ -256,7 +256,9 @@ def _pair(
     )
 
 
-def _edge(left: _Column, right: _Column, cells: Codes, matching: Matching, rng: np.random.Generator) -> Match:
+def _edge(
+    left: _Column, right: _Column, cells: Integers, matching: Matching, rng: np.random.Generator
+) -> Match:
     if len(left.shares) == 1 or len(right.shares) == 1:
         return Match(0.0, 0.0, 0.0, False)
     if matching == "exact":
@@ -278,7 +280,7 @@ def _exactly(left: _Column, right: _Column, records: float, matching: Matching) 
     )
 
 
-def _sign(left: _Column, right: _Column, cells: Codes | None = None) -> int:
+def _sign(left: _Column, right: _Column, cells: Integers | None = None) -> int:
     """Give an ordered pair the sign of its rank correlation, within the cells where there are some."""
     if not (left.ordered and right.ordered):
         return 1
@@ -291,7 +293,7 @@ def _sign(left: _Column, right: _Column, cells: Codes | None = None) -> int:
     return -1 if float(x @ y) < 0 else 1
 
 
-def _cells(between: Sequence[Codes]) -> Codes | None:
+def _cells(between: Sequence[Integers]) -> Integers | None:
     """Number the combinations of the columns between two others."""
     if not between:
         return None

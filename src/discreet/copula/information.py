@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats, Integers
 
 #: Tables up to this size, or four cells a record, are counted cell by cell; in larger ones sorting is faster.
 _DENSE = 100_000
 
 
-def entropy(codes: Codes, levels: int, weights: Floats | None = None) -> float:
+def entropy(codes: Integers, levels: int, weights: Floats | None = None) -> float:
     """Entropy of a coded column, in nats.
 
     Examples
@@ -35,7 +33,7 @@ def entropy(codes: Codes, levels: int, weights: Floats | None = None) -> float:
     return float(np.log(total) - (mass * np.log(mass)).sum() / total)
 
 
-def mutual_information(x: Codes, y: Codes, weights: Floats | None = None) -> float:
+def mutual_information(x: Integers, y: Integers, weights: Floats | None = None) -> float:
     """Mutual information of two coded columns: sum of p log(p / (p_x p_y)).
 
     Examples
@@ -50,7 +48,9 @@ def mutual_information(x: Codes, y: Codes, weights: Floats | None = None) -> flo
     return max(apart - entropy(x * b + y, a * b, weights), 0.0)
 
 
-def conditional_information(x: Codes, y: Codes, cells: Codes, weights: Floats | None = None) -> float:
+def conditional_information(
+    x: Integers, y: Integers, cells: Integers, weights: Floats | None = None
+) -> float:
     """Mutual information of two coded columns within the cells of a third, averaged over the cells.
 
     Examples
@@ -67,7 +67,7 @@ def conditional_information(x: Codes, y: Codes, cells: Codes, weights: Floats | 
     return max(with_x + with_y - both - entropy(cells, c, weights), 0.0)
 
 
-def dense(codes: Codes) -> Codes:
+def dense(codes: Integers) -> Integers:
     """Number the values that occur 0, 1, 2, …, so that products of codes stay small.
 
     Examples

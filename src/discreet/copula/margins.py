@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.copula.information import Codes, Floats
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ParameterError
 
 
 class Margin(Protocol):
     """The distribution of one column: anything that turns uniform numbers into values."""
 
-    def quantile(self, uniform: Floats) -> npt.NDArray[Any]:
+    def quantile(self, uniform: Floats) -> Array:
         """Return the values below which these shares of the column lie."""
         ...
 
@@ -42,14 +41,14 @@ class EmpiricalMargin:
     ['a', 'b']
     """
 
-    levels: npt.NDArray[Any]
+    levels: Array
     shares: Floats
     smooth: bool = False
 
     @classmethod
     def of(
-        cls, values: npt.NDArray[Any], weights: Floats | None = None, *, smooth: bool = False
-    ) -> tuple[EmpiricalMargin, Codes]:
+        cls, values: Array, weights: Floats | None = None, *, smooth: bool = False
+    ) -> tuple[EmpiricalMargin, Integers]:
         """Read the margin off a column, and the column as positions among its levels."""
         if smooth and not np.issubdtype(values.dtype, np.number):
             raise ParameterError(
@@ -59,11 +58,11 @@ class EmpiricalMargin:
         mass = np.bincount(codes, weights, minlength=len(levels)).astype(float)
         return cls(levels, mass / mass.sum(), smooth), codes.astype(np.int64)
 
-    def positions(self, uniform: Floats) -> Codes:
+    def positions(self, uniform: Floats) -> Integers:
         """Return the positions among the levels that these shares fall on."""
         return np.searchsorted(np.cumsum(self.shares)[:-1], uniform, side="right").astype(np.int64)
 
-    def quantile(self, uniform: Floats) -> npt.NDArray[Any]:
+    def quantile(self, uniform: Floats) -> Array:
         """Return the values below which these shares of the column lie."""
         if self.smooth:
             middle = np.cumsum(self.shares) - self.shares / 2

@@ -14,9 +14,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri, owens_t
 
+from discreet.arrays import Floats, Integers
 from discreet.copula.information import (
-    Codes,
-    Floats,
     conditional_information,
     entropy,
     mutual_information,
@@ -113,7 +112,9 @@ def match_pairs(
     return _search(shared, information, sign, tolerance=1e-4)
 
 
-def match_within(x: Codes, y: Codes, cells: Codes, *, rng: np.random.Generator, sign: int = 1) -> Match:
+def match_within(
+    x: Integers, y: Integers, cells: Integers, *, rng: np.random.Generator, sign: int = 1
+) -> Match:
     """Find the correlation that gives two columns the information they share within the observed cells.
 
     Each record keeps its cell; its pair is drawn with the correlation and read off the two columns' own
@@ -164,6 +165,6 @@ def _below(shares: Floats) -> Floats:
     return np.minimum(np.cumsum(shares), 1.0)
 
 
-def _position(normal: Floats, widths: Codes) -> Codes:
-    at: Codes = (ndtr(normal) * widths).astype(np.int64)
+def _position(normal: Floats, widths: Integers) -> Integers:
+    at: Integers = (ndtr(normal) * widths).astype(np.int64)
     return np.minimum(at, widths - 1)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.uint8]
+from discreet.arrays import Bytes, Codes, Floats, Integers
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -21,7 +17,7 @@ def matches_in_boxes(  # noqa: PLR0917
     others: Floats,
     other_fuzzy: Codes,
     tolerances: Floats,
-    allowed: Flags,
+    allowed: Bytes,
     offsets: Integers,
     widths: Integers,
     counts: Integers,

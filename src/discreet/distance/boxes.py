@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from discreet.arrays import Codes, Flags, Floats, Integers
+
 Likeness = Literal["exact", "levenshtein", "jaro_winkler"]
 
 
@@ -24,9 +23,9 @@ Likeness = Literal["exact", "levenshtein", "jaro_winkler"]
 class Words:
     """A text column that is compared by likeness: codes of both files and which pairs of codes are alike."""
 
-    codes: npt.NDArray[np.int32]
-    others: npt.NDArray[np.int32]
-    alike: npt.NDArray[np.bool_]
+    codes: Codes
+    others: Codes
+    alike: Flags
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def alike_words(
 
 def _letters(
     column: pl.Series,
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Integers]:
+) -> tuple[Codes, Codes, Integers]:
     text = column.cast(pl.String)
     levels = text.unique().drop_nulls().sort()
     codes = text.cast(pl.Enum(levels)).to_physical().cast(pl.Int32).to_numpy()
@@ -157,7 +156,7 @@ def _blocks(
     return number[:rows].astype(np.int64), number[rows:].astype(np.int64)
 
 
-def _stacked(columns: list[npt.NDArray[np.int32]], rows: int) -> npt.NDArray[np.int32]:
+def _stacked(columns: list[Codes], rows: int) -> Codes:
     if not columns:
         return np.empty((rows, 0), dtype=np.int32)
     return np.ascontiguousarray(np.column_stack(columns).astype(np.int32))

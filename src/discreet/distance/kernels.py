@@ -13,13 +13,8 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Codes = npt.NDArray[np.int32]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.uint8]
+from discreet.arrays import Bytes, Codes, Floats, Integers, Singles
 
 SLACK = 1e-12  # relative: two sums of the same terms may differ in their last bits
 
@@ -45,8 +40,8 @@ class Tiles(NamedTuple):
     starts: Integers
     lows: Floats
     highs: Floats
-    holes: Flags
-    absent: Flags
+    holes: Bytes
+    absent: Bytes
     offsets: Integers
 
 

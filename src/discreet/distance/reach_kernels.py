@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Integers
 
 _LEAF = 16
 

@@ -16,17 +16,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from discreet.distance.space import Floats, MixedSpace, Points
+from discreet.distance.space import MixedSpace, Points
 from discreet.errors import ParameterError
 from discreet.progress import track
 
 if TYPE_CHECKING:
     from discreet.distance.kernels import Tiles
 
-Integers = npt.NDArray[np.int64]
+from discreet.arrays import Bytes, Codes, Floats, Integers
 
 TILE = 256  # records: small enough to skip much, large enough to be worth a vector loop
 BLOCK = 512  # queries handed to a thread at a time
@@ -260,12 +259,12 @@ def _number_spread(values: Floats, squared: bool) -> float:
     return float(2 * known.var() if squared else 1.13 * known.std())
 
 
-def _share_differing(codes: npt.NDArray[np.int32]) -> float:
+def _share_differing(codes: Codes) -> float:
     shares = np.bincount(codes + 1) / len(codes)
     return float(1 - (shares**2).sum())
 
 
-def _by_category(rows: Integers, codes: npt.NDArray[np.int32]) -> list[Integers]:
+def _by_category(rows: Integers, codes: Codes) -> list[Integers]:
     """Split a group between two categories, as near to the middle as their sizes allow."""
     sizes = np.bincount(codes + 1)
     ranked = np.argsort(-sizes, kind="stable")
@@ -277,7 +276,7 @@ def _by_category(rows: Integers, codes: npt.NDArray[np.int32]) -> list[Integers]
     return [rows[left], rows[~left]]
 
 
-def _spans(numbers: Floats, starts: Integers) -> tuple[Floats, Floats, npt.NDArray[np.uint8]]:
+def _spans(numbers: Floats, starts: Integers) -> tuple[Floats, Floats, Bytes]:
     if not numbers.shape[1]:
         empty = np.empty((0, len(starts) - 1))
         return empty, empty, empty.astype(np.uint8)
@@ -288,9 +287,7 @@ def _spans(numbers: Floats, starts: Integers) -> tuple[Floats, Floats, npt.NDArr
     return np.ascontiguousarray(lows.T), np.ascontiguousarray(highs.T), np.ascontiguousarray(holes.T)
 
 
-def _absences(
-    space: MixedSpace, codes: npt.NDArray[np.int32], starts: Integers
-) -> tuple[npt.NDArray[np.uint8], Integers]:
+def _absences(space: MixedSpace, codes: Codes, starts: Integers) -> tuple[Bytes, Integers]:
     """Note which categories do not occur in a tile; the last line of a column is for missing."""
     sizes = [len(levels) + 1 for levels in space.levels]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Codes, Floats, Integers
 from discreet.errors import ColumnError, ParameterError
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Distance = Literal["gower", "euclidean"]
 MissingRule = Literal["category", "ignore"]
 Scale = Literal["range", "sd", "none"]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,12 @@ class Points:
     """Records placed in a space: scaled and weighted numbers (NaN is missing), category codes (-1 is missing)."""
 
     numbers: Floats
-    codes: npt.NDArray[np.int32]
+    codes: Codes
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, rows: npt.NDArray[np.int64] | slice) -> Points:
+    def take(self, rows: Integers | slice) -> Points:
         """Return some of the records."""
         return Points(
             np.ascontiguousarray(self.numbers[rows]),
@@ -270,7 +269,7 @@ def _levels_of(name: str, tables: Sequence[pl.DataFrame]) -> pl.Series:
     return pl.concat(found).unique().sort()
 
 
-def _codes_of(column: pl.Series, levels: pl.Series) -> npt.NDArray[np.int32]:
+def _codes_of(column: pl.Series, levels: pl.Series) -> Codes:
     text = _text(column)
     coded = text.cast(pl.Enum(levels), strict=False)
     if coded.null_count() > text.null_count():

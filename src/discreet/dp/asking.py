@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Integers
 from discreet.dp.budget import checked_epsilon, rational_epsilon
 from discreet.dp.contributions import unit_of
 from discreet.dp.costs import Cost
@@ -59,7 +59,7 @@ class Ask:
                 )
             )
 
-    def noise(self, values: npt.NDArray[np.int64], moved: int, parts: int, name: str) -> Noisy:
+    def noise(self, values: Integers, moved: int, parts: int, name: str) -> Noisy:
         """Add noise to whole numbers that one unit can move by so many, for one of several shares of the budget."""
         seed = None if self.seed is None else int(generator(self.seed, "dp", name).integers(2**62))
         share = float(rational_epsilon(self.epsilon, parts))

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
 from discreet.results import Measure
 from discreet.wording import shown
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 Draw = Callable[[Any, int], npt.ArrayLike]
 
 _THRESHOLDS = 64

@@ -15,10 +15,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _FINE = 10  # powers of two between the step and the sensitivity, for one number
 _ROOM = {1: 29, 2: 19}  # powers of two between the step and the noise that the samplers can draw, by norm
@@ -59,12 +57,12 @@ class Grid:
         # Every number is off by half a step at most, in both files: one step apart, in every place.
         return steps + (self.values if norm == 1 else math.isqrt(self.values - 1) + 1)
 
-    def placed(self, value: Floats) -> Ints:
+    def placed(self, value: Floats) -> Integers:
         """The nearest whole numbers of steps; what lies too far off is held at the farthest."""
         steps = np.rint(value / float(self.step))
         return np.clip(steps, -_FARTHEST, _FARTHEST).astype(np.int64)
 
-    def read(self, steps: Ints) -> Floats:
+    def read(self, steps: Integers) -> Floats:
         """The numbers behind whole steps."""
         return np.asarray(steps, dtype=np.float64) * float(self.step)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.calibration import (
     Calibration,
@@ -31,8 +32,6 @@ from discreet.errors import ParameterError
 from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
 from discreet.randomness import generator
 from discreet.wording import shown
-
-Floats = npt.NDArray[np.float64]
 
 AGAINST = {"add-remove": "adding or removing one record", "replace": "replacing one record"}
 
@@ -271,7 +270,7 @@ def local_laplace(
 
 def randomized_response(
     codes: npt.ArrayLike, levels: int, *, epsilon: float, seed: int | None = None
-) -> tuple[npt.NDArray[np.int64], float]:
+) -> tuple[Integers, float]:
     """Which answer does every person give, so that each can be denied?
 
     The true code is kept with chance ``e^epsilon / (e^epsilon + levels - 1)``; otherwise one of the others is given,

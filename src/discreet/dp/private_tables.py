@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.dp.asking import Ask
 from discreet.dp.contributions import Bounded, Range, bounded_cells
 from discreet.dp.ledger import Ledger
@@ -212,7 +212,7 @@ def _filled(found: Bounded, cells: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_number(cells: pl.DataFrame, sums: npt.NDArray[np.int64], number: Range) -> pl.DataFrame:
+def _with_number(cells: pl.DataFrame, sums: Integers, number: Range) -> pl.DataFrame:
     counts = cells["count"].to_numpy().astype(np.float64)
     steps = sums.astype(np.float64) * number.step
     means = np.clip(number.middle + steps / np.maximum(counts, 1.0), number.lower, number.upper)

@@ -15,9 +15,9 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.dp.asking import Ask
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.choosing import chosen_privately
@@ -332,9 +332,7 @@ class _Squared(Range):
         return (gap * gap / self.step).round().clip(0, self.most).cast(nw.Int64)
 
 
-def _counts_below(
-    data: Microdata, number: Range, candidates: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
+def _counts_below(data: Microdata, number: Range, candidates: Floats) -> Integers:
     """How many records lie below each candidate, and at the end how many there are; counted where the data is."""
     if number.column not in data.columns:
         raise ColumnError(unknown_name(number.column, data.columns))

@@ -18,12 +18,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Flags, Integers
 from discreet.dp.budget import GRID, LARGEST_EPSILON, SMALLEST_EPSILON
 from discreet.dp.entropy import Words
 from discreet.errors import ParameterError
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _WORD = 2**64
 _AT_ONCE = 1 << 20
@@ -33,7 +31,7 @@ LARGEST_VARIANCE = 2**40
 SMALLEST_VARIANCE = Fraction(1, 2**20)
 
 
-def uniform_below(bound: int, size: int, words: Words) -> Ints:
+def uniform_below(bound: int, size: int, words: Words) -> Integers:
     """Draw whole numbers from 0 to ``bound`` - 1, each with the same chance; ``bound`` is at most 2^63.
 
     Examples
@@ -54,7 +52,7 @@ def uniform_below(bound: int, size: int, words: Words) -> Ints:
     return drawn.astype(np.int64)
 
 
-def bernoulli(chances: Sequence[Fraction], which: Ints, words: Words) -> Bools:
+def bernoulli(chances: Sequence[Fraction], which: Integers, words: Words) -> Flags:
     """Say yes with the chance ``chances[i]`` for every ``i`` of ``which``.
 
     Examples
@@ -79,7 +77,7 @@ class _Chances:
         ]
         self.heads = np.asarray(self.first, dtype=np.uint64)
 
-    def drawn(self, which: Ints, words: Words) -> Bools:
+    def drawn(self, which: Integers, words: Words) -> Flags:
         """Say yes or no for every place of ``which``."""
         heads, sure = self.heads[which], self.sure[which]
         drawn = words(len(which))
@@ -91,7 +89,7 @@ class _Chances:
         return np.asarray(yes)
 
 
-def bernoulli_exp(rates: Sequence[Fraction], which: Ints, words: Words) -> Bools:
+def bernoulli_exp(rates: Sequence[Fraction], which: Integers, words: Words) -> Flags:
     """Say yes with the chance exp(-``rates[i]``) for every ``i`` of ``which``; rates are 0 or more.
 
     Examples
@@ -114,7 +112,7 @@ def bernoulli_exp(rates: Sequence[Fraction], which: Ints, words: Words) -> Bools
     return yes
 
 
-def discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Ints:
+def discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Integers:
     """Draw whole numbers x with chances proportional to exp(-``epsilon`` times the size of x) (two-sided geometric).
 
     Parameters
@@ -146,7 +144,7 @@ def discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Ints:
     return made
 
 
-def rounded_laplace(epsilon: Fraction, size: int, words: Words) -> Ints:
+def rounded_laplace(epsilon: Fraction, size: int, words: Words) -> Integers:
     """Draw continuous Laplace noise of scale 1/``epsilon``, rounded to the nearest whole number, exactly.
 
     It is 0 with chance 1 - exp(-epsilon/2); beyond that every step is exp(-epsilon) times as likely as the one before.
@@ -166,7 +164,7 @@ def rounded_laplace(epsilon: Fraction, size: int, words: Words) -> Ints:
     return made
 
 
-def discrete_gaussian(variance: Fraction, size: int, words: Words) -> Ints:
+def discrete_gaussian(variance: Fraction, size: int, words: Words) -> Integers:
     """Draw whole numbers x with chances proportional to exp(-x² / (2 ``variance``)).
 
     Parameters
@@ -197,7 +195,7 @@ def discrete_gaussian(variance: Fraction, size: int, words: Words) -> Ints:
     return made
 
 
-def poisson(means: Sequence[Fraction], which: Ints, words: Words) -> Ints:
+def poisson(means: Sequence[Fraction], which: Integers, words: Words) -> Integers:
     """Draw Poisson counts of mean ``means[i]`` for every ``i`` of ``which``.
 
     A count is the sum of one draw for every whole unit of its mean and one for the rest, so the work grows with the
@@ -225,7 +223,7 @@ def poisson(means: Sequence[Fraction], which: Ints, words: Words) -> Ints:
     return made
 
 
-def weighted_rows(weights: npt.NDArray[np.uint64], rows: Ints, words: Words) -> Ints:
+def weighted_rows(weights: npt.NDArray[np.uint64], rows: Integers, words: Words) -> Integers:
     """Draw a column for every row of a table of whole weights, each row of which adds up to 2^62.
 
     Examples
@@ -247,7 +245,7 @@ def weighted_rows(weights: npt.NDArray[np.uint64], rows: Ints, words: Words) -> 
     return made
 
 
-def shuffled(size: int, words: Words) -> Ints:
+def shuffled(size: int, words: Words) -> Integers:
     """Draw an order of ``size`` things, every order with the same chance.
 
     Examples
@@ -264,7 +262,7 @@ def shuffled(size: int, words: Words) -> Ints:
             return order.astype(np.int64)
 
 
-def _as_likely_as_gaussian(distances: Ints, variance: Fraction, scale: int, words: Words) -> Bools:
+def _as_likely_as_gaussian(distances: Integers, variance: Fraction, scale: int, words: Words) -> Flags:
     """Say yes with chance exp(-(distance - variance / scale)² / (2 variance)), for every distance.
 
     The chance is computed in double precision and compared with a uniform number of which 64 digits are known. Only
@@ -307,7 +305,7 @@ def _exp_between(rate: Fraction, terms: int) -> tuple[Fraction, Fraction]:
     return low, high
 
 
-def _one_sided(epsilon: Fraction, size: int, words: Words) -> Ints:
+def _one_sided(epsilon: Fraction, size: int, words: Words) -> Integers:
     """Draw whole numbers x of 0 or more with chances proportional to exp(-epsilon x)."""
     steps, parts = epsilon.numerator, epsilon.denominator
     low = np.empty(size, dtype=np.int64)
@@ -325,11 +323,11 @@ def _one_sided(epsilon: Fraction, size: int, words: Words) -> Ints:
     return (low + parts * high) // steps
 
 
-def _is_below(bounds: Ints, parts: int, words: Words, open_: Ints) -> Bools:
+def _is_below(bounds: Integers, parts: int, words: Words, open_: Integers) -> Flags:
     return np.asarray(uniform_below(parts, len(open_), words) < bounds[open_])
 
 
-def _runs_of_one_in_e(size: int, words: Words) -> Ints:
+def _runs_of_one_in_e(size: int, words: Words) -> Integers:
     """How often a coin of chance 1/e comes up before it first fails."""
     runs = np.zeros(size, dtype=np.int64)
     own = np.arange(size)
@@ -339,7 +337,7 @@ def _runs_of_one_in_e(size: int, words: Words) -> Ints:
     return runs
 
 
-def _alternating(yes: Callable[[Ints], Bools], size: int, words: Words) -> Bools:
+def _alternating(yes: Callable[[Integers], Flags], size: int, words: Words) -> Flags:
     """Say yes with chance exp(-p), where ``yes(places)`` says yes with chance p: von Neumann's game.
 
     In round k one goes on with chance p/k; who stops in an odd round has said yes.
@@ -357,7 +355,7 @@ def _alternating(yes: Callable[[Ints], Bools], size: int, words: Words) -> Bools
     return np.asarray(stopped % 2 == 1)
 
 
-def _small_poisson(means: Sequence[Fraction], which: Ints, words: Words) -> Ints:
+def _small_poisson(means: Sequence[Fraction], which: Integers, words: Words) -> Integers:
     made = np.zeros(len(which), dtype=np.int64)
     unit = _Chances(means)
     own = np.flatnonzero(np.asarray([mean > 0 for mean in means], dtype=bool)[which])
@@ -382,7 +380,7 @@ def _small_poisson(means: Sequence[Fraction], which: Ints, words: Words) -> Ints
     return made
 
 
-def _leading_ones(size: int, words: Words) -> Ints:
+def _leading_ones(size: int, words: Words) -> Integers:
     """How often a fair coin comes up before it first fails."""
     runs = np.zeros(size, dtype=np.int64)
     own = np.arange(size)

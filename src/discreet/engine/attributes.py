@@ -13,9 +13,9 @@ from functools import partial
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.engine.classes import Missing, countable, key_names, keyed_rows
 from discreet.engine.frames import Lazy, collect, in_memory, remembered
 from discreet.engine.packing import PackedClasses, Packing, packed_classes
@@ -24,8 +24,6 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 
 Breaks = tuple[float, ...]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,10 +50,10 @@ class ClassCounts:
 
     key_values: Callable[[], pl.DataFrame]
     values: pl.Series
-    starts: Ints
-    codes: Ints
-    counts: Ints
-    outside: Ints | None = None
+    starts: Integers
+    codes: Integers
+    counts: Integers
+    outside: Integers | None = None
     several: int = 0
 
     @property
@@ -64,12 +62,12 @@ class ClassCounts:
         return self.key_values()
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Integers:
         """The number of records (or persons) of each class."""
         return np.add.reduceat(self.counts, self.starts[:-1])
 
     @property
-    def owners(self) -> Ints:
+    def owners(self) -> Integers:
         """The class of each entry."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
@@ -236,7 +234,7 @@ def _in_declared_order(rows: pl.LazyFrame, dtype: nw.dtypes.DType) -> pl.Expr:
     return pl.col("s")
 
 
-def _codes(flat: pl.Series, values: pl.Series) -> Ints:
+def _codes(flat: pl.Series, values: pl.Series) -> Integers:
     """Number the values by their place in the order, missing last."""
     places = pl.DataFrame({"s": values}).with_row_index("code")
     joined = pl.DataFrame({"s": flat}).join(
@@ -245,7 +243,9 @@ def _codes(flat: pl.Series, values: pl.Series) -> Ints:
     return joined["code"].to_numpy().astype(np.int64)
 
 
-def _tallied(owners: Ints, codes: Ints, width: int, weights: Ints) -> tuple[Ints, Ints, Ints]:
+def _tallied(
+    owners: Integers, codes: Integers, width: int, weights: Integers
+) -> tuple[Integers, Integers, Integers]:
     """Bring the entries of each class into the order of the values, each value once, with its count."""
     cell = owners * width + codes
     order = np.argsort(cell, kind="stable")

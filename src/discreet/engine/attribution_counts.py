@@ -14,9 +14,9 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.engine.classes import Missing, class_table, key_names, keyed_rows
 from discreet.engine.comparable import as_text, comparable, distinct_values, must_be_released, plain_text
 from discreet.engine.frames import collect, has_row_order, scan
@@ -25,19 +25,16 @@ from discreet.engine.records import _flagged, carry_back, uploaded
 from discreet.engine.units import all_suppressed, by_unit, counted_unit, some_key_known
 from discreet.microdata import Microdata
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Levels = dict[int, tuple[pl.Series, Ints]]
+Levels = dict[int, tuple[pl.Series, Integers]]
 
 
 @dataclass(frozen=True)
 class Grouping:
     """Which group each class or value goes to, the labels of the groups, and whether a group is a real one."""
 
-    of: Ints
+    of: Integers
     labels: pl.DataFrame
-    inside: Bools
+    inside: Flags
 
     @classmethod
     def none(cls, labels: pl.DataFrame) -> Grouping:
@@ -110,40 +107,40 @@ class JointCounts:
         False for a class or value that falls outside the intervals it was put into: nothing matches it.
     """
 
-    owners: Ints
-    values: Ints
-    original: Ints
-    released: Ints
+    owners: Integers
+    values: Integers
+    original: Integers
+    released: Integers
     mass: Floats
     class_labels: pl.DataFrame
     value_labels: pl.DataFrame
-    class_inside: Bools
-    value_inside: Bools
+    class_inside: Flags
+    value_inside: Flags
     notes: tuple[str, ...] = ()
     levels: Levels = field(default_factory=dict, repr=False)
 
-    def key_levels(self, key: int) -> tuple[pl.Series, Ints]:
+    def key_levels(self, key: int) -> tuple[pl.Series, Integers]:
         """List the values of one key, and the position of each class's value among them; found once."""
         if key not in self.levels:
             self.levels[key] = distinct_values(self.class_labels[f"k{key}"])
         return self.levels[key]
 
     @cached_property
-    def class_original(self) -> Ints:
+    def class_original(self) -> Integers:
         """The number of original records of each class."""
         return _summed(self.owners, self.original, self.class_labels.height)
 
     @cached_property
-    def class_released(self) -> Ints:
+    def class_released(self) -> Integers:
         """The number of released records of each class."""
         return _summed(self.owners, self.released, self.class_labels.height)
 
     @cached_property
-    def value_original(self) -> Ints:
+    def value_original(self) -> Integers:
         """The number of original records with each target value."""
         return _summed(self.values, self.original, self.value_labels.height)
 
-    def regrouped(self, classes: Grouping, values: Grouping) -> tuple[JointCounts, Ints]:
+    def regrouped(self, classes: Grouping, values: Grouping) -> tuple[JointCounts, Integers]:
         """Merge classes and values into coarser ones; also say in which new cell each old one is."""
         width = max(values.labels.height, 1)
         code = classes.of[self.owners] * width + values.of[self.values]
@@ -183,7 +180,7 @@ def shared_classes(
     labels: dict[str, pl.Series] = {}
     notes: list[str] = []
     grids: dict[str, Grid] = {}
-    combined: Ints = np.zeros(tables[0].height + tables[1].height, dtype=np.int64)
+    combined: Integers = np.zeros(tables[0].height + tables[1].height, dtype=np.int64)
     for name, key in key_names(keys).items():
         both, note = comparable(tables[0][name], tables[1][name], key, precision, grids)
         notes += note
@@ -373,10 +370,10 @@ def _sums(weight: str | None) -> list[str]:
 
 def _coded_values(
     ours: pl.DataFrame, theirs: pl.DataFrame, targets: Sequence[str], shared: SharedClasses
-) -> tuple[pl.DataFrame, Ints, list[str]]:
+) -> tuple[pl.DataFrame, Integers, list[str]]:
     labels: dict[str, pl.Series] = {}
     notes: list[str] = []
-    combined: Ints = np.zeros(ours.height + theirs.height, dtype=np.int64)
+    combined: Integers = np.zeros(ours.height + theirs.height, dtype=np.int64)
     for i, target in enumerate(targets):
         both, note = comparable(ours[f"s{i}"], theirs[f"s{i}"], target, shared.precision, shared.grids)
         notes += note
@@ -391,7 +388,7 @@ def _coded_values(
 
 def _values_of(
     exact: pl.DataFrame, labels: pl.DataFrame, targets: Sequence[str], grids: Mapping[str, Grid]
-) -> Ints:
+) -> Integers:
     """Find the position of each cell's target values among the labels, which may be of a wider type."""
     names = [f"s{i}" for i in range(len(targets))]
     wide = {}
@@ -419,12 +416,12 @@ def _class_of_rows(data: Microdata, keys: Sequence[str], members: pl.DataFrame) 
     return rows.join(members, on=names, how="left", nulls_equal=True, maintain_order="left")["q"]
 
 
-def _summed(position: Ints, counts: Ints, size: int) -> Ints:
+def _summed(position: Integers, counts: Integers, size: int) -> Integers:
     # bincount adds in double precision, which is exact for any number of records a file can have
     return np.bincount(position, weights=counts, minlength=size).astype(np.int64)
 
 
-def _numbered(code: Ints, span: int) -> tuple[Ints, Ints]:
+def _numbered(code: Integers, span: int) -> tuple[Integers, Integers]:
     """List the codes that occur in order, and the position of each; by counting where that beats sorting."""
     if span > 4 * len(code) + 1024:
         occupied, position = np.unique(code, return_inverse=True)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.engine.precision import Grid, Setting, agreed_grid, equal_only_so, on_grid, rounding_note
 from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
-
-Ints = npt.NDArray[np.int64]
 
 
 def must_be_released(released: Microdata, columns: Sequence[str], role: str) -> None:
@@ -92,7 +90,7 @@ def as_text(series: pl.Series) -> pl.Series:
     ).to_series()
 
 
-def distinct_values(series: pl.Series) -> tuple[pl.Series, Ints]:
+def distinct_values(series: pl.Series) -> tuple[pl.Series, Integers]:
     """List the distinct values in order, missing last, and for each entry the position of its value."""
     frame = series.to_frame("v")
     values = frame.unique().sort("v", nulls_last=True)

@@ -14,17 +14,16 @@ from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Floats
 from discreet.engine.comparable import as_text, plain_text
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.wording import shown
 
 Style = Literal["quantile", "equal"]
 Closed = Literal["left", "right"]
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[Any]
+
 Kind = Literal["number", "category"]
 
 _LOOKED_AT = 20_000
@@ -128,7 +127,7 @@ class Groups:
         more = [str(code) for code in self.special] + ["missing"] * self.missing
         return (*(self._intervals() if self.kind == "number" else self.levels), *more)
 
-    def codes(self, values: pl.Series) -> Codes:
+    def codes(self, values: pl.Series) -> Array:
         """Number the group of each value, in the smallest type that holds it."""
         width = _WIDTHS[self.code_type]
         brought = brought_to(values, self.dtype)
@@ -167,7 +166,7 @@ class Groups:
             .cast(nw.Int16 if self.size < 2**15 else nw.Int32)
         )
 
-    def _cut(self, numbers: Floats) -> npt.NDArray[Any]:
+    def _cut(self, numbers: Floats) -> Array:
         if len(self.breaks) > 16:
             return np.searchsorted(self.breaks, numbers, "left" if self.closed == "right" else "right")
         # A few comparisons of whole arrays are quicker than a search for each value.

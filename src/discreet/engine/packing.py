@@ -15,12 +15,11 @@ from dataclasses import dataclass
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.engine.frames import in_memory
 
-Numbers = npt.NDArray[np.int64]
 _LARGEST = 2**62
 
 
@@ -46,7 +45,7 @@ class Coding:
             known = pl.col(column).replace_strict(self.values, places, default=None, return_dtype=pl.Int64)
         return known.fill_null(self.size - 1)
 
-    def decode(self, codes: Numbers) -> pl.Series:
+    def decode(self, codes: Integers) -> pl.Series:
         """Turn codes back into values."""
         series = pl.Series(codes)
         if self.values is not None:
@@ -70,7 +69,7 @@ class Packing:
             packed = packed * coding.size + coding.code(column)
         return packed
 
-    def codes(self, numbers: Numbers) -> dict[str, Numbers]:
+    def codes(self, numbers: Integers) -> dict[str, Integers]:
         """Unpack the codes of every column."""
         found = {}
         rest = numbers
@@ -79,12 +78,12 @@ class Packing:
             rest = rest // coding.size
         return {column: found[column] for column in self.codings}
 
-    def decode(self, numbers: Numbers) -> pl.DataFrame:
+    def decode(self, numbers: Integers) -> pl.DataFrame:
         """Unpack the values of every column."""
         codes = self.codes(numbers)
         return pl.DataFrame({column: self.codings[column].decode(codes[column]) for column in self.codings})
 
-    def project(self, numbers: Numbers, columns: Sequence[str]) -> Numbers:
+    def project(self, numbers: Integers, columns: Sequence[str]) -> Integers:
         """Pack only some of the columns, in the order of the packing, from numbers that hold them all.
 
         Neighboring columns are cut out in one piece, since divisions are what costs.
@@ -104,10 +103,10 @@ class PackedClasses:
     """The classes of a file: one number and one count each."""
 
     packing: Packing
-    numbers: Numbers
-    records: Numbers
+    numbers: Integers
+    records: Integers
 
-    def sizes(self, columns: Sequence[str]) -> Numbers:
+    def sizes(self, columns: Sequence[str]) -> Integers:
         """Return the class sizes on some of the columns; who misses all of them is in no class."""
         codings = self.packing.codings
         span = math.prod(codings[column].size for column in columns)

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 
-Floats = npt.NDArray[np.float64]
 Setting = str | int | Mapping[str, int | str] | None
 """``"detected"`` (also None), ``"exact"``, a number of decimals, or one of these by column."""
 
@@ -233,7 +232,7 @@ def _coarser(ours: int | None, theirs: int | None) -> int | None:
     return min(known) if known else None
 
 
-def _decimals(values: Floats) -> npt.NDArray[np.int64]:
+def _decimals(values: Floats) -> Integers:
     """Count the decimals that each number needs; -1 where no double with so many digits is the number."""
     found = np.full(len(values), -1, dtype=np.int64)
     open_ = np.arange(len(values))
@@ -248,7 +247,7 @@ def _decimals(values: Floats) -> npt.NDArray[np.int64]:
     return found
 
 
-def _digits(values: Floats) -> npt.NDArray[np.int64]:
+def _digits(values: Floats) -> Integers:
     """Count the significant digits that each number needs; -1 where it takes more than fifteen."""
     found = np.full(len(values), -1, dtype=np.int64)
     open_ = np.arange(len(values))
@@ -277,7 +276,7 @@ def _to_digits(values: Floats, digits: int) -> Floats:
     return np.where(usable, _to_power(np.where(usable, values, 0.0), powers), values)
 
 
-def _to_power(values: Floats, powers: npt.NDArray[np.int64] | np.int64) -> Floats:
+def _to_power(values: Floats, powers: Integers | np.int64) -> Floats:
     """Round to the nearest multiple of ten to the minus power, a half to the even one, on the exact product."""
     powers = np.broadcast_to(powers, values.shape)
     usable = np.isfinite(values) & (np.abs(values) < 1e200)

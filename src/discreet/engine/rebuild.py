@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.calendar_range import check_calendar
 from discreet.engine.frames import collect, in_memory
 from discreet.engine.records import uploaded
@@ -21,7 +20,7 @@ def rebuilt(
     columns: Mapping[str, pl.Series],
     *,
     keep: pl.Series | None = None,
-    order: npt.NDArray[np.int64] | None = None,
+    order: Integers | None = None,
     drop: Sequence[str] = (),
 ) -> Any:
     """Return the frame of the data with some columns replaced or added, in the kind that came in.
@@ -83,7 +82,7 @@ def _polars(
     frame: pl.DataFrame,
     columns: Mapping[str, pl.Series],
     keep: pl.Series | None,
-    order: npt.NDArray[np.int64] | None,
+    order: Integers | None,
     drop: Sequence[str],
 ) -> pl.DataFrame:
     frame = frame.with_columns(series.alias(name) for name, series in columns.items()).drop(drop)
@@ -96,7 +95,7 @@ def _arrow(
     data: Microdata,
     columns: Mapping[str, pl.Series],
     keep: pl.Series | None,
-    order: npt.NDArray[np.int64] | None,
+    order: Integers | None,
     drop: Sequence[str],
 ) -> Any:
     import pyarrow as pa
@@ -140,7 +139,7 @@ def _pandas(
     frame: Any,
     columns: Mapping[str, pl.Series],
     keep: pl.Series | None,
-    order: npt.NDArray[np.int64] | None,
+    order: Integers | None,
     drop: Sequence[str],
 ) -> Any:
     frame = frame.copy(deep=False)

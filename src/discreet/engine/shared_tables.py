@@ -17,16 +17,14 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.engine.frames import collect, in_memory, scan
-from discreet.engine.grouping import Codes, Cutting, Groups, Values, grouping_of
+from discreet.engine.grouping import Cutting, Groups, Values, grouping_of
 from discreet.engine.roles import overview
 from discreet.microdata import Microdata
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Table = tuple[str, ...]
 
 _MOST_IN_MEMORY = (
@@ -53,7 +51,7 @@ class CodedFile:
     by_rows: bool
 
     @property
-    def codes(self) -> dict[str, Codes]:
+    def codes(self) -> dict[str, Array]:
         """The codes of every column, record by record."""
         return self._held[0]
 
@@ -63,7 +61,7 @@ class CodedFile:
         return self._held[1]
 
     @cached_property
-    def _held(self) -> tuple[dict[str, Codes], Floats | None]:
+    def _held(self) -> tuple[dict[str, Array], Floats | None]:
         if self.frame is not None:
             codes = {name: groups.codes(self.frame[name]) for name, groups in self.groups.items()}
             weights = None if self.weight is None else self.frame[self.weight]
@@ -74,7 +72,7 @@ class CodedFile:
 
     def fetched(
         self, columns: Sequence[str], *, counted: bool = False
-    ) -> tuple[dict[str, Codes], pl.DataFrame]:
+    ) -> tuple[dict[str, Array], pl.DataFrame]:
         """Let the engine code some columns, and fetch the codes; or, ``counted``, how often each combination occurs."""
         names = {f"k{place}": column for place, column in enumerate(columns)}
         rows = scan(self.data, {**names, **({"w": self.weight} if self.weight else {})})
@@ -117,7 +115,7 @@ class SharedTables:
         """Say how many cells a table can have."""
         return math.prod(self.groups[name].size for name in table)
 
-    def counted(self, tables: Sequence[Table]) -> Iterator[tuple[Table, Ints, Floats, Floats]]:
+    def counted(self, tables: Sequence[Table]) -> Iterator[tuple[Table, Integers, Floats, Floats]]:
         """Count tables: the numbers of the cells that either file fills, and their counts (or weights) in both.
 
         Cells are numbered with the last variable turning fastest.
@@ -142,7 +140,7 @@ class SharedTables:
         for file in files:
             _ = file.codes
 
-    def labels(self, table: Table, cells: Ints) -> list[str]:
+    def labels(self, table: Table, cells: Integers) -> list[str]:
         """Name cells by their groups."""
         parts, rest = [], cells
         for name in reversed(table):
@@ -152,7 +150,7 @@ class SharedTables:
         return [", ".join(cell) for cell in zip(*reversed(parts), strict=True)]
 
 
-Counts = tuple[npt.NDArray[Any] | None, npt.NDArray[Any]]
+Counts = tuple[Array | None, Array]
 
 
 def shared_tables(
@@ -209,16 +207,16 @@ def file_counter(file: CodedFile) -> Any:
     return count
 
 
-def _packed(codes: Sequence[Any], sizes: Sequence[int]) -> npt.NDArray[Any]:
+def _packed(codes: Sequence[Any], sizes: Sequence[int]) -> Array:
     kind = np.uint32 if math.prod(sizes) < 2**32 else np.int64
-    packed: npt.NDArray[Any] = codes[0].astype(kind)
+    packed: Array = codes[0].astype(kind)
     for code, size in zip(codes[1:], sizes[1:], strict=True):
         packed *= kind(size)
         packed += code
     return packed
 
 
-def _sparse(numbers: npt.NDArray[Any], weights: Floats | None) -> Counts:
+def _sparse(numbers: Array, weights: Floats | None) -> Counts:
     frame = pl.DataFrame({"cell": numbers.astype(np.int64)})
     if weights is not None:
         frame = frame.with_columns(w=weights)
@@ -227,7 +225,7 @@ def _sparse(numbers: npt.NDArray[Any], weights: Floats | None) -> Counts:
     return table["cell"].to_numpy(), table["many"].to_numpy()
 
 
-def _merged(ours: Counts, theirs: Counts) -> tuple[Ints, Floats, Floats]:
+def _merged(ours: Counts, theirs: Counts) -> tuple[Integers, Floats, Floats]:
     """Bring the counts of both files to the cells that either fills."""
     if ours[0] is None and theirs[0] is None:
         filled = np.flatnonzero((ours[1] > 0) | (theirs[1] > 0))
@@ -240,9 +238,7 @@ def _merged(ours: Counts, theirs: Counts) -> tuple[Ints, Floats, Floats]:
     return filled, left, right
 
 
-def _listed(
-    cells: npt.NDArray[Any] | None, counts: npt.NDArray[Any]
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _listed(cells: Array | None, counts: Array) -> tuple[Array, Array]:
     if cells is not None:
         return cells, counts
     filled = np.flatnonzero(counts > 0)

@@ -6,14 +6,12 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats, Integers
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def count_pair(first: Any, second: Any, width: int, cells: int) -> Ints:
+def count_pair(first: Any, second: Any, width: int, cells: int) -> Integers:
     """Count the cells of one two-way table.
 
     Four tallies side by side, because neighboring records often fall into one cell, and an addition has to wait for
@@ -29,7 +27,7 @@ def count_pair(first: Any, second: Any, width: int, cells: int) -> Ints:
         tallies[3, np.int64(first[i + 3]) * width + second[i + 3]] += 1
     for i in range(whole, rows):
         tallies[0, np.int64(first[i]) * width + second[i]] += 1
-    total: Ints = tallies.sum(axis=0)
+    total: Integers = tallies.sum(axis=0)
     return total
 
 

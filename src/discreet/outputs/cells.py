@@ -13,18 +13,15 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.engine import collect, scan
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.checks.aggregates import CellSums
 from discreet.outputs.checks.indicators import has_few_values
 from discreet.outputs.question import Question, is_category, let_in, recoded
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _MOST_CELLS = 2_000_000
 _ROW_STATISTICS = ("known", "total", "mean", "deviation", "minimum", "maximum", "weight", "weighted")
@@ -35,8 +32,8 @@ class FewValues:
     """A variable with few values: how many of them, and how many people of each cell are off its lowest and highest."""
 
     distinct: int
-    above: Ints
-    below: Ints
+    above: Integers
+    below: Integers
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,8 @@ class Cells:
 
     by: tuple[str, ...]
     levels: tuple[tuple[Any, ...], ...]
-    records: Ints
-    people: Ints
+    records: Integers
+    people: Integers
     values: Mapping[str, Floats] = field(default_factory=dict)
     sums: CellSums | None = None
     few_values: FewValues | None = None
@@ -56,7 +53,7 @@ class Cells:
         """How many levels each dimension has; one where there is no dimension."""
         return self.records.shape
 
-    def mask(self, declared: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
+    def mask(self, declared: Sequence[Mapping[str, Any]]) -> Flags:
         """Flag the cells that some descriptions fit: ``[{"sex": "m", "pregnant": "yes"}]``.
 
         A value may be a list of values; a dimension that is not named stands for all its levels.
@@ -154,16 +151,16 @@ def _few_values(
     if lowest is None or not has_few_values(distinct, int(base["known"].sum())):
         return None
 
-    def off(test: nw.Expr) -> Ints:
+    def off(test: nw.Expr) -> Integers:
         number = nw.len() if question.subject is None else nw.col("p").n_unique()
         table = collect(known.filter(test).group_by(*keys).agg(number.cast(nw.Int64).alias("n")))
-        laid: Ints = _laid(table["n"], _places(table, levels, keys))
+        laid: Integers = _laid(table["n"], _places(table, levels, keys))
         return laid
 
     return FewValues(distinct, off(x > lowest), off(x < highest))
 
 
-def shared_extreme(data: Microdata, question: Question, which: str, cells: Cells) -> Ints:
+def shared_extreme(data: Microdata, question: Question, which: str, cells: Cells) -> Integers:
     """Count the people who share the minimum or maximum of their cell."""
     rows, keys = _rows(data, question)
     rows = rows.filter(~nw.col("x").is_null())
@@ -171,7 +168,7 @@ def shared_extreme(data: Microdata, question: Question, which: str, cells: Cells
     held = rows.filter(nw.col("x") == extreme.over(*keys))
     number = nw.len() if question.subject is None else nw.col("p").n_unique()
     table = collect(held.group_by(*keys).agg(number.cast(nw.Int64).alias("ties")))
-    shared: Ints = _laid(table["ties"], _places(table, cells.levels, keys))
+    shared: Integers = _laid(table["ties"], _places(table, cells.levels, keys))
     return shared
 
 
@@ -372,8 +369,6 @@ def _laid(column: pl.Series, place: tuple[Any, ...], empty: float | int = 0) -> 
     return table
 
 
-def places_of(
-    rows: pl.DataFrame, levels: tuple[tuple[Any, ...], ...], keys: list[str]
-) -> list[npt.NDArray[np.int64]]:
+def places_of(rows: pl.DataFrame, levels: tuple[tuple[Any, ...], ...], keys: list[str]) -> list[Integers]:
     """Find for every record the place of its level in each dimension."""
     return [at.astype(np.int64) for at in _places(rows, levels, keys)[0]] if keys else []

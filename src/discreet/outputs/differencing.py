@@ -14,9 +14,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.outputs.membership import Joint
 
 Texts = tuple[str, ...]
@@ -167,18 +167,16 @@ def _close_stretches(frame: pl.DataFrame, bins: Texts, of_other: Texts, threshol
     return int(((both > 0) & (apart > 0) & (apart < threshold)).any(axis=1).sum())
 
 
-def _stretches(bins: int) -> npt.NDArray[np.int64]:
+def _stretches(bins: int) -> Integers:
     return np.array([(i, j) for i in range(bins) for j in range(i + 1, bins + 1)], dtype=np.int64)
 
 
-def _line_sums(line: npt.NDArray[np.float64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _line_sums(line: Floats, ends: Integers) -> Floats:
     sums = np.concatenate([[0.0], np.cumsum(line)])
     return np.asarray(sums[ends[:, 1]] - sums[ends[:, 0]])
 
 
-def _block_sums(
-    table: npt.NDArray[np.float64], down: npt.NDArray[np.int64], across: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
+def _block_sums(table: Floats, down: Integers, across: Integers) -> Floats:
     sums = np.zeros((table.shape[0] + 1, table.shape[1] + 1))
     sums[1:, 1:] = table.cumsum(axis=0).cumsum(axis=1)
     (i, j), (k, last) = down.T, across.T

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags, Floats
 from discreet.dominance import contributions
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
@@ -30,8 +29,6 @@ from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
 from discreet.outputs.tabulating import missing_finding, rounded_check
-
-Floats = npt.NDArray[np.float64]
 
 _QUANTILES = ("round", "coarser-quantiles", "suppress")
 _BINS = ("suppress", "round", "collapse")
@@ -300,7 +297,7 @@ def grouped_values(
     ]
 
 
-def grouped_owners(rows: pl.DataFrame, question: Question) -> list[npt.NDArray[Any]] | None:
+def grouped_owners(rows: pl.DataFrame, question: Question) -> list[Array] | None:
     """Say whom the values of `grouped_values` belong to, where a person may have several."""
     if question.subject is None:
         return None
@@ -356,7 +353,7 @@ def _by_group(
     )
 
 
-def _wrong(counts: Floats, policy: OutputPolicy) -> npt.NDArray[np.bool_]:
+def _wrong(counts: Floats, policy: OutputPolicy) -> Flags:
     low = (counts > 0) & (counts < policy.threshold)
     return low | (counts == 0) if policy.zeros_are_disclosive else low
 

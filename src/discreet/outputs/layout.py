@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags
 from discreet.outputs.findings import CheckResult
 from discreet.outputs.result import FREE, SECONDARY
 
@@ -22,15 +22,15 @@ MISSING = "(missing)"
 class Margins:
     """The totals of a table over its rows, its columns, and both; missing where they are not shown."""
 
-    rows: npt.NDArray[Any]
-    columns: npt.NDArray[Any]
+    rows: Array
+    columns: Array
     all: Any
 
 
 def wide(
     by: Sequence[str],
     levels: Sequence[Sequence[Any]],
-    numbers: npt.NDArray[Any],
+    numbers: Array,
     *,
     columns: int = 0,
     margins: Margins | None = None,
@@ -70,9 +70,9 @@ def flags_of(
     shape: tuple[int, ...],
     checked: CheckResult,
     *,
-    primary: npt.NDArray[np.bool_] | None = None,
-    secondary: npt.NDArray[np.bool_] | None = None,
-) -> npt.NDArray[Any]:
+    primary: Flags | None = None,
+    secondary: Flags | None = None,
+) -> Array:
     """Give every cell its confidentiality flag, by the rule that hit; small counts and dominance go before others.
 
     Examples
@@ -124,6 +124,6 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _plain(numbers: npt.NDArray[Any]) -> list[Any]:
+def _plain(numbers: Array) -> list[Any]:
     listed = numbers.tolist()
     return [None if isinstance(n, float) and np.isnan(n) else n for n in listed]

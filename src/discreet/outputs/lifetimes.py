@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Integers
 from discreet.engine import collect
 from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
@@ -131,9 +131,7 @@ def _estimated(part: pl.DataFrame, time: str, event: str) -> SurvivalCurve:
     return kaplan_meier(part[time].cast(pl.Float64).to_numpy(), part[event].cast(pl.Boolean).to_numpy())
 
 
-def _shown(
-    curve: SurvivalCurve, policy: OutputPolicy, mitigate: str | None, counts: bool
-) -> npt.NDArray[np.bool_] | None:
+def _shown(curve: SurvivalCurve, policy: OutputPolicy, mitigate: str | None, counts: bool) -> Flags | None:
     """Choose the times that a mended curve shows; None where it shows all."""
     if mitigate == "group-times":
         return publishable(curve, policy, counts=counts)
@@ -148,7 +146,7 @@ def _in_people(  # noqa: PLR0917
     event: str,
     subject: str,
     curve: SurvivalCurve,
-    shown: npt.NDArray[np.bool_] | None,
+    shown: Flags | None,
 ) -> SurvivalCurve:
     """Count distinct people at risk, with the event and leaving, in the steps of a curve."""
     last = np.arange(len(curve.times)) if shown is None else np.flatnonzero(shown)
@@ -160,7 +158,7 @@ def _in_people(  # noqa: PLR0917
     people = np.nan_to_num(np.asarray(who, dtype=np.float64), nan=-1.0)
     died = part[event].cast(pl.Boolean).to_numpy()
 
-    def distinct(where: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    def distinct(where: Flags) -> Integers:
         pairs = np.unique(np.column_stack([place[where], people[where]]), axis=0)
         return np.bincount(pairs[:, 0].astype(np.int64), minlength=len(last) + 1)[: len(last)]
 

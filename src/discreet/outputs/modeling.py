@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Floats
 from discreet.engine import collect
 from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata
@@ -135,7 +135,7 @@ def checked_statsmodels(
     fitted: Any,
     policy: OutputPolicy,
     *,
-    subject: npt.NDArray[Any] | None = None,
+    subject: Array | None = None,
     shown: Sequence[str] = (),
     is_perfect: bool = False,
 ) -> Draft:
@@ -230,7 +230,7 @@ def _sklearn_draft(
     )
 
 
-def _weights(model: Any, records: int) -> npt.NDArray[np.float64] | None:
+def _weights(model: Any, records: int) -> Floats | None:
     """Read the weights of a fit, whatever they are called; None where it has none or they are all the same."""
     for name in ("weights", "freq_weights", "var_weights"):
         given = getattr(model, name, None)
@@ -242,9 +242,7 @@ def _weights(model: Any, records: int) -> npt.NDArray[np.float64] | None:
     return None
 
 
-def _records(
-    matrix: npt.NDArray[np.float64], names: Sequence[str], outcome: npt.NDArray[np.float64] | None
-) -> Microdata:
+def _records(matrix: Floats, names: Sequence[str], outcome: Floats | None) -> Microdata:
     """Take what a model was fitted to as a file of its own, so that its records can be told from others."""
     frame = {name: matrix[:, i] for i, name in enumerate(names)}
     y = {} if outcome is None or len(outcome) != len(matrix) else {"the outcome": outcome}
@@ -281,7 +279,7 @@ def _frame(
     subject: str | None,
     where: Mapping[str, Any] | None,
     options: Mapping[str, Any] | None,
-) -> tuple[Any, npt.NDArray[Any] | None]:
+) -> tuple[Any, Array | None]:
     """Bring the columns of the formula into pandas, which the formulas of statsmodels read."""
     load_extra("pandas", extra="models", purpose="Fitting a model")
     used = [name for name in data.columns if _mentions(formula, name)]
@@ -320,7 +318,7 @@ def _mentions(formula: str, column: str) -> bool:
     return re.search(pattern, formula) is not None
 
 
-def _perfect(fitted: Any, outcome: npt.NDArray[np.float64] | None) -> bool:
+def _perfect(fitted: Any, outcome: Floats | None) -> bool:
     squared = _number(fitted, "rsquared")
     if squared is not None and squared >= 1 - 1e-10:
         return True
@@ -346,7 +344,7 @@ def _number(fitted: Any, name: str) -> float | None:
 
 
 def _coefficients(fitted: Any) -> pl.DataFrame:
-    def column(values: Any) -> npt.NDArray[np.float64]:
+    def column(values: Any) -> Floats:
         return np.asarray(values, dtype=np.float64).ravel(order="F")
 
     params = fitted.params
@@ -369,7 +367,7 @@ def _fit_statistics(fitted: Any) -> pl.DataFrame:
     return pl.DataFrame({"statistic": list(kept), "value": list(kept.values())})
 
 
-def _matrix(regressors: Any) -> tuple[npt.NDArray[np.float64], list[str]]:
+def _matrix(regressors: Any) -> tuple[Floats, list[str]]:
     names = [str(name) for name in getattr(regressors, "columns", [])]
     native = regressors.to_numpy() if hasattr(regressors, "to_numpy") else np.asarray(regressors)
     matrix = np.asarray(native, dtype=np.float64)
@@ -378,7 +376,7 @@ def _matrix(regressors: Any) -> tuple[npt.NDArray[np.float64], list[str]]:
     return matrix, names or [f"x{i}" for i in range(matrix.shape[1])]
 
 
-def _outcome(outcome: Any) -> npt.NDArray[np.float64]:
+def _outcome(outcome: Any) -> Floats:
     native = outcome.to_numpy() if hasattr(outcome, "to_numpy") else np.asarray(outcome)
     native = np.asarray(native).ravel()
     if native.dtype.kind in "OUS":

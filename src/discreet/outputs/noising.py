@@ -6,12 +6,11 @@ Unlike rounding it cannot be undone by asking for the same people in another tab
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags, Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.outputs.cells import Cells, places_of, records_of
@@ -20,8 +19,6 @@ from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import Margins
 from discreet.outputs.question import Question
 from discreet.outputs.settings import OutputPolicy
-
-Floats = npt.NDArray[np.float64]
 
 
 def noisy_counts(data: Microdata, question: Question, cells: Cells, across: int) -> tuple[Floats, Margins]:
@@ -93,9 +90,9 @@ def noisy_check(shown: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
     )
 
 
-def _cells(flags: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+def _cells(flags: Flags) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(int(i) for i in place) for place in np.argwhere(flags))
 
 
-def _whole(numbers: Floats) -> npt.NDArray[Any]:
+def _whole(numbers: Floats) -> Array:
     return numbers.astype(np.int64).astype(object)

@@ -10,17 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError, unknown_name
 from discreet.outputs.checks.frequencies import check_margins, determined
 from discreet.outputs.findings import CheckResult
 from discreet.outputs.layout import text
 from discreet.outputs.settings import OutputPolicy
 from discreet.outputs.statbarns import barns
-
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 def require_mitigation(how: str, barn_ids: Sequence[str], offered: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.outputs.differencing import Close, Part, close_cells
@@ -24,7 +24,6 @@ from discreet.outputs.membership import Side, joined, typed
 from discreet.outputs.question import Question
 from discreet.results import jsonable
 
-Floats = npt.NDArray[np.float64]
 CUSTOM = "file made elsewhere"
 Nesting = Literal["equal", "inside", "around", "disjoint", "overlapping"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.engine import collect
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
@@ -26,8 +26,6 @@ from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

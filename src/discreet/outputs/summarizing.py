@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags, Floats
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.cells import Cells, count_cells, population, records_of, shared_extreme, sum_cells
@@ -29,8 +29,6 @@ from discreet.outputs.result import Draft
 from discreet.outputs.settings import OutputPolicy
 from discreet.outputs.tabulating import Declared, collapsed, missing_finding
 from discreet.outputs.whole_lines import Line, WholeLines
-
-Floats = npt.NDArray[np.float64]
 
 STATISTICS = {
     "count": "a", "total": "d", "mean": "d", "sd": "i", "variance": "i", "skewness": "i", "kurtosis": "i",
@@ -159,7 +157,7 @@ def _named(name: str) -> str:
 
 def _figures(
     data: Microdata, question: Question, cells: Cells, names: Sequence[str]
-) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+) -> tuple[dict[str, Array], dict[str, Any]]:
     """Compute what was asked for; what needs the values in order is done in memory, group by group."""
     values = cells.values
     weighted = question.weight is not None
@@ -221,7 +219,7 @@ def _in_order(data: Microdata, question: Question, cells: Cells, names: Sequence
     return found
 
 
-def _sharing(values: Floats, owners: npt.NDArray[Any] | None, modes: Sequence[float]) -> int:
+def _sharing(values: Floats, owners: Array | None, modes: Sequence[float]) -> int:
     """Count the people who have the mode, or the fewest where there are several."""
     if owners is None:
         return int((values == modes[0]).sum())
@@ -238,7 +236,7 @@ def _checked(
     ends: Sequence[float],
     structural: Declared,
     more: dict[str, Any],
-    hidden: npt.NDArray[np.bool_] | None = None,
+    hidden: Flags | None = None,
 ) -> CheckResult:
     findings: list[Finding] = []
     unseen = np.zeros(cells.shape, dtype=bool) if hidden is None else hidden
@@ -283,7 +281,7 @@ def _checked(
 
 
 def _quantile_findings(
-    more: dict[str, Any], asked: Sequence[float], policy: OutputPolicy, hidden: npt.NDArray[np.bool_]
+    more: dict[str, Any], asked: Sequence[float], policy: OutputPolicy, hidden: Flags
 ) -> list[Finding]:
     """Check the quantiles of every cell and say per check which cells are concerned."""
     values, owners = more["values"], more["owners"]
@@ -322,13 +320,13 @@ def _capped(data: Microdata, question: Question, *, drops: bool) -> tuple[Questi
     return replace(question, cap=cap, drops_above=drops), f"Values above {cap:g} are {done}."
 
 
-def _to_base(table: npt.NDArray[Any], base: int) -> npt.NDArray[Any]:
+def _to_base(table: Array, base: int) -> Array:
     if table.dtype == object:
         return table
     return np.floor(table.astype(np.float64) / base + 0.5) * base
 
 
-def _hide(table: npt.NDArray[Any], hidden: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+def _hide(table: Array, hidden: Flags) -> Array:
     shown = table.astype(object)
     shown[hidden] = None
     return shown
@@ -337,8 +335,8 @@ def _hide(table: npt.NDArray[Any], hidden: npt.NDArray[np.bool_]) -> npt.NDArray
 def _tables(
     question: Question,
     cells: Cells,
-    shown: dict[str, npt.NDArray[Any]],
-    flags: npt.NDArray[Any],
+    shown: dict[str, Array],
+    flags: Array,
     *,
     across: int,
     kind: str,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Flags, Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.outputs.cells import Cells, count_cells, population
@@ -156,7 +156,7 @@ def collapsed(
         raise ParameterError("There is no dimension whose levels could be merged.")
     del structural  # merged cells are new combinations; what was impossible for one level need not be for two
 
-    def wrong(table: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    def wrong(table: Floats) -> Flags:
         low = (table > 0) & (table < policy.threshold)
         return low | (table == 0) if policy.zeros_are_disclosive else low
 
@@ -175,7 +175,7 @@ def collapsed(
     return again, count_cells(data, again)
 
 
-def rounded_check(people: npt.NDArray[np.float64], policy: OutputPolicy, barn: str) -> CheckResult:
+def rounded_check(people: Floats, policy: OutputPolicy, barn: str) -> CheckResult:
     """Judge rounded counts: a zero may be a small count and the other way round; what is left small a human sees."""
     shown = rounded(people, policy.round_base)
     small = (shown > 0) & (shown < policy.threshold)
@@ -209,14 +209,12 @@ def _notes(data: Microdata, question: Question, cells: Cells) -> list[str]:
 
 
 def _proportions(
-    people: npt.NDArray[np.float64], normalize: Normalize, across: int, policy: OutputPolicy, *, barn: str
+    people: Floats, normalize: Normalize, across: int, policy: OutputPolicy, *, barn: str
 ) -> CheckResult:
     return check_proportions(people, _denominator(people, normalize, across), policy, barn=barn)
 
 
-def _denominator(
-    people: npt.NDArray[np.float64], normalize: Normalize, across: int
-) -> npt.NDArray[np.float64]:
+def _denominator(people: Floats, normalize: Normalize, across: int) -> Floats:
     down = people.ndim - across
     axes = {
         "all": tuple(range(people.ndim)),
@@ -230,14 +228,14 @@ def _denominator(
 
 def _laid_out(
     cells: Cells,
-    shown: npt.NDArray[np.float64],
+    shown: Floats,
     across: int,
     ends: Margins | None,
     normalize: Normalize | None,
     *,
     heading: str,
 ) -> Any:
-    numbers: npt.NDArray[Any] = _whole(shown) if heading == "count" else shown
+    numbers: Array = _whole(shown) if heading == "count" else shown
     if normalize is not None:
         below = _denominator(shown, normalize, across)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -245,7 +243,7 @@ def _laid_out(
     return wide(cells.by, cells.levels, numbers, columns=across, margins=ends, heading=heading)
 
 
-def _weighted_margins(numbers: npt.NDArray[np.float64], across: int) -> Margins:
+def _weighted_margins(numbers: Floats, across: int) -> Margins:
     down = numbers.ndim - across
     over_columns, over_rows = tuple(range(down, numbers.ndim)), tuple(range(down))
     return Margins(
@@ -253,7 +251,7 @@ def _weighted_margins(numbers: npt.NDArray[np.float64], across: int) -> Margins:
     )
 
 
-def _whole(numbers: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+def _whole(numbers: Floats) -> Array:
     """Write counts as whole numbers, None where hidden."""
     whole = np.full(numbers.shape, None, dtype=object)
     known = ~np.isnan(numbers)
@@ -265,7 +263,7 @@ def _margins(
     data: Microdata,
     question: Question,
     cells: Cells,
-    shown: npt.NDArray[np.float64],
+    shown: Floats,
     across: int,
     *,
     exact: bool,
@@ -288,7 +286,7 @@ def _margins(
         total = _distinct(data, question)
         return Margins(_whole(lines[0].astype(float)), _whole(lines[1].astype(float)), int(total))
 
-    def added(axes: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    def added(axes: tuple[int, ...]) -> Floats:
         sums = np.nansum(shown, axis=axes) if axes else shown
         none = np.isnan(shown).all(axis=axes) if axes else np.isnan(shown)
         return np.where(none, np.nan, sums)
@@ -298,9 +296,7 @@ def _margins(
     return Margins(_whole(added(over_columns)), _whole(added(over_rows)), whole)
 
 
-def _true_margins(
-    entry: Registered, people: npt.NDArray[np.float64], across: int, shown: bool
-) -> tuple[Registered, ...]:
+def _true_margins(entry: Registered, people: Floats, across: int, shown: bool) -> tuple[Registered, ...]:
     """Enter the true margins of a table beside its cells, some of which are hidden."""
     if not shown or not entry.adds_up:
         return ()

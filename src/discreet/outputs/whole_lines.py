@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Flags, Integers
 from discreet.outputs.cells import Cells
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.layout import Margins
@@ -16,7 +16,7 @@ from discreet.outputs.question import Question
 from discreet.outputs.register import Registered
 
 Axes = tuple[int, ...]
-Figures = Mapping[str, npt.NDArray[Any]]
+Figures = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Line:
     """The statistics over some dimensions: the figures by name, how many people, and what the rules say."""
 
     figures: Figures
-    people: npt.NDArray[np.int64]
+    people: Integers
     checked: CheckResult
 
 
@@ -53,10 +53,10 @@ class WholeLines:
             if finding.status != "pass"
         ]
 
-    def without(self, hidden: npt.NDArray[np.bool_]) -> WholeLines:
+    def without(self, hidden: Flags) -> WholeLines:
         """Hide every line that holds a hidden cell, which it would give away."""
 
-        def change(axes: Axes, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        def change(axes: Axes, table: Array) -> Array:
             gone = np.asarray(hidden.any(axis=tuple(a for a in range(hidden.ndim) if a not in axes)))
             made = table.astype(object)
             made[gone.reshape(table.shape)] = None
@@ -67,7 +67,7 @@ class WholeLines:
     def rounded(self, to_base: Callable[[Any], Any]) -> WholeLines:
         """Round every number that is shown."""
 
-        def change(axes: Axes, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        def change(axes: Axes, table: Array) -> Array:
             del axes
             made = np.empty(table.shape, dtype=object)
             for place in np.ndindex(table.shape):
@@ -103,7 +103,7 @@ class WholeLines:
             )
         return tuple(found)
 
-    def _changed(self, change: Callable[[Axes, npt.NDArray[Any]], npt.NDArray[Any]]) -> WholeLines:
+    def _changed(self, change: Callable[[Axes, Array], Array]) -> WholeLines:
         made = {
             axes: replace(
                 line, figures={name: change(axes, np.asarray(table)) for name, table in line.figures.items()}

@@ -10,12 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
-    Floats,
-    Mask,
     NumberBlock,
     groups,
     own_strata,
@@ -166,7 +165,7 @@ class SpectralAnonymize(Treatment):
         strata = own_strata(data, self.by, names, treatment=self.name)
         block = NumberBlock.read(data, names, beside=strata, treatment=self.name)
         matrix = block.matrix()
-        full: Mask = np.asarray(~np.isnan(matrix).any(axis=1))
+        full: Flags = np.asarray(~np.isnan(matrix).any(axis=1))
         self._check(matrix, full, names)
         codes = stratum_codes(block.table, strata)
         if strata:
@@ -208,7 +207,7 @@ class SpectralAnonymize(Treatment):
             internal={"singular_values": [spectrum.values.tolist() for spectrum in spectra]},
         )
 
-    def _check(self, matrix: Floats, full: Mask, names: Sequence[str]) -> None:
+    def _check(self, matrix: Floats, full: Flags, names: Sequence[str]) -> None:
         gaps = int((~full).sum())
         if gaps and self.missing == "error":
             name = names[int(np.isnan(matrix).any(axis=0).argmax())]

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.described import kebab, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.errors import ParameterError, unknown_name
@@ -65,7 +65,7 @@ class Change:
 
     columns: Mapping[str, pl.Series] = field(default_factory=dict)
     keep: pl.Series | None = None
-    order: npt.NDArray[np.int64] | None = None
+    order: Integers | None = None
     drop: tuple[str, ...] = ()
     roles: Mapping[str, Columns] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.forms import CategoryForm, Form, NumberForm, is_numeric
 from discreet.synth.variables import Variable
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_INDICATORS = 30
 _BINS = 20
@@ -230,7 +229,7 @@ def _left_over(block: Floats, inverse: Floats, places: Sequence[int]) -> float:
     return float(np.clip(np.trace(np.linalg.pinv(block[own]) @ rest) / len(places), 0.0, 1.0))
 
 
-def _log10_p(left: Floats, others: npt.NDArray[np.int64], df: npt.NDArray[np.int64]) -> Floats:
+def _log10_p(left: Floats, others: Integers, df: Integers) -> Floats:
     """Return the logarithm of the p-value of the overall F test, also where the p-value is too small for a float.
 
     The p-value is the incomplete beta function of the share that is left over; far out its series is used.
@@ -254,7 +253,7 @@ def _exactly_explained(null: Floats, owner: npt.NDArray[np.str_]) -> set[str]:
     return {str(name) for name in np.unique(owner) if null.size and np.abs(null[owner == name]).max() > 1e-6}
 
 
-def _grouped(form: Form, series: pl.Series) -> tuple[npt.NDArray[np.int64], int]:
+def _grouped(form: Form, series: pl.Series) -> tuple[Integers, int]:
     parts = form.split(series)
     value = parts[-1]
     if not value.is_number:

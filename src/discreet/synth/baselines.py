@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.intake import Weights, columns_of, weights_of
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class FittedDraws(Fitted):
             return self.frame[self._places(n, stream("records"))]
         return pl.DataFrame([self.frame[name][self._places(n, stream(name))] for name in self.frame.columns])
 
-    def _places(self, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def _places(self, n: int, rng: np.random.Generator) -> Integers:
         if self.weights is None:
             return rng.integers(self.frame.height, size=n)
         upto = np.cumsum(self.weights)

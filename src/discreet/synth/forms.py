@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Codes, Flags, Floats
 from discreet.errors import ColumnError
 from discreet.synth.variables import Variable
 from discreet.wording import type_name
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
 
 _MOST_DECIMALS = 8
 # Whole numbers up to here are all floats; up to there a float times a unit still fits 128 bits.
@@ -100,7 +97,7 @@ class CategoryForm:
             )
         return codes.to_numpy().astype(np.int32)
 
-    def joined(self, parts: Sequence[npt.NDArray[Any]]) -> pl.Series:
+    def joined(self, parts: Sequence[Array]) -> pl.Series:
         """Turn drawn codes into the column."""
         codes = pl.Series(parts[0].astype(np.int64))
         if self.has_missing:
@@ -221,7 +218,7 @@ class NumberForm:
             Variable(self.name, np.where(ordinary, values, 0.0), decimals=self.decimals),
         )
 
-    def joined(self, parts: Sequence[npt.NDArray[Any]]) -> pl.Series:
+    def joined(self, parts: Sequence[Array]) -> pl.Series:
         """Turn drawn states and values into the column, rounded and within what its type can hold."""
         values = np.asarray(parts[-1], dtype=np.float64).copy()
         if self.decimals is not None:
@@ -297,7 +294,7 @@ def as_numbers(series: pl.Series) -> pl.Series:
 
 def from_numbers(
     values: Floats,
-    missing: npt.NDArray[np.bool_] | None,
+    missing: Flags | None,
     dtype: pl.DataType,
     name: str,
     *,

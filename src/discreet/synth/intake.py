@@ -8,16 +8,15 @@ from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.synth.belonging import units_left_out
 from discreet.synth.forms import CategoryForm, Form, NumberForm, is_numeric
 
-Floats = npt.NDArray[np.float64]
 Weights = Literal["use", "ignore"]
 
 

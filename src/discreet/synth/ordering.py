@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.randomness import Seed, generator
@@ -233,9 +233,7 @@ def _fineness(column: pl.Series) -> int:
     return min(levels, _MANY_VALUES) if column.dtype.is_numeric() or column.dtype.is_temporal() else levels
 
 
-def _tree_walk(
-    information: npt.NDArray[np.float64], free: Sequence[str]
-) -> tuple[list[str], list[dict[str, Any]]]:
+def _tree_walk(information: Floats, free: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Build the maximal dependence tree by growing it from its most connected column, strongest link first."""
     if len(free) < 2:
         return list(free), []
@@ -265,9 +263,7 @@ def _tree_walk(
     return [free[at] for at in there], rows
 
 
-def _greedy(
-    information: npt.NDArray[np.float64], free: Sequence[str]
-) -> tuple[list[str], list[dict[str, Any]]]:
+def _greedy(information: Floats, free: Sequence[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """Add the column about which those already there say most, all together."""
     if len(free) < 2:
         return list(free), []

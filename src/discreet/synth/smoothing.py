@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError, unknown_name
-
-Floats = npt.NDArray[np.float64]
 
 SMOOTHINGS = ("spline", "density", "running-mean", "adaptive")
 _OWN = 0.5
@@ -145,7 +143,7 @@ def _folded(values: Floats, low: float, high: float) -> Floats:
     return np.asarray(low + np.where(away > span, 2 * span - away, away))
 
 
-def _free(values: Floats) -> npt.NDArray[np.bool_]:
+def _free(values: Floats) -> Flags:
     distinct, held = np.unique(values, return_counts=True)
     fixed = distinct[held > _SPIKE * len(values)]
     top = distinct[-1:] if held[-1] > max(_TOP_CODED * len(values), 10) else distinct[:0]

@@ -6,15 +6,17 @@ meets a NaN. A variable remembers how trees code it, so that a column is coded o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Flags
+
 if TYPE_CHECKING:
     from discreet.trees import Feature
 
-Rows = npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice
+Rows = npt.NDArray[np.intp] | Flags | slice
 
 
 class Variable:
@@ -44,16 +46,16 @@ class Variable:
     def __init__(
         self,
         name: str,
-        values: npt.NDArray[Any],
+        values: Array,
         *,
         levels: int = 0,
         ordered: bool = False,
         decimals: int | None = None,
         feature: Feature | None = None,
-        codes: npt.NDArray[Any] | None = None,
+        codes: Array | None = None,
     ) -> None:
         self.name = name
-        self.values: npt.NDArray[Any] = np.ascontiguousarray(values, dtype=np.int32 if levels else np.float64)
+        self.values: Array = np.ascontiguousarray(values, dtype=np.int32 if levels else np.float64)
         self.levels = levels
         self.ordered = ordered
         self.decimals = decimals
@@ -87,7 +89,7 @@ class Variable:
         return self._feature is not None
 
     @property
-    def codes(self) -> npt.NDArray[Any]:
+    def codes(self) -> Array:
         """The values in the coding of the trees."""
         if self._codes is None:
             self._codes = self.feature.encode(self.values)
@@ -98,11 +100,11 @@ class Variable:
         codes = None if self._codes is None else self._codes[rows]
         return self._with(self.values[rows], codes)
 
-    def redrawn(self, values: npt.NDArray[Any]) -> Variable:
+    def redrawn(self, values: Array) -> Variable:
         """Return other values of the same variable, to be coded the same way."""
         return self._with(values, None)
 
-    def _with(self, values: npt.NDArray[Any], codes: npt.NDArray[Any] | None) -> Variable:
+    def _with(self, values: Array, codes: Array | None) -> Variable:
         return Variable(
             self.name,
             values,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array
 from discreet.errors import ColumnError
 from discreet.synth.forms import NumberForm, decimals_of
 from discreet.synth.variables import Variable
@@ -141,7 +141,7 @@ class WrittenNumberForm(NumberForm):
             )
         return self.variables(states, numbers.fill_null(0.0).to_numpy())
 
-    def joined(self, parts: Sequence[npt.NDArray[Any]]) -> pl.Series:
+    def joined(self, parts: Sequence[Array]) -> pl.Series:
         """Turn drawn states and values into texts."""
         values = np.asarray(parts[-1], dtype=np.float64)
         if self.decimals is not None:

@@ -22,10 +22,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError, unknown_name
 
 Guarantee = Literal["probabilistic", "tight"]
-Floats = npt.NDArray[np.float64]
 
 _BLOCK = 256
 _LARGEST_ALPHA = 1e7
@@ -216,7 +216,7 @@ def synthesize_sparse(
     rng: np.random.Generator,
     *,
     structural: npt.ArrayLike = (),
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Synthesize a table far too large to write out: only cells that are not zero are kept.
 
     The law is exactly that of Poisson(count + alpha) in every cell: the number of empty cells that fill up is
@@ -267,7 +267,7 @@ def synthesize_sparse(
     return place[kept], many[kept]
 
 
-def positive_poisson(mean: float, size: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def positive_poisson(mean: float, size: int, rng: np.random.Generator) -> Integers:
     """Draw from the Poisson law given that the draw is not zero.
 
     The first event of a Poisson process that has one at all, then the events after it.
@@ -276,7 +276,7 @@ def positive_poisson(mean: float, size: int, rng: np.random.Generator) -> npt.ND
     return 1 + rng.poisson(np.maximum(mean - first, 0.0))
 
 
-def checked_counts(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def checked_counts(counts: npt.ArrayLike) -> Integers:
     """Refuse what is no table of counts: negative, broken, missing numbers."""
     given = np.asarray(counts)
     if given.dtype.kind not in "biuf" or (given.dtype.kind == "f" and not np.isfinite(given).all()):
@@ -289,9 +289,7 @@ def checked_counts(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-def _distinct_empty(
-    many: int, size: int, taken: npt.NDArray[np.int64], rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def _distinct_empty(many: int, size: int, taken: Integers, rng: np.random.Generator) -> Integers:
     """Draw distinct cells among those not taken: positions among the empty ones, moved past the taken ones."""
     free = size - len(taken)
     found = np.empty(0, dtype=np.int64)

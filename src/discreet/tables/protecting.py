@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Integers
 from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.errors import ParameterError, unknown_name
@@ -46,7 +46,7 @@ __all__ = [
     "released",
 ]
 
-Values = Mapping[str, npt.NDArray[Any]]
+Values = Mapping[str, Array]
 _KEPT = ("table", "level", "inner_cells")
 SEVERAL_DRAWS = (
     "Drawn for this table alone: every further draw about the same people spends as much privacy again, and the mean "
@@ -295,7 +295,7 @@ def released(table: Table, cells: Values, inner: Values, notes: tuple[str, ...] 
     return made
 
 
-def _series(name: str, values: npt.NDArray[Any]) -> pl.Series:
+def _series(name: str, values: Array) -> pl.Series:
     """What is left out is missing, not NaN; and counts stay whole."""
     made = pl.Series(name, values)
     if not made.dtype.is_float():
@@ -304,12 +304,12 @@ def _series(name: str, values: npt.NDArray[Any]) -> pl.Series:
     return made.round().cast(pl.Int64) if name == "count" else made
 
 
-def added_up(table: Table, inner: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def added_up(table: Table, inner: Array) -> Array:
     """Add inner values up to every published cell, so that the table stays additive."""
     return np.asarray(table.x.T @ inner)
 
 
-def counts_of(table: Table, method: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def counts_of(table: Table, method: str) -> tuple[Integers, Integers]:
     """The counts of the published and of the inner cells; refuse tables of sums."""
     if table.measures:
         raise ParameterError(

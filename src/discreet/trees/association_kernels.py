@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 
 import numba
-import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.trees.split_kernels import Desk, compiled
-
-Floats = npt.NDArray[np.float64]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]

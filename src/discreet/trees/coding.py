@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ParameterError
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[Any]
 
 MAX_BINS = 4096  # more cuts cost time and did not fit new records better in bench/trees.py
 UNSEEN = -1
@@ -104,7 +102,7 @@ class Feature:
         """The smallest type the codes fit in; two bytes unless there are more than 32,767 levels."""
         return np.dtype(np.int16 if self.levels <= np.iinfo(np.int16).max else np.int32)
 
-    def encode(self, values: npt.ArrayLike) -> Codes:
+    def encode(self, values: npt.ArrayLike) -> Array:
         """Code new values; an unseen category, or a missing number where training had none, becomes -1."""
         if self.categorical:
             codes = np.asarray(values)
@@ -117,13 +115,13 @@ class Feature:
         codes[np.isnan(column)] = 0 if self.missing else UNSEEN
         return codes
 
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def to_arrays(self) -> dict[str, Array]:
         """Give the feature as plain arrays, to be written to an npz file."""
         flags = np.array([self.levels, self.categorical, self.missing], dtype=np.int64)
         return {"cuts": self.cuts, "flags": flags, "scores": self.scores}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Feature:
+    def from_arrays(cls, arrays: dict[str, Array]) -> Feature:
         """Read the feature back from the arrays of `to_arrays`."""
         levels, categorical, missing = (int(flag) for flag in arrays["flags"])
         cuts, scores = arrays["cuts"], arrays["scores"]
@@ -133,7 +131,7 @@ class Feature:
         return cls(cuts, levels, bool(categorical), bool(missing), scores)
 
 
-def encode(features: Sequence[Feature], columns: Sequence[npt.ArrayLike]) -> Codes:
+def encode(features: Sequence[Feature], columns: Sequence[npt.ArrayLike]) -> Array:
     """Code columns of values, one feature each, into a table with the columns one after the other in memory.
 
     Examples
@@ -159,7 +157,7 @@ def code_type(features: Sequence[Feature]) -> np.dtype[Any]:
     )
 
 
-def _chosen(counts: npt.NDArray[np.int64], max_bins: int) -> npt.NDArray[np.int64]:
+def _chosen(counts: Integers, max_bins: int) -> Integers:
     """Choose the distinct values that open an interval: all, or quantiles with heaped values set apart."""
     if len(counts) <= max_bins:
         return np.arange(1, len(counts))
@@ -172,7 +170,7 @@ def _chosen(counts: npt.NDArray[np.int64], max_bins: int) -> npt.NDArray[np.int6
     return opening[(opening > 0) & (opening < len(counts))]
 
 
-def _halfway(distinct: Floats, opening: npt.NDArray[np.int64]) -> Floats:
+def _halfway(distinct: Floats, opening: Integers) -> Floats:
     below, above = distinct[opening - 1], distinct[opening]
     middle = below / 2 + above / 2
     # Between neighboring floats, or infinities, there is no room: the upper value is the cut.

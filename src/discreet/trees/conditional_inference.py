@@ -10,11 +10,11 @@ statistic: for a number the greatest gain in the sum of squares, for classes the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array
 from discreet.errors import ParameterError
 from discreet.trees.coding import Feature
 from discreet.trees.growing import class_outcome, grow_tree, number_outcome
@@ -22,7 +22,7 @@ from discreet.trees.tree import Tree
 
 
 def grow_conditional(
-    codes: npt.NDArray[Any],
+    codes: Array,
     features: Sequence[Feature],
     y: npt.ArrayLike,
     *,

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Codes, Floats
 from discreet.errors import ParameterError
 from discreet.randomness import generator
 from discreet.trees.coding import Feature
 from discreet.trees.growing import class_outcome, fine_outcome, grow_tree, number_outcome
 from discreet.trees.tree import Tree
-
-Codes = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +29,12 @@ class Forest:
     trees: tuple[Tree, ...]
 
     @property
-    def importances(self) -> npt.NDArray[np.float64]:
+    def importances(self) -> Floats:
         """By column, how much its splits lowered the risk, averaged over the trees."""
-        means: npt.NDArray[np.float64] = np.mean([tree.importances for tree in self.trees], axis=0)
+        means: Floats = np.mean([tree.importances for tree in self.trees], axis=0)
         return means
 
-    def draw(self, codes: Codes, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    def draw(self, codes: Array, rng: np.random.Generator) -> Codes:
         """Draw a donor, a training row, for each coded row: a tree at random, then a donor in its leaf.
 
         Every tree counts alike, as in the prediction of a forest. One pool of all donors would let the trees with the
@@ -48,15 +47,15 @@ class Forest:
             chosen[own] = tree.draw(codes[own], rng)
         return chosen
 
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def to_arrays(self) -> dict[str, Array]:
         """Give the forest as plain arrays, to be written to an npz file."""
-        arrays: dict[str, npt.NDArray[Any]] = {"n_trees": np.asarray(len(self.trees))}
+        arrays: dict[str, Array] = {"n_trees": np.asarray(len(self.trees))}
         for number, tree in enumerate(self.trees):
             arrays |= {f"{number}.{name}": array for name, array in tree.to_arrays().items()}
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Forest:
+    def from_arrays(cls, arrays: dict[str, Array]) -> Forest:
         """Read the forest back from the arrays of `to_arrays`."""
         trees = []
         for number in range(int(arrays["n_trees"])):
@@ -67,7 +66,7 @@ class Forest:
 
 
 def grow_forest(
-    codes: Codes,
+    codes: Array,
     features: Sequence[Feature],
     y: npt.ArrayLike,
     *,

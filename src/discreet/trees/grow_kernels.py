@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Bytes, Codes, Flags, Floats, Integers
 from discreet.trees.association_kernels import (
     association_with_classes,
     association_with_number,
@@ -35,9 +36,6 @@ from discreet.trees.split_kernels import (
     wipe,
 )
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int32]
-
 FEATURE, CUT, MEMBERS_END, LEFT, RIGHT, START, STOP, DEPTH = range(8)
 WEIGHT, VALUE, RISK, LEFT_SHARE = range(4)
 FIRST_OF_ORDERED = (
@@ -50,38 +48,38 @@ ATTEMPTS = 2  # columns that a conditional inference tree tries when the best as
 class Space(NamedTuple):
     """The records, which growth moves about, the nodes to be written, and room to work in."""
 
-    rows: Integers
+    rows: Codes
     outcome: Floats
     weights: Floats
-    classes: Integers
+    classes: Codes
     fine: Floats
-    local: Integers
-    goes: npt.NDArray[np.uint8]
-    spare_codes: npt.NDArray[Any]
+    local: Codes
+    goes: Bytes
+    spare_codes: Array
     spare_floats: Floats
-    spare_rows: Integers
-    nodes: Integers
+    spare_rows: Codes
+    nodes: Codes
     figures: Floats
-    relabel: Integers
-    present: Integers
+    relabel: Codes
+    present: Codes
     totals: Floats
     factors: Floats
-    best_levels: Integers
-    side: npt.NDArray[np.uint8]
-    draw: Integers
+    best_levels: Codes
+    side: Bytes
+    draw: Codes
     tails: Floats
-    stack: Integers
+    stack: Codes
     state: npt.NDArray[np.uint64]
 
 
 class Table(NamedTuple):
     """The columns a tree may use, and by column how many codes, whether a category, and where its scores are."""
 
-    columns: Integers
-    bins: Integers
-    categorical: npt.NDArray[np.bool_]
+    columns: Codes
+    bins: Codes
+    categorical: Flags
     scores: Floats
-    score_starts: npt.NDArray[np.int64]
+    score_starts: Integers
 
 
 class Limits(NamedTuple):
@@ -127,11 +125,11 @@ def describe(  # noqa: PLR0917
     y: Floats,
     w: Floats,
     weighted: bool,
-    classes: Integers,
+    classes: Codes,
     fine: Floats,
-    local: Integers,
-    relabel: Integers,
-    present: Integers,
+    local: Codes,
+    relabel: Codes,
+    present: Codes,
     totals: Floats,
     several: bool,
     ordered: bool,
@@ -199,9 +197,9 @@ def describe(  # noqa: PLR0917
 @compiled
 def best_cut(  # noqa: PLR0917
     desk: Desk,
-    codes: Integers,
+    codes: Codes,
     y: Floats,
-    local: Integers,
+    local: Codes,
     w: Floats,
     weighted: bool,
     node: Node,
@@ -273,9 +271,9 @@ def gain_by_chance(node: Node, d: int, categorical: bool) -> float:
 @compiled
 def log_tail(  # noqa: PLR0917
     desk: Desk,
-    codes: Integers,
+    codes: Codes,
     y: Floats,
-    local: Integers,
+    local: Codes,
     w: Floats,
     weighted: bool,
     node: Node,
@@ -307,7 +305,7 @@ def log_tail(  # noqa: PLR0917
 
 
 @compiled
-def part(column: Any, goes: npt.NDArray[np.uint8], spare: Any, start: int, stop: int) -> None:
+def part(column: Any, goes: Bytes, spare: Any, start: int, stop: int) -> None:
     """Move the values that go left to the front of the run; both sides keep their order."""
     at, aside = start, 0
     for i in range(start, stop):
@@ -321,9 +319,7 @@ def part(column: Any, goes: npt.NDArray[np.uint8], spare: Any, start: int, stop:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def grow(
-    work: npt.NDArray[Any], space: Space, desk: Desk, table: Table, limits: Limits
-) -> tuple[int, int, Integers]:
+def grow(work: Array, space: Space, desk: Desk, table: Table, limits: Limits) -> tuple[int, int, Codes]:
     """Grow one tree; return how many nodes and members it has, and the members.
 
     The columns of ``work`` and the outcomes, weights and rows in ``space`` are moved about until they are grouped

@@ -14,18 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Codes, Floats
 from discreet.errors import ParameterError
 from discreet.trees.coding import Feature
 from discreet.trees.tree import FEATURE, RISK, START, Tree
-
-Codes = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _NONE: Floats = np.empty(0)
 
 
 def grow_regression(
-    codes: Codes,
+    codes: Array,
     features: Sequence[Feature],
     y: npt.ArrayLike,
     *,
@@ -92,7 +90,7 @@ def grow_regression(
 
 
 def grow_classification(
-    codes: Codes,
+    codes: Array,
     features: Sequence[Feature],
     classes: npt.ArrayLike,
     n_classes: int,
@@ -136,7 +134,7 @@ def grow_classification(
     )  # fmt: skip
 
 
-def number_outcome(y: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int32]]:
+def number_outcome(y: npt.ArrayLike) -> tuple[Floats, Codes]:
     """Check a numeric outcome."""
     outcome = np.ascontiguousarray(y, dtype=np.float64)
     if not np.isfinite(outcome).all():
@@ -144,7 +142,7 @@ def number_outcome(y: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int32]]:
     return outcome, np.empty(0, np.int32)
 
 
-def class_outcome(classes: npt.ArrayLike, n_classes: int) -> tuple[Floats, npt.NDArray[np.int32]]:
+def class_outcome(classes: npt.ArrayLike, n_classes: int) -> tuple[Floats, Codes]:
     """Check classes; two of them are grown as the number 0 or 1, which splits the same way."""
     labels = np.ascontiguousarray(classes, dtype=np.int32)
     if n_classes < 1 or (len(labels) and (labels.min() < 0 or labels.max() >= n_classes)):
@@ -160,10 +158,10 @@ def fine_outcome(fine: npt.ArrayLike | None) -> Floats:
 
 
 def grow_tree(
-    codes: Codes,
+    codes: Array,
     features: Sequence[Feature],
     outcome: Floats,
-    labels: npt.NDArray[np.int32],
+    labels: Codes,
     n_classes: int,
     *,
     rng: np.random.Generator,
@@ -266,17 +264,17 @@ def grow_tree(
 
 
 def run_growth(  # noqa: PLR0917
-    work: Codes,
-    rows: npt.NDArray[np.int32],
+    work: Array,
+    rows: Codes,
     outcome: Floats,
     weights: Floats,
-    classes: npt.NDArray[np.int32],
+    classes: Codes,
     fine: Floats,
     n_classes: int,
     table: tuple[Any, ...],
     limits: tuple[Any, ...],
     seed: int,
-) -> tuple[npt.NDArray[np.int32], Floats, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+) -> tuple[Codes, Floats, Codes, Codes]:
     """Set the table for the compiled growth; return nodes, figures, members and the rows grouped by leaf.
 
     All arrays of records are overwritten.
@@ -291,7 +289,7 @@ def run_growth(  # noqa: PLR0917
     min_leaf, max_depth = limits[0], limits[3]
     room = 2 * max(n // min_leaf, 1) + 1  # memory that is never written to is never taken
 
-    def whole(size: int) -> npt.NDArray[np.int32]:
+    def whole(size: int) -> Codes:
         return np.empty(size, dtype=np.int32)
 
     desk = Desk(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array
 from discreet.errors import ParameterError
 from discreet.trees.coding import Feature
 from discreet.trees.growing import grow_classification
@@ -68,7 +68,7 @@ def prune(tree: Tree, *, cp: float = 1e-3) -> Tree:
 
 
 def grow_pruned(
-    codes: npt.NDArray[Any],
+    codes: Array,
     features: Sequence[Feature],
     classes: npt.ArrayLike,
     n_classes: int,

@@ -6,14 +6,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int32]
+from discreet.arrays import Codes, Floats
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def misclassified(
-    starts: Integers, stops: Integers, classes: Integers, weights: Floats, n_classes: int
-) -> Floats:
+def misclassified(starts: Codes, stops: Codes, classes: Codes, weights: Floats, n_classes: int) -> Floats:
     """Weigh the records of each run of rows that are not of its commonest class."""
     weighted = len(weights) > 0
     totals, errors = np.zeros(n_classes), np.zeros(len(starts))
@@ -31,7 +28,7 @@ def misclassified(
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def surviving(lefts: Integers, rights: Integers, errors: Floats, alpha: float) -> npt.NDArray[np.int8]:
+def surviving(lefts: Codes, rights: Codes, errors: Floats, alpha: float) -> npt.NDArray[np.int8]:
     """Mark the nodes of the smallest best subtree: 0 gone, 1 a leaf, 2 still split.
 
     A branch is worth keeping when its errors and ``alpha`` for each of its leaves are clearly less than the errors

@@ -12,10 +12,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int32]
+from discreet.arrays import Codes, Floats
 
 CELLS = 65536  # code-by-class cells kept at most; half a megabyte, so that they stay near the processor
 ROUNDS = 12  # of power iteration: an order of levels needs no more digits
@@ -41,20 +39,20 @@ class Desk(NamedTuple):
 
     tally: Floats
     cells: Floats
-    levels: Integers
-    sequence: Integers
+    levels: Codes
+    sequence: Codes
     keys: Floats
     spare_keys: Floats
-    spare_items: Integers
-    entry_starts: Integers
-    entry_classes: Integers
+    spare_items: Codes
+    entry_starts: Codes
+    entry_classes: Codes
     entry_weights: Floats
     axis: Floats
     moved: Floats
 
 
 @compiled
-def sort_by_key(keys: Floats, items: Integers, spare_keys: Floats, spare_items: Integers, n: int) -> None:
+def sort_by_key(keys: Floats, items: Codes, spare_keys: Floats, spare_items: Codes, n: int) -> None:
     """Sort items by ascending keys; equal keys keep their order."""
     run = 16
     for low in range(0, n, run):
@@ -98,7 +96,7 @@ def ascending(desk: Desk, d: int, bins: int) -> None:
 
 @compiled
 def tally_outcomes(  # noqa: PLR0917
-    desk: Desk, codes: Integers, y: Floats, w: Floats, weighted: bool, start: int, stop: int, center: float
+    desk: Desk, codes: Codes, y: Floats, w: Floats, weighted: bool, start: int, stop: int, center: float
 ) -> int:
     """Sum records, outcomes around the center and weights by code; return how many codes occur."""
     tally, levels = desk.tally, desk.levels
@@ -173,8 +171,8 @@ def cut_by_variance(desk: Desk, d: int, records: int, weight: float, min_leaf: i
 @compiled
 def list_entries(  # noqa: PLR0917
     desk: Desk,
-    codes: Integers,
-    classes: Integers,
+    codes: Codes,
+    classes: Codes,
     w: Floats,
     weighted: bool,
     start: int,

@@ -9,11 +9,11 @@ take its time and event together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.errors import ParameterError
 from discreet.trees.coding import Feature
 from discreet.trees.conditional_inference import grow_conditional
@@ -22,7 +22,7 @@ from discreet.trees.tree import Tree
 
 def log_rank_scores(
     time: npt.ArrayLike, event: npt.ArrayLike | None = None, weights: npt.ArrayLike | None = None
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """Score records by events less expected events; the (weighted) scores sum to zero.
 
     Examples
@@ -46,12 +46,12 @@ def log_rank_scores(
     leaving = np.bincount(at, weight, len(moments))
     at_risk = np.cumsum(leaving[::-1])[::-1]
     hazard = np.cumsum(np.divide(events, at_risk, out=np.zeros(len(moments)), where=at_risk > 0))
-    scores: npt.NDArray[np.float64] = happened - hazard[at]
+    scores: Floats = happened - hazard[at]
     return scores
 
 
 def grow_survival(
-    codes: npt.NDArray[Any],
+    codes: Array,
     features: Sequence[Feature],
     time: npt.ArrayLike,
     event: npt.ArrayLike | None = None,

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.trees.soundness import check_tree
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int32]
-Codes = npt.NDArray[Any]
 
 FEATURE, CUT, MEMBERS_END, LEFT, RIGHT, START, STOP, DEPTH = range(8)
 WEIGHT, VALUE, RISK, LEFT_SHARE = range(4)
@@ -49,13 +46,13 @@ class Tree:
         Columns of the code table; classes of the outcome, 0 for a number.
     """
 
-    nodes: Integers
+    nodes: Codes
     figures: Floats
-    members: Integers
-    by_level: npt.NDArray[np.bool_]
-    rows: Integers
-    starts: npt.NDArray[np.int64]
-    classes: Integers
+    members: Codes
+    by_level: Flags
+    rows: Codes
+    starts: Integers
+    classes: Codes
     weights: Floats
     n_columns: int
     n_classes: int
@@ -71,7 +68,7 @@ class Tree:
         return int(self.nodes[:, DEPTH].max())
 
     @property
-    def leaf_nodes(self) -> npt.NDArray[np.int64]:
+    def leaf_nodes(self) -> Integers:
         """The node of each leaf, in the order of the leaves."""
         leaves = np.flatnonzero(self.nodes[:, FEATURE] < 0)
         # The leaf further left comes first; a leaf is never empty while the tree grows.
@@ -121,7 +118,7 @@ class Tree:
         summed = np.bincount(self.nodes[split, FEATURE], np.maximum(gains, 0.0), self.n_columns)
         return summed.astype(np.float64)
 
-    def leaves(self, codes: Codes, rng: np.random.Generator) -> Integers:
+    def leaves(self, codes: Array, rng: np.random.Generator) -> Codes:
         """Number the leaf that each coded row ends in.
 
         A level that a node has not seen goes to one of its children at random, by their weight, until a leaf.
@@ -139,10 +136,10 @@ class Tree:
         numbers[self.leaf_nodes] = np.arange(self.n_leaves)
         seed = int(rng.integers(2**63))
         shares = np.ascontiguousarray(self.figures[:, LEFT_SHARE])
-        leaves: Integers = walk(table, self.nodes, shares, self.members, self.by_level, numbers, seed)
+        leaves: Codes = walk(table, self.nodes, shares, self.members, self.by_level, numbers, seed)
         return leaves
 
-    def donors(self, leaves: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> Integers:
+    def donors(self, leaves: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:
         """Draw a training row for each leaf number, by weight where the tree has weights."""
         first, u = self.starts[leaves], rng.random(len(leaves))
         last = self.starts[leaves + np.int64(1)] - 1
@@ -153,10 +150,10 @@ class Tree:
             before = np.append(0.0, ends)[self.starts]
             place = np.searchsorted(ends, before[leaves] + u * np.diff(before)[leaves], side="right")
         # Rounding may carry a draw past the end of its leaf.
-        rows: Integers = self.rows[np.clip(place, first, last)]
+        rows: Codes = self.rows[np.clip(place, first, last)]
         return rows
 
-    def draw(self, codes: Codes, rng: np.random.Generator) -> Integers:
+    def draw(self, codes: Array, rng: np.random.Generator) -> Codes:
         """Draw a donor, a training row, for each coded row."""
         return self.donors(self.leaves(codes, rng), rng)
 
@@ -184,12 +181,12 @@ class Tree:
             weights=np.empty(0) if weights is None else np.asarray(weights, np.float64)[donors],
         )
 
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def to_arrays(self) -> dict[str, Array]:
         """Give the tree as plain arrays, to be written to an npz file."""
         return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Tree:
+    def from_arrays(cls, arrays: dict[str, Array]) -> Tree:
         """Read the tree back from the arrays of `to_arrays`."""
         parts: dict[str, Any] = {field.name: arrays[field.name] for field in fields(cls)}
         for name in ("n_columns", "n_classes"):

@@ -6,20 +6,19 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int32]
+from discreet.arrays import Codes, Flags, Floats
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def walk(  # noqa: PLR0917
     codes: npt.NDArray[np.int16],
-    nodes: Integers,
+    nodes: Codes,
     left_shares: Floats,
-    members: Integers,
-    by_level: npt.NDArray[np.bool_],
-    leaf_numbers: Integers,
+    members: Codes,
+    by_level: Flags,
+    leaf_numbers: Codes,
     seed: int,
-) -> Integers:
+) -> Codes:
     """Number the leaf of each row; a level that the node never saw goes to a child at random, by its share."""
     reached = np.empty(len(codes), np.int32)
     for i in range(len(codes)):

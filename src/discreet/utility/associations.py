@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.utility.moments import moments
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def correlations(
@@ -28,9 +24,7 @@ def correlations(
     return moments(table, names, weight).correlation
 
 
-def correlation_ratios(
-    codes: npt.NDArray[Any], size: int, numbers: Floats, weights: Floats | None
-) -> list[float]:
+def correlation_ratios(codes: Array, size: int, numbers: Floats, weights: Floats | None) -> list[float]:
     """Give the correlation ratio of a category with each of several numeric columns (one row a column).
 
     It is the root of the share of the number's variance that lies between the levels; NaN where it does not vary.
@@ -69,7 +63,7 @@ def theils_u(table: Floats) -> tuple[float, float]:
     return u[0], u[1]
 
 
-def cramers_v(cells: Ints, counts: Floats, shape: tuple[int, ...]) -> float | None:
+def cramers_v(cells: Integers, counts: Floats, shape: tuple[int, ...]) -> float | None:
     """Give Cramér's V of a two-way table from its filled cells; None where a variable is constant."""
     total = counts.sum()
     rows = np.bincount(cells // shape[1], weights=counts, minlength=shape[0])

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import InputError, ParameterError
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 from discreet.utility.table_distance import table_distances
 
-Floats = npt.NDArray[np.float64]
 SpecksOrder = Literal["score", "group"]
 
 GOOD, ACCEPTABLE = 3.0, 10.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine, loss
+from discreet.arrays import Floats, Integers
 from discreet.engine.comparable import as_text, distinct_values, plain_text
 from discreet.errors import ColumnError
 from discreet.hierarchy import Hierarchy
@@ -57,7 +57,7 @@ def _by_record(data: Microdata) -> Microdata:
     return data if engine.counted_unit(data) is None else data.with_roles(person=None, contributor=None)
 
 
-def _sizes(data: Microdata, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+def _sizes(data: Microdata, keys: Sequence[str]) -> Integers:
     """Count the records of each class; those without a known key cannot be told apart and are one more."""
     sizes = engine.class_table(data, keys)["records"].to_numpy()
     silent = engine.all_suppressed(data, keys)
@@ -109,17 +109,17 @@ def cell_losses(
     return found, caveats
 
 
-def _codes(values: pl.Series, *, gaps: bool = False) -> npt.NDArray[np.int64]:
+def _codes(values: pl.Series, *, gaps: bool = False) -> Integers:
     codes = distinct_values(plain_text(values))[1]
     return np.where(values.is_null().to_numpy(), -1, codes) if gaps else codes
 
 
-def _own_shares(values: pl.Series) -> npt.NDArray[np.float64]:
+def _own_shares(values: pl.Series) -> Floats:
     """Share of the distinct values of the file that each record's own value is."""
     return np.where(values.is_null().to_numpy(), np.nan, 1 / max(1, values.n_unique()))
 
 
-def _seen_shares(values: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _seen_shares(values: Integers, labels: Integers) -> Floats:
     """Share of the distinct values of the file that each record's label stands for."""
     shown = labels >= 0
     pairs = pl.DataFrame({"x": values[shown], "y": labels[shown]}).unique()
@@ -128,7 +128,7 @@ def _seen_shares(values: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -
     return np.where(shown, share, np.nan)
 
 
-def _levels(files: LinkedFiles, key: str, hierarchy: Hierarchy) -> npt.NDArray[np.float64]:
+def _levels(files: LinkedFiles, key: str, hierarchy: Hierarchy) -> Floats:
     """Find for each record the lowest level at which its value has the released label; NaN where there is none."""
     pairs = pl.DataFrame({"x": files.original[key], "y": as_text(plain_text(files.released[key]))})
     distinct = pairs.unique()
@@ -139,13 +139,11 @@ def _levels(files: LinkedFiles, key: str, hierarchy: Hierarchy) -> npt.NDArray[n
     found = pairs.join(
         distinct.with_columns(level=level), on=["x", "y"], how="left", nulls_equal=True, maintain_order="left"
     )
-    levels: npt.NDArray[np.float64] = found["level"].to_numpy()
+    levels: Floats = found["level"].to_numpy()
     return levels
 
 
-def _shares(
-    values: pl.Series, hierarchy: Hierarchy, levels: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _shares(values: pl.Series, hierarchy: Hierarchy, levels: Floats) -> Floats:
     share = np.full(len(levels), np.nan)
     for step in np.unique(levels[~np.isnan(levels)]):
         at = levels == step

@@ -17,15 +17,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.engine.comparable import as_text, plain_text
 
 Kind = Literal["number", "bands", "category"]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _BINS = 64
 _MOST_CELLS = 20_000_000
@@ -51,7 +48,7 @@ def comparable_kind(
     return "category", as_text(plain_text(ours)), as_text(plain_text(theirs))
 
 
-def linked_loss(kind: Kind, ours: pl.Series, theirs: pl.Series, gone: Bools, same: Bools) -> float:
+def linked_loss(kind: Kind, ours: pl.Series, theirs: pl.Series, gone: Flags, same: Flags) -> float:
     """Average what the cells of one column lose, record by record.
 
     Parameters
@@ -118,7 +115,7 @@ def _moved(ranked: Floats, before: Floats, after: Floats) -> Floats:
     return cost
 
 
-def _places(distinct: Floats, counts: Ints, values: Floats) -> tuple[Ints, Ints]:
+def _places(distinct: Floats, counts: Integers, values: Floats) -> tuple[Integers, Integers]:
     """Count the records below each value, and those up to it."""
     below = np.append(0, np.cumsum(counts))
     at = np.searchsorted(distinct, values)
@@ -126,7 +123,7 @@ def _places(distinct: Floats, counts: Ints, values: Floats) -> tuple[Ints, Ints]
     return below[at], below[at + there]
 
 
-def _banded(values: Floats, before: Floats, labels: pl.Series, same: Bools) -> float:
+def _banded(values: Floats, before: Floats, labels: pl.Series, same: Flags) -> float:
     """Cost of numbers that became labels: the share of people with other numbers under the same label."""
     before, labels = before[~same], labels.filter(pl.Series(~same))
     if not len(before):
@@ -154,7 +151,7 @@ def _banded(values: Floats, before: Floats, labels: pl.Series, same: Bools) -> f
     return float((count * covered / np.maximum(len(ranked) - own, 1)).sum())
 
 
-def _overlapping(values: Floats, x: Floats, codes: Ints, count: Floats) -> float:
+def _overlapping(values: Floats, x: Floats, codes: Integers, count: Floats) -> float:
     """Cost of labels that overlap: a number counts under a label by how readily it is shown as that label."""
     labels = int(codes.max()) + 1
     bins = max(4, min(_BINS, _MOST_CELLS // labels))

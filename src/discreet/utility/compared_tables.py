@@ -6,19 +6,16 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.engine.shared_tables import SharedTables, Table
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.utility.associations import cramers_v
-from discreet.utility.cell_measures import Floats, SpecksOrder, cell_figures, expected_size, z_scores
+from discreet.utility.cell_measures import SpecksOrder, cell_figures, expected_size, z_scores
 from discreet.utility.file_pairs import names_checked
-
-Ints = npt.NDArray[np.int64]
 
 _MOST_CELLS_SHOWN = 1_000_000
 _WHOLE = ("cells", "df", "df_G")
@@ -93,7 +90,7 @@ class ComparedTables:
             )
         return pl.concat(parts).sort(pl.col("z").abs(), descending=True, maintain_order=True)
 
-    def _row(self, table: Table, cells: Ints, o: Floats, s: Floats) -> dict[str, Any]:
+    def _row(self, table: Table, cells: Integers, o: Floats, s: Floats) -> dict[str, Any]:
         ordered = len(table) == 1 and self.shared.groups[table[0]].ordered
         figures = cell_figures(
             o * self._scale[0],

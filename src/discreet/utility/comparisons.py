@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags
 from discreet.errors import ColumnError, ParameterError
 from discreet.utility.column_loss import Kind
 from discreet.utility.distributions import ks_two_sample
-from discreet.utility.linked_files import Bools, LinkedFiles
+from discreet.utility.linked_files import LinkedFiles
 from discreet.utility.margin_tables import bin_edges
 from discreet.utility.moments import Moments, moments, paired_errors, pairs_table
 from discreet.utility.table_distance import Closed, group_breaks, grouped, side_by_side, table_distances
@@ -90,7 +91,7 @@ class Comparisons:
         return moments(table, names, self.weights[1], divisor=self.divisor)
 
     @cached_property
-    def changed(self) -> dict[str, Bools] | None:
+    def changed(self) -> dict[str, Flags] | None:
         """For each column which of the remaining records changed; None without linked records."""
         if self.files.gone is None:
             return None

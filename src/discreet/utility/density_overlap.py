@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, weights_of
-
-Floats = npt.NDArray[np.float64]
 
 _BINNED_ABOVE = 100_000
 _FINER = (

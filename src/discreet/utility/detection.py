@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import engine
+from discreet.arrays import Flags, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
@@ -131,7 +131,7 @@ def detection(
     )
 
 
-def _sample(released: npt.NDArray[np.bool_], most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _sample(released: Flags, most: int, rng: np.random.Generator) -> Integers:
     """Draw, from each file in proportion, the records that are asked about."""
     if len(released) <= most:
         return np.arange(len(released))
@@ -145,8 +145,8 @@ def _sample(released: npt.NDArray[np.bool_], most: int, rng: np.random.Generator
 
 def _folds(
     stacked: Stack,
-    kept: npt.NDArray[np.int64],
-    labels: npt.NDArray[np.bool_],
+    kept: Integers,
+    labels: Flags,
     folds: int,
     rng: np.random.Generator,
 ) -> list[float]:

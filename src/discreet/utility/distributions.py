@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import InputError, ParameterError
 from discreet.parameters import checked
-
-Floats = npt.NDArray[np.float64]
 
 
 @checked

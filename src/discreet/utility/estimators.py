@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
@@ -103,9 +103,7 @@ def estimator_quality(
 def _resampled(estimator: Estimator, data: Microdata, copies: int, draw: np.random.Generator) -> _Drawn:
     table = engine.whole_frame(data)
     n = engine.overview(data, ()).rows
-    estimates: npt.NDArray[np.float64] = np.array(
-        [_number(estimator(table[draw.integers(n, size=n)])) for _ in range(copies)]
-    )
+    estimates: Floats = np.array([_number(estimator(table[draw.integers(n, size=n)])) for _ in range(copies)])
     return _Drawn(_number(estimator(table)), float(estimates.var(ddof=1)))
 
 

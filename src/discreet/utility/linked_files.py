@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags
 from discreet.engine.comparable import as_text, plain_text
 from discreet.engine.frames import has_row_order
 from discreet.engine.precision import stored_alike
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-
-Bools = npt.NDArray[np.bool_]
 
 _BY_CHANCE = 1.5  # rows that agree this many times as often as shuffled rows would are no accident
 
@@ -49,7 +47,7 @@ class LinkedFiles:
     dropped: tuple[str, ...]
     original: pl.DataFrame
     released: pl.DataFrame
-    gone: Bools | None
+    gone: Flags | None
     records: int
     released_records: int
     added: int = 0
@@ -68,7 +66,7 @@ class LinkedFiles:
         return max(0, self.records - self.released_records)
 
     @cached_property
-    def same(self) -> dict[str, Bools]:
+    def same(self) -> dict[str, Flags]:
         """For each compared column which cells are equal, where the files are aligned; a removed one never is."""
         if self.gone is None:
             return {}
@@ -123,7 +121,7 @@ def link(
     return LinkedFiles(names, dropped, ours, theirs, gone, ours.height, theirs.height, notes=tuple(notes))
 
 
-def same_cells(ours: pl.Series, theirs: pl.Series) -> Bools:
+def same_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
     """Say for each record whether the two values are the same; missing equals missing.
 
     Numbers that differ only because another program wrote them (fifteen digits, single precision) are the same.
@@ -135,7 +133,7 @@ def same_cells(ours: pl.Series, theirs: pl.Series) -> Bools:
         pair = pl.DataFrame({"a": ours, "b": theirs})
     else:
         pair = pl.DataFrame({"a": as_text(plain_text(ours)), "b": as_text(plain_text(theirs))})
-    same: Bools = pair.select(pl.col("a").eq_missing(pl.col("b"))).to_series().to_numpy()
+    same: Flags = pair.select(pl.col("a").eq_missing(pl.col("b"))).to_series().to_numpy()
     return same
 
 

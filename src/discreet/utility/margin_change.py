@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
@@ -22,7 +23,7 @@ from discreet.utility.margin_tables import (
     quantiles_table,
     shares_of,
 )
-from discreet.utility.sample_pairs import Floats, SamplePair, sample_pair
+from discreet.utility.sample_pairs import SamplePair, sample_pair
 from discreet.utility.table_distance import table_distances
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from discreet.utility.sample_pairs import Floats, SamplePair
+from discreet.arrays import Floats
+from discreet.utility.sample_pairs import SamplePair
 
 _BARS = 30
 _LARGEST_WHOLE = 2.0**40

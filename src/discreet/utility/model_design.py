@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Array, Floats
 from discreet.engine.grouping import Cutting, brought_to, compared_as, physical, pooled_breaks
 from discreet.errors import ColumnError, InputError, unknown_name
 from discreet.microdata import Microdata
 from discreet.utility.file_pairs import compared_columns
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Design:
     columns: tuple[str, ...]
     target: str
     features: tuple[Floats, Floats]
-    targets: tuple[npt.NDArray[Any], npt.NDArray[Any]]
+    targets: tuple[Array, Array]
     classes: tuple[str, ...]
     """The levels of a target of categories; none where it is a number."""
     left_out: tuple[int, int]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
@@ -18,7 +18,6 @@ from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.file_pairs import DEPENDENT, copies_of, names_checked
 from discreet.utility.model_design import Design, design
 
-Floats = npt.NDArray[np.float64]
 Importance = Literal["impurity", "permutation"]
 
 
@@ -287,9 +286,7 @@ def importance_shift(
     )
 
 
-def leaf_impurity(
-    leaves: npt.NDArray[Any], classes: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.int64], Floats]:
+def leaf_impurity(leaves: Array, classes: Array) -> tuple[Integers, Floats]:
     """Count the records of each leaf that holds some, and give its Gini impurity.
 
     Examples
@@ -307,7 +304,7 @@ def leaf_impurity(
     return records, impurity
 
 
-def tree_impurity(leaves: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
+def tree_impurity(leaves: Array, classes: Array) -> float:
     """Average the impurity of the leaves by their records."""
     records, impurity = leaf_impurity(leaves, classes)
     return float((records * impurity).sum() / records.sum())
@@ -342,9 +339,7 @@ def _importances(held: Design, side: int, stream: str, **options: Any) -> tuple[
     return shares, float(forest.oob_score_) if with_bag else None
 
 
-def _thinned(
-    held: Design, side: int, most: int, random: np.random.Generator
-) -> tuple[Floats, npt.NDArray[Any]]:
+def _thinned(held: Design, side: int, most: int, random: np.random.Generator) -> tuple[Floats, Array]:
     x, y = held.features[side], held.targets[side]
     if len(y) <= most:
         return x, y

@@ -8,10 +8,9 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats
 
 _SINGULAR = 1e-8  # of the largest eigenvalue; below it a relative difference is rounding noise
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.errors import InputError
-from discreet.geography import CoordinateSystem, Floats, to_nth_neighbor
+from discreet.geography import CoordinateSystem, to_nth_neighbor
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.distance import as_float
 from discreet.distance.reach import Reach, reach_to_nearest
 from discreet.errors import ParameterError
@@ -24,7 +24,6 @@ from discreet.risk.synthetic_copies.side_by_side import (
     tables_of,
 )
 
-Floats = npt.NDArray[np.float64]
 Scale = Literal["value", "range"]
 
 _SLACK = 1e-12

@@ -9,14 +9,12 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

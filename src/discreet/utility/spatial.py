@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.geography import CoordinateSystem, Places, places_of
 from discreet.microdata import Microdata
@@ -286,8 +286,8 @@ def _old_zones(
     places: Places,
     zone: str | None,
     polygons: Mapping[str, Any] | None,
-    rows: npt.NDArray[np.int64],
-) -> tuple[Zoning, npt.NDArray[np.int64]]:
+    rows: Integers,
+) -> tuple[Zoning, Integers]:
     if polygons:
         drawn = PolygonZones.of(polygons)
         return drawn, drawn.locate(places.xy[rows])
@@ -310,7 +310,7 @@ def _values(original: Microdata, sensitive: str | None) -> tuple[str, pl.Series]
     return name, values.cast(pl.String)
 
 
-def _labelled(codes: npt.NDArray[np.int64], labels: Sequence[str]) -> pl.Series:
+def _labelled(codes: Integers, labels: Sequence[str]) -> pl.Series:
     return pl.Series([*labels, _OUTSIDE], dtype=pl.String)[codes]
 
 

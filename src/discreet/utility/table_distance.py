@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.engine.comparable import as_text, plain_text
 from discreet.errors import InputError, ParameterError
 from discreet.parameters import checked
 
-Floats = npt.NDArray[np.float64]
 Closed = Literal["left", "right"]
 
 

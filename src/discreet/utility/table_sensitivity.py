@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
-from discreet.utility.cell_measures import Floats
 from discreet.utility.file_pairs import DEPENDENT
 from discreet.utility.tables import tabular
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats, Integers
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
@@ -19,8 +19,6 @@ from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, shown
 from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Cost = Literal["sqeuclidean", "euclidean"]
 
 
@@ -223,11 +221,11 @@ class _Rows:
             if gaps:
                 into[side].append(np.isnan(scaled).astype(np.float64))
 
-    def drawn(self, size: int, random: np.random.Generator) -> tuple[Ints, Ints]:
+    def drawn(self, size: int, random: np.random.Generator) -> tuple[Integers, Integers]:
         """Sample records of both files, by weight where there is one."""
         return self._some(0, size, random), self._some(1, size, random)
 
-    def _some(self, side: int, size: int, random: np.random.Generator) -> Ints:
+    def _some(self, side: int, size: int, random: np.random.Generator) -> Integers:
         chances = self.chances[side]
         n = len(self.numbers[side])
         if chances is None:

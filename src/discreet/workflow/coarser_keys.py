@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.microdata import Microdata
 from discreet.workflow.suggesting.ladders import BAND, CUT, Ladder, Rung, ladder_of
 from discreet.workflow.usual_names import meaning_of
-
-Ints = npt.NDArray[np.int64]
 
 _MOST_RECORDS = 200_000
 _DEAREST = 0.12  # the share of a column that a proposal may cost
@@ -53,7 +51,7 @@ def coarser_keys(data: Microdata, keys: Sequence[str]) -> CoarserKeys | None:
     ages = [key for key in keys if _means(key, "age")]
     chosen: dict[str, tuple[Ladder, Rung]] = {}
     dropped = []
-    codes: dict[str, Ints] = {}
+    codes: dict[str, Integers] = {}
     for key in keys:
         ladder = ladder_of(table[key], {})
         codes[key] = ladder.rungs[0].codes
@@ -119,7 +117,7 @@ def _steps(
     return tuple(steps)
 
 
-def _alone(codes: Sequence[Ints]) -> int:
+def _alone(codes: Sequence[Integers]) -> int:
     if not codes:
         return 0
     packed, room = np.zeros(len(codes[0]), dtype=np.int64), 1

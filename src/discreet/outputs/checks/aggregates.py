@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.dominance import Contributions, contributions, dominated, p_percent
 from discreet.errors import ParameterError
-from discreet.outputs.checks.frequencies import Flags, Floats, as_flags, counted, positions
+from discreet.outputs.checks.frequencies import as_flags, counted, positions
 from discreet.outputs.checks.indicators import check_contributors
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
@@ -38,11 +39,11 @@ class CellSums:
         How many contribute something; who has zero does not. All contributors unless given.
     """
 
-    people: npt.NDArray[np.int64]
+    people: Integers
     total: Floats
     top: Floats
-    negative: npt.NDArray[np.int64]
-    givers: npt.NDArray[np.int64] | None = None
+    negative: Integers
+    givers: Integers | None = None
 
     def contributions(self) -> Contributions:
         """Sort them as the rules want it: the largest few, then everything else in one piece."""
@@ -139,7 +140,7 @@ def check_dominance(
 
 def _dominance(
     cells: Contributions,
-    negative: npt.NDArray[np.int64],
+    negative: Integers,
     shape: tuple[int, ...],
     policy: OutputPolicy,
     *,

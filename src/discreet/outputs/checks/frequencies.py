@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Flags, Floats
 from discreet.errors import ParameterError
 from discreet.outputs.findings import CheckResult, Finding, Position
 from discreet.outputs.settings import OutputPolicy
-
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 _MOST_UNKNOWNS = 1500
 
@@ -249,7 +247,7 @@ def as_counts(counts: npt.ArrayLike) -> Floats:
     return np.round(table)
 
 
-def as_flags(given: npt.ArrayLike | None, table: npt.NDArray[Any]) -> Flags:
+def as_flags(given: npt.ArrayLike | None, table: Array) -> Flags:
     """Take flags in the shape of a table; none where not given."""
     if given is None:
         return np.zeros(table.shape, dtype=bool)

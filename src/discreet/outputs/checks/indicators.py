@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.outputs.checks.frequencies import Flags, as_flags, counted, positions
+from discreet.arrays import Flags, Floats, Integers
+from discreet.outputs.checks.frequencies import as_flags, counted, positions
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
@@ -117,8 +118,8 @@ def check_contributors(
 
 
 def check_values(
-    cell: npt.NDArray[np.int64],
-    value: npt.NDArray[np.float64],
+    cell: Integers,
+    value: Floats,
     cells: int,
     policy: OutputPolicy | None = None,
     *,

@@ -10,12 +10,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.outputs.checks.frequencies import counted, positions
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
-
-Floats = npt.NDArray[np.float64]
 
 
 def gini_of(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
@@ -35,7 +34,7 @@ def gini_of(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
 
 def lorenz_points(
     values: npt.ArrayLike, points: int = 10, weights: npt.ArrayLike | None = None
-) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
+) -> tuple[Floats, Floats, Integers]:
     """Compute a Lorenz curve at equal steps, with the number of units in each step.
 
     Examples

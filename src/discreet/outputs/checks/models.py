@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.errors import ParameterError
 from discreet.outputs.checks.aggregates import check_totals
 from discreet.outputs.checks.frequencies import check_counts, counted
 from discreet.outputs.checks.indicators import has_few_values
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
-
-Floats = npt.NDArray[np.float64]
 
 _PER_UNIT = (
     "residual",
@@ -44,8 +43,8 @@ class Design:
     records: int
     rank: int
     patterns: int
-    pattern: npt.NDArray[np.int64]
-    identifying: npt.NDArray[np.int64]
+    pattern: Integers
+    identifying: Integers
 
     @property
     def is_saturated(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.findings import CheckResult, Finding
@@ -102,10 +103,10 @@ def check_quantiles(
 
 
 def interval_counts(
-    numbers: npt.NDArray[np.float64],
-    marks: npt.NDArray[np.float64],
-    who: npt.NDArray[np.int64] | None = None,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    numbers: Floats,
+    marks: Floats,
+    who: Integers | None = None,
+) -> tuple[Integers, Integers]:
     """Count the people in each interval between quantiles, and say by which quantile each is bounded.
 
     Where two quantiles are the same value there is no interval: those who share the value are counted.
@@ -121,9 +122,7 @@ def interval_counts(
     return inside, where
 
 
-def _people_between(
-    begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], who: npt.NDArray[np.int64] | None
-) -> npt.NDArray[np.int64]:
+def _people_between(begins: Integers, ends: Integers, who: Integers | None) -> Integers:
     """Count values, or the distinct people they belong to, in slices of the sorted values (one a quantile)."""
     if who is None:
         return ends - begins

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.outputs.checks.frequencies import as_counts, check_counts
 from discreet.outputs.findings import CheckResult, Finding
@@ -60,7 +61,7 @@ def risk_ratio_of(counts: npt.ArrayLike) -> float:
         return float(np.float64(a) / np.float64(a + b) / (np.float64(c) / np.float64(c + d)))
 
 
-def _two_by_two(counts: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _two_by_two(counts: npt.ArrayLike) -> Floats:
     table = as_counts(counts)
     if table.shape != (2, 2):
         raise ParameterError(f"A ratio of counts needs two rows and two columns, not {table.shape}.")

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,9 @@ class SurvivalCurve:
     """A Kaplan-Meier estimate: one entry a time at which something happened."""
 
     times: Floats
-    at_risk: npt.NDArray[np.int64]
-    events: npt.NDArray[np.int64]
-    exits: npt.NDArray[np.int64]
+    at_risk: Integers
+    events: Integers
+    exits: Integers
     survival: Floats
 
 
@@ -90,9 +89,7 @@ def of_table(time: npt.ArrayLike, at_risk: npt.ArrayLike, events: npt.ArrayLike)
     return SurvivalCurve(times, risk, died, exits.astype(np.int64), survival)
 
 
-def publishable(
-    curve: SurvivalCurve, policy: OutputPolicy | None = None, *, counts: bool = False
-) -> npt.NDArray[np.bool_]:
+def publishable(curve: SurvivalCurve, policy: OutputPolicy | None = None, *, counts: bool = False) -> Flags:
     """Flag the times that may be published; with ``counts`` the events and censorings beside them, too.
 
     Examples
@@ -191,7 +188,7 @@ def check_survival(
     )
 
 
-def _few_in_steps(check: str, counts: npt.NDArray[np.int64], who: str, policy: OutputPolicy) -> Finding:
+def _few_in_steps(check: str, counts: Integers, who: str, policy: OutputPolicy) -> Finding:
     few = (counts > 0) & (counts < policy.threshold)
     return Finding(
         check,
@@ -205,7 +202,7 @@ def _few_in_steps(check: str, counts: npt.NDArray[np.int64], who: str, policy: O
     )
 
 
-def grouped(curve: SurvivalCurve, shown: npt.NDArray[np.bool_]) -> SurvivalCurve:
+def grouped(curve: SurvivalCurve, shown: Flags) -> SurvivalCurve:
     """Return the curve at the shown times only: exits and events added up since the time before, true estimates.
 
     ``at_risk`` is the number at the start of each group, right after the time before it.

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats
 from discreet.outputs.checks.frequencies import check_counts, counted, positions
 from discreet.outputs.findings import Finding
 from discreet.outputs.finished.names import is_total
-from discreet.outputs.finished.sheets import Flags, Floats
 from discreet.outputs.finished.views import View, at
 
 _MOST_UNKNOWNS = 1500

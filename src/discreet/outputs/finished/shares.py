@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.arrays import Flags
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.findings import Finding
 from discreet.outputs.finished.names import base_of, is_total, words_of
-from discreet.outputs.finished.sheets import Flags
 from discreet.outputs.finished.views import View
 
 _MEANS = {"mean", "means", "average", "avg", "mittelwert", "moyenne", "media", "durchschnitt"}

@@ -8,14 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.outputs.finished.grids import Grid
 from discreet.outputs.finished.names import Role, is_total, role_of, words_of
 from discreet.outputs.places import Place
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 HIDDEN = re.compile(
     r"^\s*([*x.:…–—-]{1,3}|#+|c|s|nd|n\.?[dk]\.?|supp(ressed)?|\(?[<≤]\s*\d+\)?|confidential|masked|redacted|\(x\)|\[c\])\s*$",

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from discreet.arrays import Flags
 from discreet.outputs.checks.frequencies import counted
 from discreet.outputs.findings import Finding
 from discreet.outputs.finished.names import is_total
-from discreet.outputs.finished.sheets import Flags, Sheet
+from discreet.outputs.finished.sheets import Sheet
 from discreet.outputs.settings import OutputPolicy
 
 _MOST_PLACES = 200

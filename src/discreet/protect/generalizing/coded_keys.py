@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.protect.generalizing.privacy_models import KMap
 from discreet.wording import type_name
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,11 +37,11 @@ class CodedKey:
 
     name: str
     hierarchy: Hierarchy | None
-    codes: tuple[Ints, ...]
-    counts: Ints
+    codes: tuple[Integers, ...]
+    counts: Integers
     shares: tuple[Floats, ...]
-    records: Ints
-    outsiders: tuple[Ints, ...] = ()
+    records: Integers
+    outsiders: tuple[Integers, ...] = ()
 
     @property
     def height(self) -> int:
@@ -141,7 +138,7 @@ def _like(series: pl.Series, column: pl.Series) -> pl.Series:
         ) from error
 
 
-def positions(values: pl.Series, distinct: pl.Series) -> Ints:
+def positions(values: pl.Series, distinct: pl.Series) -> Integers:
     """Find each value, missing included, among the distinct ones."""
     table = pl.DataFrame({"value": distinct}).with_row_index("at")
     found = pl.DataFrame({"value": values}).join(

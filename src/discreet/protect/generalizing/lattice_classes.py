@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine, loss
+from discreet.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
@@ -25,8 +24,6 @@ from discreet.protect.generalizing.privacy_model import Classes
 from discreet.protect.generalizing.privacy_models import KMap, PrivacyModel
 from discreet.protect.generalizing.ranked_nodes import RankedNodes
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Node = tuple[int, ...]
 """A level for each key."""
 
@@ -53,15 +50,15 @@ class ClassTable:
     """
 
     node: Node
-    rows: Ints
-    all_sizes: Ints
+    rows: Integers
+    all_sizes: Integers
     extras: Mapping[int, Floats]
-    entries: Mapping[str, tuple[Ints, Ints, Ints]]
+    entries: Mapping[str, tuple[Integers, Integers, Integers]]
     domains: Mapping[str, pl.Series]
     slots: Mapping[KMap, int]
 
     @cached_property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Integers:
         """The number of records of each class that has any."""
         if not self.extras:
             return self.all_sizes
@@ -90,15 +87,15 @@ class PeopleTable:
     ``owners`` and ``units`` say to which class and to whom each record belongs.
     """
 
-    owners: Ints
-    units: Ints
+    owners: Integers
+    units: Integers
     many: int
-    sensitive: Mapping[str, tuple[pl.Series, Ints]]
+    sensitive: Mapping[str, tuple[pl.Series, Integers]]
     weights: Mapping[KMap, Floats]
     table: Classes
 
     @cached_property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Integers:
         """The number of people of each class."""
         return distinct_people(self.owners, self.units, self.many)
 
@@ -189,7 +186,7 @@ class Lattice:
         first_columns = np.arange(len(self.keys), dtype=np.int64)
         widths = [len(key.counts) for key in self.keys]
         owners, rows, sizes = _merged(leaf_codes, first_columns, widths, np.arange(len(leaf_codes)), present)
-        self.base_of_record: Ints = owners[:n]
+        self.base_of_record: Integers = owners[:n]
         gone = pl.select(pl.all_horizontal(self.columns[key.name].is_null() for key in self.keys)).to_series()
         silent = gone.arg_max() if gone.any() else None
         # The base row of records without a single known key, which are in no class.
@@ -209,7 +206,7 @@ class Lattice:
                 share = weight.to_series().cast(pl.Float64).to_numpy()
                 extras[slot] = _sums(owners[:n], share, len(rows))
         domains, entries = {}, {}
-        self._sensitive_codes: dict[str, tuple[pl.Series, Ints]] = {}
+        self._sensitive_codes: dict[str, tuple[pl.Series, Integers]] = {}
         for column in sensitive:
             values = self.columns[column]
             domains[column] = values.unique().sort(nulls_last=True)
@@ -232,7 +229,7 @@ class Lattice:
         """The classes at the bottom node."""
         return self._tables[0]
 
-    def columns_at(self, node: Node) -> Ints:
+    def columns_at(self, node: Node) -> Integers:
         """Give the code column of each key at a node."""
         return self._first[:-1] + np.asarray(node, dtype=np.int64)
 
@@ -268,7 +265,7 @@ class Lattice:
         for table in tables:
             self._by_size.add(len(table.rows), table.node, table)
 
-    def owners_of_base(self, node: Node) -> Ints:
+    def owners_of_base(self, node: Node) -> Integers:
         """Say to which class at a node each base row belongs, in the numbering of `fresh_table`."""
         widths = [self._widths[j][level] for j, level in enumerate(node)]
         owners, _, _ = _merged(
@@ -302,7 +299,7 @@ class Lattice:
             )
         return tuple(model.name for model in models if model.violations(together)[0])
 
-    def violating(self, table: ClassTable, models: Sequence[PrivacyModel]) -> npt.NDArray[np.bool_]:
+    def violating(self, table: ClassTable, models: Sequence[PrivacyModel]) -> Flags:
         """Say which classes of a table violate some of the models."""
         judged = self.judged(table) if models else table
         violating = np.zeros(len(table.sizes), dtype=np.bool_)
@@ -312,7 +309,7 @@ class Lattice:
             violating[table.rows[: len(violating)] == self._silent] = False
         return violating
 
-    def _joined(self, source: ClassTable, owners: Ints, node: Node) -> ClassTable:
+    def _joined(self, source: ClassTable, owners: Integers, node: Node) -> ClassTable:
         """Merge classes as numbered by ``owners``."""
         many = int(owners.max()) + 1
         rows = np.empty(many, dtype=np.int64)
@@ -338,7 +335,7 @@ class Lattice:
             for key, weight in zip(self.keys, weights, strict=True)
         ]
 
-    def flat_costs(self, costs: Sequence[loss.CellCosts]) -> tuple[Ints, Floats]:
+    def flat_costs(self, costs: Sequence[loss.CellCosts]) -> tuple[Integers, Floats]:
         """Lay the costs out for the kernel: where each code column begins, and all costs."""
         parts = [kept for key in costs for kept in key.kept]
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])[:-1].astype(np.int64)
@@ -347,9 +344,9 @@ class Lattice:
     def total_cost(
         self,
         table: ClassTable,
-        offsets: Ints,
+        offsets: Integers,
         costs: Floats,
-        violating: npt.NDArray[np.bool_],
+        violating: Flags,
         suppressed: float,
     ) -> float:
         """Add up what all records cost at the node of the table, those of violating classes suppressed."""
@@ -362,8 +359,8 @@ class Lattice:
 
 
 def _merged(
-    codes: npt.NDArray[np.int32], columns: Ints, widths: Sequence[int], rows: Ints, sizes: Ints
-) -> tuple[Ints, Ints, Ints]:
+    codes: Codes, columns: Integers, widths: Sequence[int], rows: Integers, sizes: Integers
+) -> tuple[Integers, Integers, Integers]:
     from discreet.protect.generalizing.lattice_kernels import merge_classes
 
     radix, place = [], 1
@@ -380,11 +377,13 @@ def _merged(
     return owners, new_rows, new_sizes
 
 
-def _sums(owners: Ints, amounts: npt.NDArray[Any], many: int) -> Floats:
+def _sums(owners: Integers, amounts: Array, many: int) -> Floats:
     return np.asarray(np.bincount(owners, weights=amounts, minlength=many), dtype=np.float64)
 
 
-def _tallied(owners: Ints, codes: Ints, counts: Ints, width: int) -> tuple[Ints, Ints, Ints]:
+def _tallied(
+    owners: Integers, codes: Integers, counts: Integers, width: int
+) -> tuple[Integers, Integers, Integers]:
     """Add up the counts by class and value, in that order."""
     pairs = owners * width + codes
     order = np.argsort(pairs)

@@ -15,16 +15,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import loss
+from discreet.arrays import Flags
 from discreet.protect.generalizing.lattice_classes import ClassTable, Lattice, Node
 from discreet.protect.generalizing.privacy_models import PrivacyModel
 from discreet.protect.generalizing.ranked_nodes import RankedNodes
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 1e-12
 """Losses closer than this are equal: they are sums of rounded numbers."""

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from discreet.protect.generalizing.lattice_classes import Lattice, Node
 
-Ints = npt.NDArray[np.int64]
-
 
 def joint_entropy_loss(before: npt.ArrayLike, after: npt.ArrayLike) -> float:
     """How many bits does an intruder lose, on average, when classes of these sizes merge into those?

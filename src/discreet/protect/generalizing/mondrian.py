@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine, loss
+from discreet.arrays import Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.hierarchy.values import canonical_text
@@ -24,8 +24,6 @@ from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, 
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.treatment import Change, Stream, Treatment
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class _Key:
         place = ranks["rank"].cast(pl.Int64).fill_null(-1).to_numpy()
         return _Key(column, ordered, Dimension(place, places, levels), hierarchy)
 
-    def released(self, boxes: Ints) -> pl.Series | None:
+    def released(self, boxes: Integers) -> pl.Series | None:
         """Label the key in every box; None where no box holds different values."""
         rows = pl.DataFrame({"box": boxes, "rank": self.dimension.ranks})
         ranges = rows.group_by("box").agg(
@@ -223,7 +221,7 @@ class _Key:
             .alias("label"),
         )
 
-    def _hierarchy_labels(self, boxes: Ints) -> pl.DataFrame:
+    def _hierarchy_labels(self, boxes: Integers) -> pl.DataFrame:
         hierarchy: Any = self.hierarchy
         levels: Any = self.dimension.levels
         order = np.argsort(boxes, kind="stable")

@@ -10,17 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.engine import ClassCounts
 from discreet.errors import ParameterError
 from discreet.protect.generalizing.people import distinct_people, one_value_each, weight_of_people
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -37,9 +33,9 @@ class Dimension:
         For a key with a hierarchy the code of each record at every level; missing is a code of its own.
     """
 
-    ranks: Ints
+    ranks: Integers
     places: Floats
-    levels: Ints | None = None
+    levels: Integers | None = None
 
 
 @dataclass(frozen=True)
@@ -49,21 +45,21 @@ class Watched:
     ``units`` number the persons, in whom classes are counted; None where every record is a person.
     """
 
-    sensitive: Mapping[str, tuple[pl.Series, Ints]]
+    sensitive: Mapping[str, tuple[pl.Series, Integers]]
     weights: Mapping[str, Floats]
-    units: Ints | None = None
+    units: Integers | None = None
 
 
 @dataclass(frozen=True)
 class Pieces:
     """The pieces a round proposes; records that are not on trial make up one more, so that the file is whole."""
 
-    owners: Ints
+    owners: Integers
     many: int
     watched: Watched
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Integers:
         """The number of records (or persons) of each piece."""
         if self.watched.units is not None:
             return distinct_people(self.owners, self.watched.units, self.many)
@@ -88,7 +84,7 @@ class Pieces:
 
 def partition(
     dimensions: Sequence[Dimension], models: Sequence[PrivacyModel], watched: Watched, *, strict: bool
-) -> Ints:
+) -> Integers:
     """Number the final boxes and say in which each record lies.
 
     Each key offers two cuts: its missing values from the others, and all values (missing ones first, where they
@@ -134,7 +130,7 @@ def partition(
 
 
 def _refused_pieces(
-    records: Ints, piece: Ints, many: int, models: Sequence[PrivacyModel], watched: Watched, *, n: int
+    records: Integers, piece: Integers, many: int, models: Sequence[PrivacyModel], watched: Watched, *, n: int
 ) -> Flags:
     if not (watched.sensitive or watched.weights or watched.units is not None):
         return _violating(Pieces(piece, many, watched), models)
@@ -150,7 +146,9 @@ def _violating(pieces: Pieces, models: Sequence[PrivacyModel]) -> Flags:
     return violating
 
 
-def _best_moves(dimensions: Sequence[Dimension], records: Ints, here: Ints, tried: Flags, least: int) -> Ints:
+def _best_moves(
+    dimensions: Sequence[Dimension], records: Integers, here: Integers, tried: Flags, least: int
+) -> Integers:
     """Choose for each box the cut to try: off with missing values first, then across the widest key; -1 is none."""
     begin = np.searchsorted(here, np.arange(len(tried)))
     sizes = np.diff(np.append(begin, len(here)))
@@ -170,7 +168,9 @@ def _best_moves(dimensions: Sequence[Dimension], records: Ints, here: Ints, trie
     return np.where(np.isneginf(score.max(axis=1)), -1, best)
 
 
-def _parts(dimensions: Sequence[Dimension], records: Ints, here: Ints, move: Ints, *, strict: bool) -> Ints:
+def _parts(
+    dimensions: Sequence[Dimension], records: Integers, here: Integers, move: Integers, *, strict: bool
+) -> Integers:
     """Say into which part of its box's cut each record falls."""
     parts = np.zeros(len(records), dtype=np.int64)
     chosen = move[here]
@@ -187,7 +187,7 @@ def _parts(dimensions: Sequence[Dimension], records: Ints, here: Ints, move: Int
     return parts
 
 
-def _one_level_down(levels: Ints, here: Ints) -> Ints:
+def _one_level_down(levels: Integers, here: Integers) -> Integers:
     """Give each record its code on the highest level that still tells records of its box apart."""
     begin = np.flatnonzero(np.diff(here, prepend=-1))
     alike = np.maximum.reduceat(levels, begin, axis=0) == np.minimum.reduceat(levels, begin, axis=0)
@@ -196,7 +196,7 @@ def _one_level_down(levels: Ints, here: Ints) -> Ints:
     return np.asarray(levels[np.arange(len(here)), below])
 
 
-def _halves(ranks: Ints, here: Ints, *, strict: bool) -> Ints:
+def _halves(ranks: Integers, here: Integers, *, strict: bool) -> Integers:
     """Cut each box near its median; equal values stay together unless the cut is relaxed."""
     begin = np.flatnonzero(np.diff(here, prepend=-1))
     sizes = np.diff(np.append(begin, len(here)))

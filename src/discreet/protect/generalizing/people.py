@@ -7,16 +7,13 @@ values a person stands for the one that most persons of the class have, among eq
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.engine import ClassCounts
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
-
-def distinct_people(owners: Ints, units: Ints, many: int) -> Ints:
+def distinct_people(owners: Integers, units: Integers, many: int) -> Integers:
     """Count the persons of each class.
 
     Examples
@@ -28,7 +25,9 @@ def distinct_people(owners: Ints, units: Ints, many: int) -> Ints:
     return np.bincount(pairs // _span(units), minlength=many).astype(np.int64)
 
 
-def one_value_each(owners: Ints, units: Ints, codes: Ints, domain: pl.Series, many: int) -> ClassCounts:
+def one_value_each(
+    owners: Integers, units: Integers, codes: Integers, domain: pl.Series, many: int
+) -> ClassCounts:
     """Count the persons of each class by the value each of them stands for; values are positions in the domain."""
     width, span = max(len(domain), 1), _span(units)
     triples = np.unique(_paired(owners, units) * width + codes)
@@ -45,17 +44,17 @@ def one_value_each(owners: Ints, units: Ints, codes: Ints, domain: pl.Series, ma
     return ClassCounts(pl.DataFrame, domain, starts, cells % width, counts.astype(np.int64), several=several)
 
 
-def weight_of_people(owners: Ints, units: Ints, weights: Floats, many: int) -> Floats:
+def weight_of_people(owners: Integers, units: Integers, weights: Floats, many: int) -> Floats:
     """Add up the weights of each class, every person with the mean weight of its records there."""
     pairs, place = np.unique(_paired(owners, units), return_inverse=True)
     mean = np.bincount(place, weights=weights) / np.bincount(place)
     return np.bincount(pairs // _span(units), weights=mean, minlength=many).astype(np.float64)
 
 
-def _span(units: Ints) -> int:
+def _span(units: Integers) -> int:
     return int(units.max(initial=0)) + 1
 
 
-def _paired(owners: Ints, units: Ints) -> Ints:
+def _paired(owners: Integers, units: Integers) -> Integers:
     """Number the pairs of class and person; with at most as many of each as records, they fit easily."""
     return owners.astype(np.int64) * _span(units) + units

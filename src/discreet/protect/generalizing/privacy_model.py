@@ -17,7 +17,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.described import kebab
 from discreet.engine import ClassCounts
@@ -29,16 +28,14 @@ from discreet.results import jsonable
 if TYPE_CHECKING:
     from discreet.protect.generalizing.privacy_models import KMap
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Floats, Integers
 
 
 class Classes(Protocol):
     """What a model may ask about the classes of a file."""
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Integers:
         """The number of records of each class; of people, where a role says whose the records are."""
 
     def values(self, column: str) -> ClassCounts:

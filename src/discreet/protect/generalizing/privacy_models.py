@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.engine import ClassCounts
@@ -36,8 +35,7 @@ __all__ = [
     "models_of",
 ]
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Floats
 
 _SLACK = 1e-12
 """Shares and logarithms that miss a bound by rounding only meet it."""

@@ -18,14 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.dominance import contributions, dominated, p_percent
 from discreet.errors import ParameterError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _LARGEST_RASTER = 50_000_000
 _TRUNCATED = 3.0
@@ -57,10 +53,10 @@ class SafetyRule:
 class Records:
     """What the records bring to the map: the cell they lie in, a value, and whose it is."""
 
-    column: Ints
-    row: Ints
+    column: Integers
+    row: Integers
     value: Floats | None
-    contributor: Ints | None
+    contributor: Integers | None
 
 
 @dataclass(frozen=True)
@@ -69,13 +65,13 @@ class Cells:
 
     column: Floats
     row: Floats
-    width: Ints
+    width: Integers
     count: Floats
     total: Floats
     sensitive: Flags
 
 
-def gridded(records: Records, level: Ints, rule: SafetyRule) -> tuple[Cells, Ints]:
+def gridded(records: Records, level: Integers, rule: SafetyRule) -> tuple[Cells, Integers]:
     """Put the records into cells of their level (a cell of level l is 2^l cells wide) and judge the cells.
 
     Returns
@@ -182,7 +178,7 @@ def smoothed(records: Records, bandwidth: float, rule: SafetyRule) -> tuple[Cell
     return cells, int(plain.sensitive.sum())
 
 
-def _blocks(records: Records, level: int) -> Ints:
+def _blocks(records: Records, level: int) -> Integers:
     across, down = records.column >> level, records.row >> level
     tall = int(down.max() - down.min()) + 1
     _, of = np.unique((across - across.min()) * tall + (down - down.min()), return_inverse=True)
@@ -190,7 +186,7 @@ def _blocks(records: Records, level: int) -> Ints:
 
 
 def _judged(
-    of: Ints, value: Floats, records: Records, count: Floats, total: Floats, *, rule: SafetyRule
+    of: Integers, value: Floats, records: Records, count: Floats, total: Floats, *, rule: SafetyRule
 ) -> Flags:
     given = contributions(of, value, contributor=records.contributor, negative="absolute")
     sensitive: Flags = given.size < rule.min_count
@@ -224,7 +220,7 @@ def _smooth_dominance(
     return unsafe
 
 
-def _laid(shape: tuple[int, int], here: tuple[Ints, Ints], values: Floats) -> Floats:
+def _laid(shape: tuple[int, int], here: tuple[Integers, Integers], values: Floats) -> Floats:
     raster = np.zeros(shape)
     raster[here] = values
     return raster

@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats, Integers
 from discreet.engine.records import uploaded
 from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.geography import EARTH_RADIUS, CoordinateSystem, Floats, Places, places_of
+from discreet.geography import EARTH_RADIUS, CoordinateSystem, Places, places_of
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column
 from discreet.protect.masking_places.density_map_cells import (
     Cells,
-    Ints,
     Records,
     SafetyRule,
     gridded,
@@ -172,7 +172,7 @@ class SpatialRaster(Treatment):
         )
         return Release(Microdata(_in_kind(data, table), location=places.columns), (done,))
 
-    def _values(self, data: Microdata, places: Places) -> tuple[Ints, Floats | None, bool, list[str]]:
+    def _values(self, data: Microdata, places: Places) -> tuple[Integers, Floats | None, bool, list[str]]:
         """Say which records are used, and what of them is mapped."""
         known, value, shares = places.known, None, False
         if self.value is not None:
@@ -206,7 +206,7 @@ class SpatialRaster(Treatment):
         middle = min(abs(round(float(xy[:, 1].min() + xy[:, 1].max()) / 2)), 89)
         return np.array([up / math.cos(math.radians(middle)), up])
 
-    def _owners(self, data: Microdata, used: Ints) -> Ints | None:
+    def _owners(self, data: Microdata, used: Integers) -> Integers | None:
         by = group_column(data, self.contributor, ("contributor", "person"), treatment=self.name)
         if by is None:
             return None

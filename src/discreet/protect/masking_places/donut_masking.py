@@ -18,19 +18,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ColumnError, ParameterError
-from discreet.geography import CoordinateSystem, Flags, Floats, Places, places_of, to_nth_neighbor
+from discreet.geography import CoordinateSystem, Places, places_of, to_nth_neighbor
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.zones import OUTSIDE, NearestRecordZones, PolygonZones, Zoning, plain_polygons, zone_codes
 
 RadiusLaw = Literal["uniform", "area"]
-Rows = npt.NDArray[np.int64]
 
 _CROWDED = 5
 
@@ -195,7 +194,7 @@ class DonutMask(Treatment):
         return [f"{gone:,} records without a location were left without one."]
 
     def _radii(
-        self, data: Microdata, system: CoordinateSystem, xy: Floats, rows: Rows, groups: Rows
+        self, data: Microdata, system: CoordinateSystem, xy: Floats, rows: Integers, groups: Integers
     ) -> tuple[Floats, Floats]:
         """Return the inner and outer radius of every group."""
         size = int(groups.max()) + 1 if len(groups) else 0
@@ -227,7 +226,9 @@ class DonutMask(Treatment):
             )
         return inner, outer
 
-    def _spread(self, data: Microdata, system: CoordinateSystem, xy: Floats, rows: Rows, most: int) -> Floats:
+    def _spread(
+        self, data: Microdata, system: CoordinateSystem, xy: Floats, rows: Integers, most: int
+    ) -> Floats:
         if self.density is not None:
             name = numeric(data, self.density, treatment=self.name)[0]
             people = engine.collect(data, [name])[name].cast(pl.Float64).fill_null(np.nan).to_numpy()[rows]
@@ -245,7 +246,7 @@ class DonutMask(Treatment):
             )
         return system.over_ground(to_nth_neighbor(system.solid(xy), most)) / math.sqrt(most)
 
-    def _containment(self, data: Microdata, places: Places, rows: Rows) -> tuple[Zoning | None, Rows]:
+    def _containment(self, data: Microdata, places: Places, rows: Integers) -> tuple[Zoning | None, Integers]:
         """Say which zone holds each record, and who knows where the zones are."""
         nowhere = np.full(len(rows), OUTSIDE, dtype=np.int64)
         xy = places.xy[rows]
@@ -272,12 +273,12 @@ class DonutMask(Treatment):
         self,
         rng: np.random.Generator,
         xy: Floats,
-        groups: Rows,
+        groups: Integers,
         radii: tuple[Floats, Floats],
         *,
         system: CoordinateSystem,
         zoning: Zoning | None,
-        home: Rows,
+        home: Integers,
     ) -> tuple[Floats, Flags, int]:
         """Draw until every group is where it may be; say who moved where, who found no place, and who was redrawn."""
         moved = np.empty_like(xy)
@@ -312,7 +313,7 @@ class DonutMask(Treatment):
             return np.sqrt(rng.uniform(inner**2, outer**2))
         return rng.uniform(inner, outer)
 
-    def _notes(self, by: str | None, xy: Floats, home: Rows, lost: int) -> list[str]:
+    def _notes(self, by: str | None, xy: Floats, home: Integers, lost: int) -> list[str]:
         notes = [
             "Locations were shifted at random. Do not release the file a second time with other draws: the two can be "
             "averaged."
@@ -339,7 +340,7 @@ class DonutMask(Treatment):
         return notes
 
 
-def _numbered(values: pl.Series) -> Rows:
+def _numbered(values: pl.Series) -> Integers:
     """Number the distinct values; every missing value is a group of its own."""
     codes = values.rank("dense").cast(pl.Int64).to_numpy(allow_copy=True).astype(np.float64)
     alone = np.isnan(codes)

@@ -11,14 +11,12 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
-    Floats,
-    Mask,
     NumberBlock,
-    Positions,
     groups,
     own_strata,
     rounding_note,
@@ -221,7 +219,7 @@ class AddNoise(Treatment):
         return Change(columns=columns, notes=tuple(notes))
 
     def _noisy(
-        self, values: Floats, scale: Floats | float, chosen: Mask | None, rng: np.random.Generator
+        self, values: Floats, scale: Floats | float, chosen: Flags | None, rng: np.random.Generator
     ) -> Floats:
         """Add noise of this scale, by blocks of rows with a random stream each."""
         size = float(self.level) / (np.sqrt(2) if self.method == "laplace" else 1.0)
@@ -250,7 +248,7 @@ class AddNoise(Treatment):
             list(pool.map(work, zip(starts, seeds, strict=True)))
         return fresh
 
-    def _far_out_together(self, block: NumberBlock) -> Mask:
+    def _far_out_together(self, block: NumberBlock) -> Flags:
         """Mark the records that are outlying in several columns together, as far as they can be judged."""
         far = np.zeros(block.table.height, dtype=bool)
         matrix = block.matrix()
@@ -261,7 +259,7 @@ class AddNoise(Treatment):
 
     def _together(self, block: NumberBlock, strata: Sequence[str], stream: Stream) -> Change:
         matrix = block.matrix()
-        full: Mask = np.asarray(~np.isnan(matrix).any(axis=1))
+        full: Flags = np.asarray(~np.isnan(matrix).any(axis=1))
         least = len(block.names) + 2
         if len(matrix) and full.sum() < least:
             raise ParameterError(
@@ -290,7 +288,7 @@ class AddNoise(Treatment):
             )
         return notes
 
-    def _masked_together(self, part: Floats, full: Mask, rng: np.random.Generator) -> Floats:
+    def _masked_together(self, part: Floats, full: Flags, rng: np.random.Generator) -> Floats:
         center = np.nanmean(part, axis=0)
         inner = part[full] - part[full].mean(axis=0)
         spread = np.sqrt((inner**2).mean(axis=0))
@@ -330,7 +328,7 @@ def _or_zero(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _far_out(distance: Floats, share: float) -> Mask:
+def _far_out(distance: Floats, share: float) -> Flags:
     """Mark the records farthest out, never more than this share of those known (ties stay inside)."""
     known = distance[~np.isnan(distance)]
     count = int(np.ceil(share * len(known)))
@@ -371,7 +369,7 @@ def _spread_of(values: Floats) -> float:
     return 2 * reach * float(np.std(away / reach, ddof=1)) if reach > 0 else 0.0
 
 
-def _spread_by_stratum(values: pl.Series, codes: Positions) -> tuple[Floats, int]:
+def _spread_by_stratum(values: pl.Series, codes: Integers) -> tuple[Floats, int]:
     """Give the standard deviation in each stratum; those with fewer than three values share that of all."""
     numbers = values.to_numpy()
     order = np.argsort(codes, kind="stable")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
+
+from discreet.arrays import Integers
 
 Measure = Literal["mean", "median"]
 Categories = Literal["mode", "median"]
@@ -116,7 +117,7 @@ def lost_shares(losses: dict[str, tuple[float, float]], *, scaled: bool) -> dict
     return {"sse_share": overall, "sse_share_by_column": by_column}
 
 
-def fewest_people(columns: Mapping[str, pl.Series], units: npt.NDArray[np.int64], *, together: bool) -> int:
+def fewest_people(columns: Mapping[str, pl.Series], units: Integers, *, together: bool) -> int:
     """Count the people behind the released value that fewest have; behind the combination of all, ``together``.
 
     Examples

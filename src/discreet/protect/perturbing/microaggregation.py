@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
@@ -40,7 +39,8 @@ from discreet.protect.treatment import Change, Stream, Treatment
 if TYPE_CHECKING:
     from discreet.distance.kernels import Metric
 
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Integers
+
 Missing = Literal["apart", "observed"]
 
 
@@ -190,7 +190,7 @@ class Microaggregate(Treatment):
         units = engine.unit_column(data) if self.series is None else None
         return self._grouped(data, stream) if units is None else self._of_people(data, stream, units)
 
-    def _of_people(self, data: Microdata, stream: Stream, units: Ints) -> Change:
+    def _of_people(self, data: Microdata, stream: Stream, units: Integers) -> Change:
         """Make groups of so many records that k people stand behind each value.
 
         Groups of k times the most records that anybody has hold k people for certain; smaller ones are tried first.
@@ -290,7 +290,7 @@ class Microaggregate(Treatment):
         placed: Callable[[], tuple[Points, Metric]],
         lacking: pl.DataFrame | None,
         stream: Stream,
-    ) -> Ints:
+    ) -> Integers:
         """Group records (or series) on all columns together, stratum by stratum and, if asked, by what they lack."""
         if self.labels is not None:
             if table[self.labels].null_count():
@@ -311,7 +311,7 @@ class Microaggregate(Treatment):
             formed += int(found.max()) + 1
         return groups
 
-    def _large_enough(self, blocks: Ints, what: str) -> Ints:
+    def _large_enough(self, blocks: Integers, what: str) -> Integers:
         small = int((np.bincount(blocks) < self.k).sum())
         if small:
             raise ParameterError(
@@ -352,7 +352,7 @@ class Microaggregate(Treatment):
         return table.select(group=pl.Series(groups[series]), time=pl.col(time))
 
     def _curves(
-        self, table: pl.DataFrame, names: Sequence[str], series: Ints, time: str
+        self, table: pl.DataFrame, names: Sequence[str], series: Integers, time: str
     ) -> tuple[Points, Metric]:
         """Place each series by its readings, one slot after the other and one column after the other."""
         from discreet.distance.kernels import Metric
@@ -416,13 +416,13 @@ class Microaggregate(Treatment):
                 "categories='mode'."
             )
 
-    def _sizes(self, table: pl.DataFrame, cells: pl.DataFrame) -> Ints:
+    def _sizes(self, table: pl.DataFrame, cells: pl.DataFrame) -> Integers:
         if self.series is not None:
             cells = cells.filter(table[self.series].is_first_distinct())
         groups = cells["group"].to_numpy()
         return np.bincount(groups[groups >= 0])
 
-    def _notes(self, sizes: dict[str, Ints], thin: int) -> tuple[str, ...]:
+    def _notes(self, sizes: dict[str, Integers], thin: int) -> tuple[str, ...]:
         notes = []
         if self.method in ONE_BY_ONE:
             many = ", ".join(f"{name} {len(size):,}" for name, size in sizes.items())

@@ -11,18 +11,14 @@ from dataclasses import dataclass, replace
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.swapping.categories import Units
-
-Floats = npt.NDArray[np.float64]
-Positions = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ def own_strata(
     return found
 
 
-def stratum_codes(table: pl.DataFrame, strata: Sequence[str]) -> Positions:
+def stratum_codes(table: pl.DataFrame, strata: Sequence[str]) -> Integers:
     """Number the groups of records with equal values, from 0; missing is a value like any other.
 
     Examples
@@ -148,7 +144,7 @@ def stratum_codes(table: pl.DataFrame, strata: Sequence[str]) -> Positions:
     return ranks.cast(pl.Int64).to_numpy() - 1
 
 
-def groups(codes: Positions, least: int = 1, counted: Mask | None = None) -> tuple[list[Positions], int]:
+def groups(codes: Integers, least: int = 1, counted: Flags | None = None) -> tuple[list[Integers], int]:
     """Split the records by their stratum; strata of fewer than ``least`` (counted) records are put together.
 
     Returns the positions of the records of each group, and how many strata were put together. Where these are too
@@ -177,7 +173,7 @@ def groups(codes: Positions, least: int = 1, counted: Mask | None = None) -> tup
     return np.split(order, cuts), int(small.sum())
 
 
-def alike(known: Mask) -> Iterator[tuple[Mask, Positions]]:
+def alike(known: Flags) -> Iterator[tuple[Flags, Integers]]:
     """Give, for each pattern of known and missing columns, the columns that are known and the records.
 
     Examples

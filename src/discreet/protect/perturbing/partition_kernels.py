@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Integers
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

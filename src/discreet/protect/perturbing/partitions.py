@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.distance import Points
 from discreet.mdav import groups_of_variable_size, mixed_groups_of_at_least
@@ -15,8 +14,8 @@ from discreet.mdav import groups_of_variable_size, mixed_groups_of_at_least
 if TYPE_CHECKING:
     from discreet.distance.kernels import Metric
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Integers
+
 Method = Literal["mdav", "v-mdav", "univariate", "ranking", "projection", "clustering", "random", "labels"]
 Axis = Literal["pca", "sum"]
 
@@ -35,7 +34,7 @@ class Partition:
     axis: Axis = "pca"
     clusters: int | None = None
 
-    def groups(self, points: Points, metric: Metric, rng: np.random.Generator) -> Ints:
+    def groups(self, points: Points, metric: Metric, rng: np.random.Generator) -> Integers:
         """Number the group of each record, from 0."""
         if self.method == "mdav":
             return mixed_groups_of_at_least(points, metric, self.k)
@@ -47,7 +46,7 @@ class Partition:
             return self._inside_clusters(points, metric, rng)
         return runs_of_k(rng.permutation(len(points)), self.k)
 
-    def _inside_clusters(self, points: Points, metric: Metric, rng: np.random.Generator) -> Ints:
+    def _inside_clusters(self, points: Points, metric: Metric, rng: np.random.Generator) -> Integers:
         rows = _embedded(points, metric)
         wanted = self.clusters or int(np.ceil(np.sqrt(len(points) / (2 * self.k))))
         clusters = clusters_of_at_least(rows, self.k, wanted, rng)
@@ -60,7 +59,7 @@ class Partition:
         return groups
 
 
-def best_of_one_column(values: Floats, k: int) -> Ints:
+def best_of_one_column(values: Floats, k: int) -> Integers:
     """Number the groups of k to 2k-1 values with the least sum of squares (Hansen and Mukherjee 2003).
 
     Examples
@@ -76,7 +75,7 @@ def best_of_one_column(values: Floats, k: int) -> Ints:
     return groups
 
 
-def ranks_of_one_column(values: Floats, k: int) -> Ints:
+def ranks_of_one_column(values: Floats, k: int) -> Integers:
     """Number runs of k values in their order, the last with what is left: individual ranking.
 
     Examples
@@ -89,13 +88,13 @@ def ranks_of_one_column(values: Floats, k: int) -> Ints:
     return runs_of_k(ranks, k)
 
 
-def runs_of_k(ranks: Ints, k: int) -> Ints:
+def runs_of_k(ranks: Integers, k: int) -> Integers:
     """Number runs of k by rank; what is left at the end joins the last run."""
-    groups: Ints = np.minimum(ranks // k, max(len(ranks) // k, 1) - 1)
+    groups: Integers = np.minimum(ranks // k, max(len(ranks) // k, 1) - 1)
     return groups
 
 
-def along_an_axis(rows: Floats, k: int, axis: Axis) -> Ints:
+def along_an_axis(rows: Floats, k: int, axis: Axis) -> Integers:
     """Order the records along an axis and cut the order where the squares around the means are least.
 
     The axis is the first principal component (``pca``) or the sum of the columns (``sum``). The cut is optimal for
@@ -116,7 +115,7 @@ def along_an_axis(rows: Floats, k: int, axis: Axis) -> Ints:
     return groups
 
 
-def clusters_of_at_least(rows: Floats, k: int, wanted: int, rng: np.random.Generator) -> Ints:
+def clusters_of_at_least(rows: Floats, k: int, wanted: int, rng: np.random.Generator) -> Integers:
     """Number k-means clusters; the records of a cluster of fewer than k go to the nearest of the others."""
     from scipy.cluster.vq import kmeans2, vq
 
@@ -134,7 +133,7 @@ def clusters_of_at_least(rows: Floats, k: int, wanted: int, rng: np.random.Gener
             return np.zeros(len(rows), dtype=np.int64)
         lost = ~large[found]
         found[lost] = np.flatnonzero(large)[vq(rows[lost], centers[large])[0]]
-    clusters: Ints = np.unique(found, return_inverse=True)[1].astype(np.int64)
+    clusters: Integers = np.unique(found, return_inverse=True)[1].astype(np.int64)
     return clusters
 
 

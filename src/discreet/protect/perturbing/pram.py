@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import dp, engine
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata
@@ -26,11 +27,10 @@ from discreet.protect.perturbing.transition_matrices import (
     whole_local_epsilon,
     whole_weights,
 )
-from discreet.protect.swapping.categories import Codes, Units, coded, crossed
+from discreet.protect.swapping.categories import Units, coded, crossed
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.wording import type_name
 
-Floats = npt.NDArray[np.float64]
 Matrix = Mapping[Any, Mapping[Any, float]]
 PerColumn = float | Mapping[str, float]
 
@@ -234,7 +234,9 @@ class Pram(Treatment):
 class _Block:
     """One column, or several crossed, with its levels, its laws and what they amount to."""
 
-    def __init__(self, asked: Pram, names: Sequence[str], table: pl.DataFrame, groups: Codes | None) -> None:
+    def __init__(
+        self, asked: Pram, names: Sequence[str], table: pl.DataFrame, groups: Integers | None
+    ) -> None:
         self.names, self.table, self.asked = tuple(names), table.select(names), asked
         self.label = " × ".join(names)
         self.gone = np.zeros(table.height, dtype=np.bool_)
@@ -292,7 +294,7 @@ class _Block:
         self.expected = float(moved / total) if total else 0.0
         self.epsilon = max(epsilons)
 
-    def _law(self, first: Floats | None, there: Codes, counts: Codes) -> Floats:
+    def _law(self, first: Floats | None, there: Integers, counts: Integers) -> Floats:
         asked, size = self.asked, len(there)
         if first is not None:
             return two_stage_invariant(first[there], counts) if asked.invariant else first[there]

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
-from discreet.protect.perturbing.number_blocks import Floats, Mask, Positions
 
 _MOST = 1_000
 """Predicting columns beyond which a dense matrix of them would take too much memory and time."""
@@ -33,18 +33,18 @@ class Predictors:
     """
 
     matrix: Floats
-    source: Positions
+    source: Integers
     names: tuple[str, ...]
 
     @property
-    def known(self) -> Mask:
+    def known(self) -> Flags:
         """Whether each record knows each of the file's columns."""
         if not self.names:
             return np.zeros((len(self.matrix), 0), dtype=bool)
         first = np.array([np.flatnonzero(self.source == at)[0] for at in range(len(self.names))])
         return np.asarray(~np.isnan(self.matrix[:, first]))
 
-    def at(self, records: Positions) -> Predictors:
+    def at(self, records: Integers) -> Predictors:
         """Return the predictors of some records."""
         return replace(self, matrix=self.matrix[records])
 

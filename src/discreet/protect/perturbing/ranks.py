@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.protect.perturbing.number_blocks import Floats
+from discreet.arrays import Floats
 
 
 def normal_scores(values: Floats) -> Floats:

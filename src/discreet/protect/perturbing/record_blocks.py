@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.distance import Points
 
-Ints = npt.NDArray[np.int64]
 
-
-def numbered(table: pl.DataFrame, by: Sequence[str]) -> Ints:
+def numbered(table: pl.DataFrame, by: Sequence[str]) -> Integers:
     """Number the combinations of some columns, missing being a value; without columns all are one."""
     if not by:
         return np.zeros(table.height, dtype=np.int64)
@@ -23,14 +21,14 @@ def numbered(table: pl.DataFrame, by: Sequence[str]) -> Ints:
     return joined["number"].to_numpy().astype(np.int64)
 
 
-def members(blocks: Ints) -> list[Ints]:
+def members(blocks: Integers) -> list[Integers]:
     """List the positions in each block."""
     order = np.argsort(blocks, kind="stable")
     starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
     return [np.sort(rows) for rows in np.split(order, starts[1:])] if len(order) else []
 
 
-def by_pattern(blocks: Ints, lacking: pl.DataFrame, k: int) -> Ints:
+def by_pattern(blocks: Integers, lacking: pl.DataFrame, k: int) -> Integers:
     """Divide blocks by which columns are missing; rare patterns are pooled, with the most frequent one if need be."""
     cells = pl.DataFrame(
         [pl.Series("0", blocks), *(lacking[name].alias(f"lacks {name}") for name in lacking.columns)]

@@ -9,12 +9,11 @@ from typing import Literal
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
-    Floats,
-    Mask,
     NumberBlock,
     alike,
     rounding_note,
@@ -144,8 +143,8 @@ class RegressionSynthesis(Treatment):
         values = block.matrix()
         if not len(values):
             return Change(columns=block.columns(values, round_integers=self.round_integers))
-        known: Mask = np.asarray(~np.isnan(values))
-        full: Mask = np.asarray(known.all(axis=1) & given.known.all(axis=1))
+        known: Flags = np.asarray(~np.isnan(values))
+        full: Flags = np.asarray(known.all(axis=1) & given.known.all(axis=1))
         made = values.copy()
         made[full], warned = self._synthesized(
             values[full], given.matrix[full], block.names, stream("residuals")
@@ -239,7 +238,7 @@ def _unmoved(within: Floats, rest: Floats, names: Sequence[str]) -> list[str]:
 
 
 def _predicted(
-    values: Floats, given: Predictors, full: Mask, records: np.ndarray, rng: np.random.Generator
+    values: Floats, given: Predictors, full: Flags, records: np.ndarray, rng: np.random.Generator
 ) -> Floats:
     """Draw the known values of incomplete records from the regression of the complete ones on what they know."""
     made = values[records]

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
-    Floats,
     NumberBlock,
-    Positions,
     alike,
     groups,
     own_strata,
@@ -144,7 +143,7 @@ class Shuffle(Treatment):
 
 
 def _drawn(
-    values: Floats, given: Predictors, rows: Positions, rng: np.random.Generator
+    values: Floats, given: Predictors, rows: Integers, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """Draw normal scores for the records, given what they know; also how much the correlations were repaired."""
     from discreet.copula.correlation import nearest_correlation, root_of
@@ -164,7 +163,7 @@ def _drawn(
     return drawn, float(np.abs(whole - raw).max())
 
 
-def _hand_out(source: Positions, rows: Positions, values: Floats, scores: Floats) -> None:
+def _hand_out(source: Integers, rows: Integers, values: Floats, scores: Floats) -> None:
     """Note for each record with a known value which record's value it gets: the one of the same rank."""
     known = np.flatnonzero(~np.isnan(values))
     # Of equal values it does not matter which goes where, so a stable order is as good as any.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from discreet.protect.perturbing.number_blocks import Floats
+from discreet.arrays import Floats
 
 _TREE_COLUMNS = 20
 """Columns beyond which a k-d tree looks at nearly every record, so that comparing all of them is faster."""

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import DiscreetWarning, ParameterError
-from discreet.protect.perturbing.number_blocks import Floats
 
 Statistic = Literal["mean", "cov"]
 SpectralSource = Literal["O", "P", "J", "original"]

@@ -12,14 +12,13 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
 from discreet.protect.treatment import Change, Stream, Treatment
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

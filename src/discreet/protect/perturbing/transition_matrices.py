@@ -12,9 +12,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
-
-Floats = npt.NDArray[np.float64]
 
 
 def even_change(size: int, change: float) -> Floats:

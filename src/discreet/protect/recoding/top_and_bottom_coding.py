@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
@@ -125,7 +125,7 @@ class TopBottomCode(Treatment):
 
         names = list(self.joint)
         complete = table.select(pl.all_horizontal(pl.col(names).is_not_null())).to_series()
-        matrix: npt.NDArray[np.float64] = table.filter(complete).select(names).cast(pl.Float64).to_numpy()
+        matrix: Floats = table.filter(complete).select(names).cast(pl.Float64).to_numpy()
         if len(matrix) <= 2 * len(names):
             raise ParameterError(
                 f"joint top coding needs more than {2 * len(names)} records without missing values in these columns."

@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import dp, engine
+from discreet.arrays import Flags
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy
 from discreet.hierarchy import Hierarchy
@@ -343,7 +343,7 @@ class _Choice:
         return -(stay * coarse + self.lattice.records - stay)
 
     @staticmethod
-    def _predictable(counts: Any, kept: npt.NDArray[np.bool_]) -> int:
+    def _predictable(counts: Any, kept: Flags) -> int:
         """Count the records of kept classes that have the commonest target value of their class."""
         return int(np.maximum.reduceat(counts.counts, counts.starts[:-1])[kept].sum())
 

@@ -19,12 +19,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.suppression_kernels import add_agreeing, numbered
 
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Among = Literal["showing as much", "showing all of it", "all"]
 
 
@@ -42,11 +39,11 @@ class Demand:
         The least weight by number of records; beyond its end any weight will do.
     """
 
-    columns: Ints
+    columns: Integers
     k: int
     least: Floats = field(default_factory=lambda: np.zeros(0))
 
-    def met(self, size: Ints, weight: Floats) -> Bools:
+    def met(self, size: Integers, weight: Floats) -> Flags:
         """Say for each company whether it is enough."""
         enough = size >= self.k
         if len(self.least):
@@ -62,19 +59,21 @@ class CountedRows:
     their mean weight.
     """
 
-    def __init__(self, codes: Codes, weights: Floats, *, wildcard: bool, units: Ints | None = None) -> None:
+    def __init__(
+        self, codes: Codes, weights: Floats, *, wildcard: bool, units: Integers | None = None
+    ) -> None:
         everything, columns = np.arange(len(codes)), np.arange(codes.shape[1])
         self.row_of, firsts = numbered(codes, everything, columns)
         self.codes: Codes = np.ascontiguousarray(codes[firsts])
         heads, weights = (self.row_of, weights) if units is None else _people(self.row_of, units, weights)
-        self.records: Ints = np.bincount(heads, minlength=len(firsts)).astype(np.int64)
+        self.records: Integers = np.bincount(heads, minlength=len(firsts)).astype(np.int64)
         self.weights = summed(heads, weights, len(firsts))
         self._columns = columns
         self._wildcard = wildcard
         self.known = known_keys(self.codes)
         self._by_known = by_value(self.known) if wildcard else {}
 
-    def only(self, rows: Bools) -> CountedRows:
+    def only(self, rows: Flags) -> CountedRows:
         """Keep some of the rows, as if the records of the others were not there; ``row_of`` stays that of all."""
         part = copy(self)
         part.codes = np.ascontiguousarray(self.codes[rows])
@@ -82,7 +81,7 @@ class CountedRows:
         part._by_known = by_value(part.known) if self._wildcard else {}
         return part
 
-    def lacking(self, demand: Demand) -> Bools:
+    def lacking(self, demand: Demand) -> Flags:
         """Say which rows have too little company; a row without any key value tells nothing and needs none.
 
         The last column is the stratum and no key.
@@ -90,8 +89,8 @@ class CountedRows:
         return (self.codes[:, :-1] > 0).any(axis=1) & ~demand.met(*self.company())
 
     def company(
-        self, asking: Codes | None = None, known: Ints | None = None, *, among: Among = "showing as much"
-    ) -> tuple[Ints, Floats]:
+        self, asking: Codes | None = None, known: Integers | None = None, *, among: Among = "showing as much"
+    ) -> tuple[Integers, Floats]:
         """Count the records, and add up the weight, that keep each asker company; each row by default.
 
         Parameters
@@ -125,7 +124,7 @@ class CountedRows:
         return size, weight
 
 
-def _people(rows: Ints, units: Ints, weights: Floats) -> tuple[Ints, Floats]:
+def _people(rows: Integers, units: Integers, weights: Floats) -> tuple[Integers, Floats]:
     """List the row of everybody once for each row they are in, and their mean weight there."""
     order = np.lexsort((units, rows))
     new = np.append(True, (np.diff(rows[order]) != 0) | (np.diff(units[order]) != 0))
@@ -142,18 +141,18 @@ def _counts(has: int, other: int, among: Among) -> bool:
     return among == "all" or other & has == has
 
 
-def known_keys(codes: Codes) -> Ints:
+def known_keys(codes: Codes) -> Integers:
     """Write the columns that each row knows as the bits of a number."""
-    known: Ints = (codes > 0).astype(np.int64) @ (1 << np.arange(codes.shape[1], dtype=np.int64))
+    known: Integers = (codes > 0).astype(np.int64) @ (1 << np.arange(codes.shape[1], dtype=np.int64))
     return known
 
 
-def bits(mask: int) -> Ints:
+def bits(mask: int) -> Integers:
     """List the columns in a mask."""
     return np.array([column for column in range(mask.bit_length()) if mask >> column & 1], dtype=np.int64)
 
 
-def by_value(values: Ints) -> dict[int, Ints]:
+def by_value(values: Integers) -> dict[int, Integers]:
     """List the positions of every value."""
     order = np.argsort(values, kind="stable")
     distinct, starts = np.unique(values[order], return_index=True)
@@ -161,6 +160,6 @@ def by_value(values: Ints) -> dict[int, Ints]:
     return {int(v): order[start:end] for v, start, end in zip(distinct, starts, ends, strict=True)}
 
 
-def summed(numbers: Ints, values: npt.NDArray[np.generic], groups: int) -> Floats:
+def summed(numbers: Integers, values: npt.NDArray[np.generic], groups: int) -> Floats:
     """Add up values by the number of their group."""
     return np.bincount(numbers, weights=values.astype(np.float64), minlength=groups).astype(np.float64)

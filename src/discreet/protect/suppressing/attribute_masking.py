@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Integers
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,9 @@ class Allotment:
         Classes that cannot be protected under the thresholds; nothing is masked for them.
     """
 
-    minority: Ints
-    majority: Ints
-    infeasible: Bools
+    minority: Integers
+    majority: Integers
+    infeasible: Flags
 
 
 def allot(

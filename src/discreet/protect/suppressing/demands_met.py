@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Codes, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.protect.suppressing.agreement import CountedRows, Demand
 from discreet.protect.suppressing.suppression_merging import merge_until_met, restore_whole_classes
 from discreet.protect.suppressing.suppression_search import give_back_unneeded, suppress_until_met
-
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,9 +42,9 @@ class Problem:
     demands: Sequence[Demand]
     wildcard: bool
     tied: Sequence[int] = ()
-    household: Ints | None = None
+    household: Integers | None = None
     risk_threshold: float | None = None
-    units: Ints | None = None
+    units: Integers | None = None
 
     def check(self) -> None:
         """Refuse what cannot be reached even with every key blank."""

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, shown
-
-Floats = npt.NDArray[np.float64]
 
 
 def disparity(
@@ -137,7 +135,7 @@ def _columns(data: Microdata, names: Sequence[str]) -> pl.DataFrame:
     return engine.collect(data, list(names))
 
 
-def _outcome(column: pl.Series) -> npt.NDArray[np.bool_]:
+def _outcome(column: pl.Series) -> Flags:
     values = column.unique().drop_nulls().sort()
     if len(values) != 2 or column.null_count():
         raise ColumnError(
@@ -163,7 +161,7 @@ def _reference(groups: pl.Series, reference: str | int | None) -> str:
 def _released(
     file: Microdata,
     *,
-    yes: npt.NDArray[np.bool_],
+    yes: Flags,
     groups: pl.Series,
     names: Sequence[str],
     control: Sequence[str],
@@ -185,7 +183,7 @@ def _released(
 
 def _odds_ratios(
     table: pl.DataFrame,
-    yes: npt.NDArray[np.bool_],
+    yes: Flags,
     groups: pl.Series,
     reference: str,
     control: Sequence[str],

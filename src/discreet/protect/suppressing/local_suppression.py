@@ -14,19 +14,15 @@ from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.engine.comparable import distinct_values
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.treatment import Change, Stream, Treatment
-
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _NAME = "LocalSuppression"
 _MOST_KEYS = 60  # sets of keys are the bits of a 64-bit number
@@ -249,9 +245,9 @@ class LocalSuppression(Treatment):
             )
         return existing(data, name, treatment=_NAME)[0]
 
-    def _units(self, data: Microdata) -> Ints | None:
+    def _units(self, data: Microdata) -> Integers | None:
         """Number the people (or contributors) whose the records are, where somebody has several."""
-        units: Ints | None = engine.unit_column(data)
+        units: Integers | None = engine.unit_column(data)
         if units is not None and self.missing == "wildcard":
             raise ParameterError(
                 f"'{engine.counted_unit(data)}' says that people have several records, and neighborhoods of records "
@@ -303,24 +299,24 @@ def coded(table: pl.DataFrame, keys: Sequence[str], strata: Sequence[str]) -> Co
 
 
 def _following(
-    data: Microdata, table: pl.DataFrame, ghosts: Mapping[int, Sequence[str]], gone: npt.NDArray[np.bool_]
+    data: Microdata, table: pl.DataFrame, ghosts: Mapping[int, Sequence[str]], gone: Flags
 ) -> dict[str, pl.Series]:
     """Blank the linked columns where their key, or one of their keys, was suppressed."""
-    blank: dict[str, npt.NDArray[np.bool_]] = {}
+    blank: dict[str, Flags] = {}
     for key, columns in ghosts.items():
         for column in columns:
             blank[column] = blank.get(column, False) | gone[:, key]
     return {name: _blanked(data, table[name], cells) for name, cells in blank.items() if cells.any()}
 
 
-def _blanked(data: Microdata, column: pl.Series, cells: npt.NDArray[np.bool_]) -> pl.Series:
+def _blanked(data: Microdata, column: pl.Series, cells: Flags) -> pl.Series:
     series = column.zip_with(
         pl.Series(~cells), pl.Series([None], dtype=column.dtype).new_from_index(0, len(column))
     )
     return series.cast(pl.UInt32) if data.schema[column.name] == nw.UInt32 else series
 
 
-def _households(column: pl.Series) -> Ints:
+def _households(column: pl.Series) -> Integers:
     """Number the households; a record without one stands alone."""
     values, numbers = distinct_values(column)
     missing = values.is_null().to_numpy()[numbers]

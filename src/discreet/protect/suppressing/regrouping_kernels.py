@@ -11,18 +11,15 @@ import heapq
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Floats, Integers
 
 _LESS = 1e-9  # what counts as an improvement
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _filling(  # noqa: PLR0917 - compiled code takes arrays by position
-    members: int, group: int, k: int, price: Floats, spare: Ints, smallest: Ints, there: Ints
+    members: int, group: int, k: int, price: Floats, spare: Integers, smallest: Integers, there: Integers
 ) -> float:
     """What it costs to fill the group up when it has so many members: spare records, else a class as a whole."""
     if members == 0 or members + there[group] >= k:
@@ -36,18 +33,18 @@ def _filling(  # noqa: PLR0917 - compiled code takes arrays by position
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def gather(  # noqa: PLR0917 - compiled code takes arrays by position
-    entry_start: Ints,
-    entry_group: Ints,
+    entry_start: Integers,
+    entry_group: Integers,
     entry_cost: Floats,
-    group_start: Ints,
-    group_entry: Ints,
-    entry_unit: Ints,
+    group_start: Integers,
+    group_entry: Integers,
+    entry_unit: Integers,
     k: int,
     price: Floats,
-    spare: Ints,
-    smallest: Ints,
-    there: Ints,
-) -> Ints:
+    spare: Integers,
+    smallest: Integers,
+    there: Integers,
+) -> Integers:
     """Let the groups that are cheapest for each of their units form first; return the entry each unit takes."""
     taken = np.full(len(entry_start) - 1, -1, dtype=np.int64)
     groups = len(group_start) - 1
@@ -82,19 +79,19 @@ def gather(  # noqa: PLR0917 - compiled code takes arrays by position
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def improve(  # noqa: PLR0917 - compiled code takes arrays by position
-    taken: Ints,
-    entry_start: Ints,
-    entry_group: Ints,
+    taken: Integers,
+    entry_start: Integers,
+    entry_group: Integers,
     entry_cost: Floats,
-    group_start: Ints,
-    group_entry: Ints,
-    entry_unit: Ints,
+    group_start: Integers,
+    group_entry: Integers,
+    entry_unit: Integers,
     k: int,
     price: Floats,
-    spare: Ints,
-    smallest: Ints,
-    there: Ints,
-    awake: Bools,
+    spare: Integers,
+    smallest: Integers,
+    there: Integers,
+    awake: Flags,
 ) -> float:
     """Move units while the whole gets cheaper: one at a time, a group given up, a group formed anew.
 
@@ -184,14 +181,14 @@ def improve(  # noqa: PLR0917 - compiled code takes arrays by position
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _joining(  # noqa: PLR0917 - compiled code takes arrays by position
     entry: int,
-    members: Ints,
-    entry_group: Ints,
+    members: Integers,
+    entry_group: Integers,
     entry_cost: Floats,
     k: int,
     price: Floats,
-    spare: Ints,
-    smallest: Ints,
-    there: Ints,
+    spare: Integers,
+    smallest: Integers,
+    there: Integers,
 ) -> float:
     """What it costs, all in all, when a unit more takes this entry."""
     group = entry_group[entry]
@@ -207,14 +204,14 @@ def _joining(  # noqa: PLR0917 - compiled code takes arrays by position
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _leaving(  # noqa: PLR0917 - compiled code takes arrays by position
     entry: int,
-    members: Ints,
-    entry_group: Ints,
+    members: Integers,
+    entry_group: Integers,
     entry_cost: Floats,
     k: int,
     price: Floats,
-    spare: Ints,
-    smallest: Ints,
-    there: Ints,
+    spare: Integers,
+    smallest: Integers,
+    there: Integers,
 ) -> float:
     """What is saved, all in all, when a unit gives this entry up; minus infinity where the others need it."""
     group = entry_group[entry]
@@ -230,16 +227,16 @@ def _leaving(  # noqa: PLR0917 - compiled code takes arrays by position
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _move_one(  # noqa: PLR0917 - compiled code takes arrays by position
     unit: int,
-    members: Ints,
-    taken: Ints,
-    entry_start: Ints,
-    entry_group: Ints,
+    members: Integers,
+    taken: Integers,
+    entry_start: Integers,
+    entry_group: Integers,
     entry_cost: Floats,
     k: int,
     price: Floats,
-    spare: Ints,
-    smallest: Ints,
-    there: Ints,
+    spare: Integers,
+    smallest: Integers,
+    there: Integers,
 ) -> float:
     """Move a unit to the group where it costs least; return what that saves."""
     old = taken[unit]
@@ -261,21 +258,21 @@ def _move_one(  # noqa: PLR0917 - compiled code takes arrays by position
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _give_up(  # noqa: PLR0917 - compiled code takes arrays by position
     group: int,
-    members: Ints,
-    taken: Ints,
-    entry_start: Ints,
-    entry_group: Ints,
+    members: Integers,
+    taken: Integers,
+    entry_start: Integers,
+    entry_group: Integers,
     entry_cost: Floats,
-    group_start: Ints,
-    group_entry: Ints,
-    entry_unit: Ints,
+    group_start: Integers,
+    group_entry: Integers,
+    entry_unit: Integers,
     k: int,
     price: Floats,
-    spare: Ints,
-    smallest: Ints,
-    there: Ints,
-    log_unit: Ints,
-    log_from: Ints,
+    spare: Integers,
+    smallest: Integers,
+    there: Integers,
+    log_unit: Integers,
+    log_from: Integers,
 ) -> float:
     """Send all units of a group where they cost least, if that is cheaper; return what it saves."""
     saved = _filling(members[group], group, k, price, spare, smallest, there)
@@ -308,20 +305,20 @@ def _give_up(  # noqa: PLR0917 - compiled code takes arrays by position
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
     group: int,
-    members: Ints,
-    taken: Ints,
-    entry_group: Ints,
+    members: Integers,
+    taken: Integers,
+    entry_group: Integers,
     entry_cost: Floats,
-    group_start: Ints,
-    group_entry: Ints,
-    entry_unit: Ints,
+    group_start: Integers,
+    group_entry: Integers,
+    entry_unit: Integers,
     k: int,
     price: Floats,
-    spare: Ints,
-    smallest: Ints,
-    there: Ints,
-    log_unit: Ints,
-    log_from: Ints,
+    spare: Integers,
+    smallest: Integers,
+    there: Integers,
+    log_unit: Integers,
+    log_from: Integers,
 ) -> float:
     """Let units come from other groups, those of small groups first, if that is cheaper; return what it saves."""
     saved = _filling(members[group], group, k, price, spare, smallest, there)
@@ -353,7 +350,12 @@ def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _undo(  # noqa: PLR0917 - compiled code takes arrays by position
-    moved: int, members: Ints, taken: Ints, entry_group: Ints, log_unit: Ints, log_from: Ints
+    moved: int,
+    members: Integers,
+    taken: Integers,
+    entry_group: Integers,
+    log_unit: Integers,
+    log_from: Integers,
 ) -> None:
     for move in range(moved - 1, -1, -1):
         unit = log_unit[move]
@@ -364,8 +366,8 @@ def _undo(  # noqa: PLR0917 - compiled code takes arrays by position
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def fill_up(  # noqa: PLR0917 - compiled code takes arrays by position
-    lenders: Ints, start: Ints, order: Ints, lacks: Ints, records: Ints, k: int
-) -> tuple[Ints, Ints]:
+    lenders: Integers, start: Integers, order: Integers, lacks: Integers, records: Integers, k: int
+) -> tuple[Integers, Integers]:
     """Take from large classes the records that groups lack; say how many each lender gives, and what it keeps.
 
     Parameters

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Integers
 from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
@@ -22,9 +22,6 @@ from discreet.protect.suppressing.attribute_masking import Allotment, allot, pro
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
 from discreet.wording import type_name
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -219,7 +216,7 @@ class RobinHood(Treatment):
                 "for more keys, or lower k_initial."
             )
 
-    def _notes(self, classes: _Classes, plan: Allotment, masked: Bools) -> tuple[str, ...]:
+    def _notes(self, classes: _Classes, plan: Allotment, masked: Flags) -> tuple[str, ...]:
         smallest = int(classes.sizes.min())
         notes = [
             f"'{self.fairness}' was masked in {int(masked.sum()):,} of {len(masked):,} records "
@@ -240,9 +237,9 @@ class RobinHood(Treatment):
 class _Classes:
     """The classes of a file on all keys, the masking class of each, and the class of each record."""
 
-    sizes: Ints
-    masking_class: Ints
-    of_record: Ints
+    sizes: Integers
+    masking_class: Integers
+    of_record: Integers
 
     @classmethod
     def of(cls, table: pl.DataFrame, keys: Sequence[str], fairness: str) -> _Classes:
@@ -264,7 +261,7 @@ class _Classes:
             joined["number"].to_numpy().astype(np.int64),
         )
 
-    def draw(self, plan: Allotment, k_target: int, random: np.random.Generator) -> Bools:
+    def draw(self, plan: Allotment, k_target: int, random: np.random.Generator) -> Flags:
         """Mask as many records of each pool as allotted, each record of a pool with the same chance.
 
         A small class is a pool; so are all records of large classes in one masking class.
@@ -281,7 +278,7 @@ class _Classes:
         masked[order] = place < allotted[pool[order]]
         return masked
 
-    def report(self, masked: Bools, plan: Allotment, k_target: int) -> pl.DataFrame:
+    def report(self, masked: Flags, plan: Allotment, k_target: int) -> pl.DataFrame:
         """Work out from the final mask how well each class is protected."""
         hidden = np.bincount(self.of_record, weights=masked, minlength=len(self.sizes)).astype(np.int64)
         table = protection(self.sizes, hidden, self.masking_class)
@@ -314,7 +311,7 @@ def _must_be_new(column: pl.Series, mask_value: str | int, name: str) -> None:
         )
 
 
-def _masked(column: pl.Series, masked: Bools, mask_value: str | int) -> pl.Series:
+def _masked(column: pl.Series, masked: Flags, mask_value: str | int) -> pl.Series:
     dtype = column.dtype
     if isinstance(dtype, pl.Enum):
         dtype = pl.Enum([*dtype.categories, str(mask_value)])
@@ -326,7 +323,7 @@ def _masked(column: pl.Series, masked: Bools, mask_value: str | int) -> pl.Serie
     return plain.zip_with(pl.Series(~masked), mask).cast(dtype).alias(column.name)
 
 
-def _by_group(column: pl.Series, masked: Bools) -> dict[str, float]:
+def _by_group(column: pl.Series, masked: Flags) -> dict[str, float]:
     """Give the share of masked records by value of the fairness attribute."""
     shares = (
         pl.DataFrame({"group": column.cast(pl.String), "masked": masked})

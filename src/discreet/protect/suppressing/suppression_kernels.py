@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from discreet.arrays import Codes, Flags, Floats, Integers
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _start(codes: Codes, row: int, columns: Ints, last: int) -> int:
+def _start(codes: Codes, row: int, columns: Integers, last: int) -> int:
     mixed = np.uint64(1469598103934665603)
     for column in columns:
         mixed = (mixed ^ np.uint64(codes[row, column])) * _MIX
@@ -28,7 +24,7 @@ def _start(codes: Codes, row: int, columns: Ints, last: int) -> int:
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _alike(left: Codes, i: int, right: Codes, j: int, columns: Ints) -> bool:
+def _alike(left: Codes, i: int, right: Codes, j: int, columns: Integers) -> bool:
     for column in columns:  # noqa: SIM110 - a generator does not compile
         if left[i, column] != right[j, column]:
             return False
@@ -36,7 +32,7 @@ def _alike(left: Codes, i: int, right: Codes, j: int, columns: Ints) -> bool:
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def numbered(codes: Codes, rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
+def numbered(codes: Codes, rows: Integers, columns: Integers) -> tuple[Integers, Integers]:
     """Number the distinct combinations of some columns among some rows, in order of first appearance.
 
     Returns the number of each row's combination, and the first row of each combination.
@@ -64,13 +60,13 @@ def numbered(codes: Codes, rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def add_agreeing(  # noqa: PLR0917 - compiled code takes arrays by position
     codes: Codes,
-    rows: Ints,
-    records: Ints,
+    rows: Integers,
+    records: Integers,
     weights: Floats,
     asking: Codes,
-    askers: Ints,
-    columns: Ints,
-    found: Ints,
+    askers: Integers,
+    columns: Integers,
+    found: Integers,
     found_weight: Floats,
 ) -> None:
     """Add to each asker the records (and their weights) of the rows that are alike on these columns.
@@ -108,17 +104,17 @@ def _enough(size: int, weight: float, k: int, least: Floats) -> bool:
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def serve_the_stranded(  # noqa: PLR0917 - compiled code takes arrays by position
-    best: Ints,
-    stranded: Ints,
-    helped: Bools,
-    safe: Ints,
-    records: Ints,
+    best: Integers,
+    stranded: Integers,
+    helped: Flags,
+    safe: Integers,
+    records: Integers,
     k: int,
-    pair: Ints,
-    place: Ints,
-    start: Ints,
-    members: Ints,
-) -> Ints:
+    pair: Integers,
+    place: Integers,
+    start: Integers,
+    members: Integers,
+) -> Integers:
     """Let rows that may choose what they give up choose so that rows without a choice find company.
 
     A row that gives up set a agrees with a stranded row that gives up set b when the two are alike on all other
@@ -187,7 +183,7 @@ def serve_the_stranded(  # noqa: PLR0917 - compiled code takes arrays by positio
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _shown(codes: Codes, row: int, on: Bools) -> int:
+def _shown(codes: Codes, row: int, on: Flags) -> int:
     shown = 0
     for column in range(codes.shape[1]):
         if on[column] and codes[row, column]:
@@ -196,7 +192,7 @@ def _shown(codes: Codes, row: int, on: Bools) -> int:
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _agree(codes: Codes, i: int, j: int, on: Bools) -> bool:
+def _agree(codes: Codes, i: int, j: int, on: Flags) -> bool:
     for column in range(codes.shape[1]):
         if on[column]:
             left, right = codes[i, column], codes[j, column]
@@ -208,20 +204,20 @@ def _agree(codes: Codes, i: int, j: int, on: Bools) -> bool:
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def give_back(  # noqa: PLR0917 - compiled code takes arrays by position
     codes: Codes,
-    records: Ints,
+    records: Integers,
     total_weight: Floats,
     rows: int,
-    size: Ints,
+    size: Integers,
     weight: Floats,
-    on: Bools,
-    k: Ints,
+    on: Flags,
+    k: Integers,
     least: Floats,
-    row_of: Ints,
-    candidate: Ints,
-    key: Ints,
+    row_of: Integers,
+    candidate: Integers,
+    key: Integers,
     value: Codes,
     own_weight: Floats,
-) -> Bools:
+) -> Flags:
     """Return suppressed cells to their values, one after the other, where nobody needs the gap.
 
     Parameters

@@ -14,15 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.agreement import CountedRows, Demand, bits, summed
 from discreet.protect.suppressing.suppression_kernels import numbered
 from discreet.protect.suppressing.suppression_regrouping import regroup
 from discreet.protect.suppressing.suppression_search import sets_by_cost, too_many_sets
-
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _FEW = (
     500  # with no more records that lack company, meetings alone are tried as well, and the cheaper is taken
@@ -30,7 +26,7 @@ _FEW = (
 
 
 def merge_until_met(
-    codes: Codes, weights: Floats, costs: Floats, demand: Demand, units: Ints | None = None
+    codes: Codes, weights: Floats, costs: Floats, demand: Demand, units: Integers | None = None
 ) -> Codes:
     """Return the codes with few cells set to 0 so that every class meets the demand; 0 is a value.
 
@@ -53,7 +49,7 @@ def merge_until_met(
     return result
 
 
-def _merged(part: Codes, weights: Floats, costs: Floats, demand: Demand, units: Ints | None) -> Codes:
+def _merged(part: Codes, weights: Floats, costs: Floats, demand: Demand, units: Integers | None) -> Codes:
     """Hold meetings until every class meets the demand."""
     part = part.copy()
     while True:
@@ -66,7 +62,7 @@ def _merged(part: Codes, weights: Floats, costs: Floats, demand: Demand, units: 
         _give_up_a_key(part, rows, lacking & np.isinf(meetings.price), costs)
 
 
-def _give_up_a_key(part: Codes, rows: CountedRows, stranded: Bools, costs: Floats) -> None:
+def _give_up_a_key(part: Codes, rows: CountedRows, stranded: Flags, costs: Floats) -> None:
     """Where too many sets of keys would have to be tried, let the rows without a meeting give up a key.
 
     It is the one with most values for its cost, and the same for all: they have more in common than before.
@@ -83,12 +79,12 @@ def _give_up_a_key(part: Codes, rows: CountedRows, stranded: Bools, costs: Float
 class _Meetings:
     """The best meeting open to each row that lacks company: its set of keys, its number there, its price."""
 
-    mask: Ints
-    number: Ints
+    mask: Integers
+    number: Integers
     price: Floats
 
 
-def _meetings(rows: CountedRows, lacking: Bools, costs: Floats, demand: Demand) -> _Meetings:
+def _meetings(rows: CountedRows, lacking: Flags, costs: Floats, demand: Demand) -> _Meetings:
     count = len(rows.codes)
     best = _Meetings(np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), np.full(count, np.inf))
     spare = np.where(lacking | (len(demand.least) > 0), 0, np.maximum(rows.records - demand.k, 0))
@@ -127,7 +123,7 @@ def _meetings(rows: CountedRows, lacking: Bools, costs: Floats, demand: Demand) 
     return best
 
 
-def _parties(rows: CountedRows, mask: int, keys: int) -> tuple[Ints, Bools, Bools]:
+def _parties(rows: CountedRows, mask: int, keys: int) -> tuple[Integers, Flags, Flags]:
     """Number the rows that become alike without these keys; say who is there already and who would move."""
     gone = np.array(
         [mask >> column & 1 == 1 for column in range(keys)] + [False] * (rows.codes.shape[1] - keys)
@@ -138,20 +134,20 @@ def _parties(rows: CountedRows, mask: int, keys: int) -> tuple[Ints, Bools, Bool
     return numbers, there, ~there
 
 
-def _per_party(numbers: Ints, values: npt.NDArray[np.generic]) -> Floats:
+def _per_party(numbers: Integers, values: npt.NDArray[np.generic]) -> Floats:
     return summed(numbers, values, int(numbers.max()) + 1)
 
 
 def _whole_classes(
     rows: CountedRows,
     *,
-    numbers: Ints,
-    lacking: Bools,
-    moving: Bools,
+    numbers: Integers,
+    lacking: Flags,
+    moving: Flags,
     total: Floats,
     weight: Floats,
     demand: Demand,
-) -> tuple[Floats, Bools]:
+) -> tuple[Floats, Flags]:
     """Say how many records come along, and whether that is enough, if the safe classes of a party join as a whole."""
     safe = ~lacking & moving
     size = _per_party(numbers, np.where(safe, rows.records, 0))
@@ -164,10 +160,10 @@ def _whole_classes(
     return np.where(one_enough, smallest, size), one_enough | all_enough
 
 
-def _hold(meetings: _Meetings, part: Codes, rows: CountedRows, lacking: Bools, demand: Demand) -> None:
+def _hold(meetings: _Meetings, part: Codes, rows: CountedRows, lacking: Flags, demand: Demand) -> None:
     """Let the cheapest meetings take place, as far as nobody is at two of them."""
     members = _Gathered(rows.row_of, len(rows.codes))
-    parties: dict[int, tuple[_Gathered, Bools]] = {}
+    parties: dict[int, tuple[_Gathered, Flags]] = {}
     busy = np.zeros(len(rows.codes), dtype=np.bool_)
     open_rows = np.flatnonzero(lacking)
     invited = np.stack([meetings.mask[open_rows], meetings.number[open_rows]])
@@ -198,15 +194,17 @@ def _hold(meetings: _Meetings, part: Codes, rows: CountedRows, lacking: Bools, d
 class _Gathered:
     """The positions that have each number, ready to be looked up."""
 
-    def __init__(self, numbers: Ints, count: int) -> None:
+    def __init__(self, numbers: Integers, count: int) -> None:
         self._order = np.argsort(numbers, kind="stable")
         self._start = np.searchsorted(numbers[self._order], np.arange(count + 1))
 
-    def of(self, number: int) -> Ints:
+    def of(self, number: int) -> Integers:
         return self._order[self._start[number] : self._start[number + 1]]
 
 
-def _lent(demand: Demand, needed: int, rows: CountedRows, safe: Ints, members: _Gathered) -> list[Ints]:
+def _lent(
+    demand: Demand, needed: int, rows: CountedRows, safe: Integers, members: _Gathered
+) -> list[Integers]:
     """Choose the records of safe classes that must come along: spare ones, else the smallest class as a whole."""
     spare = np.maximum(rows.records[safe] - demand.k, 0)
     if len(demand.least) == 0 and spare.sum() >= needed:

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Codes, Flags
 from discreet.errors import DiscreetError
 from discreet.protect.suppressing.agreement import CountedRows, Demand
 from discreet.protect.suppressing.demands_met import Problem
 from discreet.results import percent
-
-Codes = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class Proof:
         )
 
 
-def prove(treated: Problem, keys: Sequence[str], gone: Bools, original: Codes) -> Proof:
+def prove(treated: Problem, keys: Sequence[str], gone: Flags, original: Codes) -> Proof:
     """Count everything again on the treated columns; refuse to go on where a record lacks what was asked for."""
     failing = sum(_failing(treated, demand) for demand in treated.demands)
     if failing:

@@ -11,18 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.agreement import CountedRows, Demand, bits, summed
 from discreet.protect.suppressing.regrouping_kernels import fill_up, gather, improve
 from discreet.protect.suppressing.suppression_kernels import numbered
 from discreet.protect.suppressing.suppression_search import sets_by_cost, too_many_sets
 
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-_Arrays = tuple[Ints, Ints, Floats, Ints, Ints, Ints]
+_Arrays = tuple[Integers, Integers, Floats, Integers, Integers, Integers]
 
 _MOST_ENTRIES = 600_000  # with more, only the cheap groups are looked at
 # Which groups a unit looks at: those that cost at most so many times what its best group would, if all joined it.
@@ -65,15 +61,15 @@ class _Groups:
         Which group could be filled up from which large class, sorted by group, the largest class first.
     """
 
-    pattern: Ints
+    pattern: Integers
     price: Floats
-    spare: Ints
-    smallest: Ints
-    there: Ints
-    borrower: Ints
-    lender: Ints
+    spare: Integers
+    smallest: Integers
+    there: Integers
+    borrower: Integers
+    lender: Integers
 
-    def fillings(self) -> tuple[Floats, Ints, Ints, Ints]:
+    def fillings(self) -> tuple[Floats, Integers, Integers, Integers]:
         return self.price, self.spare, self.smallest, self.there
 
 
@@ -81,17 +77,17 @@ class _Groups:
 class _Entries:
     """Who could join which group, sorted by unit: the unit, the group, what the unit gives up, its fair price."""
 
-    unit: Ints
-    group: Ints
+    unit: Integers
+    group: Integers
     cost: Floats
     fair: Floats
 
-    def up_to(self, limit: float, *, staying: int) -> Bools:
+    def up_to(self, limit: float, *, staying: int) -> Flags:
         """Find the entries that cost at most so many times the fair price of their unit, and those of staying."""
-        chosen: Bools = (self.cost <= limit * self.fair * (1 + _CLOSE)) | (self.group == staying)
+        chosen: Flags = (self.cost <= limit * self.fair * (1 + _CLOSE)) | (self.group == staying)
         return chosen
 
-    def arrays(self, chosen: Ints, groups: int) -> _Arrays:
+    def arrays(self, chosen: Integers, groups: int) -> _Arrays:
         """Lay out some of the entries by unit and by group, as the kernels take them."""
         group = self.group[chosen]
         unit = self.unit[chosen]
@@ -101,7 +97,7 @@ class _Entries:
         return start, group, self.cost[chosen], group_start, by_group, unit
 
 
-def _settled(rows: CountedRows, groups: _Groups, entries: _Entries, k: int) -> tuple[Ints, Ints]:
+def _settled(rows: CountedRows, groups: _Groups, entries: _Entries, k: int) -> tuple[Integers, Integers]:
     """Let groups form and units move; return the entry that each unit takes, and how many records each lender gives."""
     count = len(groups.pattern)
     cheap = entries.up_to(_CHEAP, staying=count - 1)
@@ -121,8 +117,8 @@ def _settled(rows: CountedRows, groups: _Groups, entries: _Entries, k: int) -> t
 
 
 def _moved(
-    rows: CountedRows, groups: _Groups, arrays: _Arrays, taken: Ints, k: int
-) -> tuple[Ints, _Groups, Ints]:
+    rows: CountedRows, groups: _Groups, arrays: _Arrays, taken: Integers, k: int
+) -> tuple[Integers, _Groups, Integers]:
     """Move units while that saves cells, and share out the spare records that groups are filled up with.
 
     Groups count on the same spare records. Who gets none is told so, and its units look again.
@@ -147,12 +143,14 @@ def _moved(
     return taken, groups, lending
 
 
-def _offers(rows: CountedRows, lacking: Bools, row: Ints, costs: Floats, k: int) -> tuple[_Groups, _Entries]:
+def _offers(
+    rows: CountedRows, lacking: Flags, row: Integers, costs: Floats, k: int
+) -> tuple[_Groups, _Entries]:
     """Find the groups that the units (given by their rows) could join, for every set of keys that is cheap enough."""
     keys = (1 << len(costs)) - 1
     gaps = ~rows.known & keys
     fair = np.full(len(rows.codes), np.inf)
-    found: list[tuple[Ints, Ints, Floats]] = []
+    found: list[tuple[Integers, Integers, Floats]] = []
     formed: list[_Groups] = []
     count = tried = 0
     for level, patterns in sets_by_cost(costs):
@@ -192,9 +190,9 @@ def _offers(rows: CountedRows, lacking: Bools, row: Ints, costs: Floats, k: int)
 
 def _offered(  # noqa: PLR0917 - one step of a loop, and its arrays
     rows: CountedRows,
-    lacking: Bools,
-    inside: Ints,
-    party: Ints,
+    lacking: Flags,
+    inside: Integers,
+    party: Integers,
     cost: Floats,
     pattern: int,
     costs: Floats,
@@ -240,12 +238,12 @@ def _staying(k: int) -> _Groups:
     )
 
 
-def _cost_of(masks: Ints, costs: Floats) -> Floats:
+def _cost_of(masks: Integers, costs: Floats) -> Floats:
     total: Floats = ((masks[:, None] >> np.arange(len(costs)) & 1) * costs).sum(axis=1)
     return total
 
 
-def _first_of_each(rows: CountedRows, lenders: Ints, taken: Ints) -> Ints:
+def _first_of_each(rows: CountedRows, lenders: Integers, taken: Integers) -> Integers:
     """List records of the rows that lend, so many for each time a row lends, nobody twice."""
     by_row = np.argsort(rows.row_of, kind="stable")
     start = np.searchsorted(rows.row_of[by_row], np.arange(len(rows.codes)))

@@ -16,13 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.agreement import CountedRows, Demand, bits
 from discreet.protect.suppressing.suppression_kernels import give_back, numbered, serve_the_stranded
-
-Codes = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _AT_LEAST = 70  # sets of keys are tried, whatever the file: all those of six keys
 _MOST_SETS_TO_SERVE = 12  # sets of one cost, of which every two are compared to serve the stranded
@@ -60,7 +56,7 @@ def suppress_until_met(codes: Codes, weights: Floats, costs: Floats, demand: Dem
     return result
 
 
-def _chosen_masks(rows: CountedRows, lacking: Bools, costs: Floats, demand: Demand) -> Ints:
+def _chosen_masks(rows: CountedRows, lacking: Flags, costs: Floats, demand: Demand) -> Integers:
     """Choose the keys (as bits) that each row without company gives up: the cheapest that help it."""
     lonely = _Lonely(rows.only(lacking), rows.only(~lacking), demand)
     chosen = np.zeros(len(lonely.rows.codes), dtype=np.int64)
@@ -99,12 +95,12 @@ class _Choice:
         By set and row: the company among rows that keep all their values, and among those that lack company.
     """
 
-    masks: Ints
-    helped: Bools
-    safe: Ints
-    lonely: Ints
+    masks: Integers
+    helped: Flags
+    safe: Integers
+    lonely: Integers
 
-    def best(self) -> Ints:
+    def best(self) -> Integers:
         """Pick a set for each row, or -1: best in the company of rows that show all it shows, then of many."""
         liked = np.where(self.helped, np.where(self.safe > 0, 1 << 40, 0) + self.lonely, -1)
         first = liked.argmax(axis=0)
@@ -119,7 +115,7 @@ class _Lonely:
     safe: CountedRows
     demand: Demand
 
-    def choices(self, waiting: Ints, masks: Sequence[int]) -> _Choice:
+    def choices(self, waiting: Integers, masks: Sequence[int]) -> _Choice:
         """Find out which sets of keys help which of the rows that wait.
 
         A row for which no set is found will give up more keys and show too little to keep others company; so it is
@@ -144,8 +140,8 @@ class _Lonely:
             stranded |= more
 
     def _company(
-        self, among: CountedRows, waiting: Ints, masks: Sequence[int], able: Bools
-    ) -> tuple[Ints, Floats]:
+        self, among: CountedRows, waiting: Integers, masks: Sequence[int], able: Flags
+    ) -> tuple[Integers, Floats]:
         size = np.zeros((len(masks), len(waiting)), dtype=np.int64)
         weight = np.zeros(size.shape)
         for i, mask in enumerate(masks):
@@ -155,7 +151,7 @@ class _Lonely:
         return size, weight
 
 
-def _one_key_each(lonely: _Lonely, waiting: Ints, costs: Floats) -> Ints:
+def _one_key_each(lonely: _Lonely, waiting: Integers, costs: Floats) -> Integers:
     """Let every row that waits give up the key that brings it most company for its cost."""
     masks = [1 << key for key in range(len(costs))]
     choice = lonely.choices(waiting, masks)
@@ -169,7 +165,7 @@ def _can_serve(masks: Sequence[int]) -> bool:
     return len(masks) <= _MOST_SETS_TO_SERVE and len({mask.bit_count() for mask in masks}) == 1
 
 
-def _served(lonely: _Lonely, waiting: Ints, choice: _Choice, best: Ints, k: int) -> Ints:
+def _served(lonely: _Lonely, waiting: Integers, choice: _Choice, best: Integers, k: int) -> Integers:
     """Let rows that have a choice choose so that rows without one find company, where that is enough."""
     codes, records = lonely.rows.codes[waiting], lonely.rows.records[waiting]
     complete = np.flatnonzero((codes > 0).all(axis=1))
@@ -181,7 +177,7 @@ def _served(lonely: _Lonely, waiting: Ints, choice: _Choice, best: Ints, k: int)
     width = codes.shape[1]
     place = np.full((len(position), len(codes)), -1, dtype=np.int64)
     start = np.zeros((len(position), len(stranded) + 1), dtype=np.int64)
-    members: list[Ints] = []
+    members: list[Integers] = []
     held = 0
     for union, i in position.items():
         numbers, _ = numbered(codes, complete, bits(((1 << width) - 1) & ~union))

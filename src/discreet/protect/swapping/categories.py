@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.errors import ColumnError
 from discreet.protect.generalizing.coded_keys import positions
-
-Codes = npt.NDArray[np.int64]
 
 _SPAN = 2**20
 """Whole numbers that lie closer together than this are looked up in a table, not in a hash."""
 
 
-def coded(values: pl.Series) -> tuple[Codes, pl.Series]:
+def coded(values: pl.Series) -> tuple[Integers, pl.Series]:
     """Give the code of each value among the distinct ones, which are sorted, missing last.
 
     Examples
@@ -44,7 +42,7 @@ def coded(values: pl.Series) -> tuple[Codes, pl.Series]:
     return positions(values, levels), levels
 
 
-def crossed(table: pl.DataFrame) -> tuple[Codes, pl.DataFrame]:
+def crossed(table: pl.DataFrame) -> tuple[Integers, pl.DataFrame]:
     """Give the code of each record's combination of values among those that occur.
 
     Examples
@@ -62,8 +60,8 @@ def crossed(table: pl.DataFrame) -> tuple[Codes, pl.DataFrame]:
     return codes, table[first]
 
 
-def _packed(codes: Codes) -> Codes:
-    inverse: Codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+def _packed(codes: Integers) -> Integers:
+    inverse: Integers = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     return inverse
 
 
@@ -79,8 +77,8 @@ class Units:
         The first record of each unit, which stands for it.
     """
 
-    of_record: Codes
-    first: Codes
+    of_record: Integers
+    first: Integers
 
     @classmethod
     def of(cls, by: pl.Series | None, records: int) -> Units:
@@ -106,7 +104,7 @@ class Units:
     def __len__(self) -> int:
         return len(self.first)
 
-    def sizes(self) -> Codes:
+    def sizes(self) -> Integers:
         """Count the records of each unit."""
         return np.bincount(self.of_record, minlength=len(self)).astype(np.int64)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.generalizing.coded_keys import positions
@@ -24,10 +24,6 @@ from discreet.protect.generalizing.privacy_models import (
 )
 from discreet.protect.swapping.categories import crossed
 from discreet.protect.treatment import Change, Stream, Treatment
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 _MOST_ROUNDS, _MOST_FAILURES = 100, 12
 _COMMON = 24
@@ -156,11 +152,11 @@ class _Mending:
     def __init__(
         self,
         *,
-        owners: Ints,
+        owners: Integers,
         somewhere: Flags,
-        units: Ints | None,
+        units: Integers | None,
         domain: pl.Series,
-        codes: Ints,
+        codes: Integers,
         column: str,
         models: Sequence[PrivacyModel],
     ) -> None:
@@ -175,7 +171,7 @@ class _Mending:
         self.source = np.arange(len(codes))
         self.left = 0
 
-    def run(self, rng: np.random.Generator) -> Ints:
+    def run(self, rng: np.random.Generator) -> Integers:
         """Swap until every class is sound or nothing helps; say from which record each has its value."""
         if not self.classes:
             return self.source
@@ -207,10 +203,10 @@ class _Mending:
         """Whether a model is about the distance of a class from the file, not about one value."""
         return any(isinstance(model, TCloseness) for model in self.models)
 
-    def _now(self) -> Ints:
+    def _now(self) -> Integers:
         return np.asarray(self.codes[self.source[self.there]], dtype=np.int64)
 
-    def _exchange(self, pairs: Ints) -> None:
+    def _exchange(self, pairs: Integers) -> None:
         first, second = self.there[pairs[:, 0]], self.there[pairs[:, 1]]
         self.source[first], self.source[second] = self.source[second], self.source[first]
 
@@ -226,7 +222,7 @@ class _Mending:
             broken |= model.violations(pieces)
         return broken[: self.classes]
 
-    def _all_units(self) -> Ints | None:
+    def _all_units(self) -> Integers | None:
         if self.units is None:
             return None
         units = np.full(len(self.codes), -1, dtype=np.int64)
@@ -234,7 +230,7 @@ class _Mending:
         units[units < 0] = int(self.units.max(initial=0)) + 1 + np.arange(int((units < 0).sum()))
         return units
 
-    def _pairs(self, broken: Flags, rng: np.random.Generator, failures: int) -> Ints:
+    def _pairs(self, broken: Flags, rng: np.random.Generator, failures: int) -> Integers:
         """Pair records that have too common a value of their class with records of classes that can spare another."""
         now, width = self._now(), len(self.domain)
         cells = self.here * width + now
@@ -302,17 +298,17 @@ class _Mending:
             chosen.append(fresh)
         return np.concatenate(chosen) if chosen else np.zeros((0, 2), dtype=np.int64)
 
-    def _lacking(self, pairs: Ints, held: Ints, sizes: Ints) -> Ints:
+    def _lacking(self, pairs: Integers, held: Integers, sizes: Integers) -> Integers:
         """Name, among the most common values of the file, the one that each class lacks most."""
         common = np.argsort(-self.overall, kind="stable")[:_COMMON]
         width = len(self.domain)
         at = np.arange(self.classes)[:, None] * width + common
         found = np.minimum(np.searchsorted(pairs, at), len(pairs) - 1)
         there = np.where(pairs[found] == at, held[found], 0) / sizes[:, None]
-        lacking: Ints = common[np.argmax(self.overall[common] - there, axis=1)]
+        lacking: Integers = common[np.argmax(self.overall[common] - there, axis=1)]
         return lacking
 
-    def _most(self, sizes: Ints) -> Floats:
+    def _most(self, sizes: Integers) -> Floats:
         """Say how many records of each class may have one value, as far as a share bounds it; all but one else."""
         alphas = [model.alpha for model in self.models if isinstance(model, AlphaK)]
         bound: Floats = np.minimum(min([1.0, *alphas]) * sizes, np.maximum(sizes - 1, 1)).astype(np.float64)
@@ -332,14 +328,14 @@ class _Mending:
         return protected
 
 
-def _column(owner: Ints, value: Ints, held: Ints, wanted: int, classes: int) -> Ints:
+def _column(owner: Integers, value: Integers, held: Integers, wanted: int, classes: int) -> Integers:
     found = np.zeros(classes, dtype=np.int64)
     at = value == wanted
     found[owner[at]] = held[at]
     return found
 
 
-def _ranks_within(groups: Ints, rng: np.random.Generator) -> Ints:
+def _ranks_within(groups: Integers, rng: np.random.Generator) -> Integers:
     """Number the members of each group in random order, from 0."""
     order = np.lexsort((rng.random(len(groups)), groups))
     ordered = groups[order]
@@ -349,14 +345,14 @@ def _ranks_within(groups: Ints, rng: np.random.Generator) -> Ints:
     return ranks
 
 
-def _fewer(candidates: Ints, wanting: Ints, failures: int, rng: np.random.Generator) -> Ints:
+def _fewer(candidates: Integers, wanting: Integers, failures: int, rng: np.random.Generator) -> Integers:
     """Draw some of the candidates where the nearest could not spare what was asked of them."""
     if not failures:
         return candidates
     return rng.permutation(candidates)[: max(len(wanting), len(candidates) // (1 + 2 * failures))]
 
 
-def _near(wanting: Ints, candidates: Ints, owners: Ints, rng: np.random.Generator) -> Ints:
+def _near(wanting: Integers, candidates: Integers, owners: Integers, rng: np.random.Generator) -> Integers:
     """Pair each record in want with a candidate that stands near it in the order of classes, each once."""
     if len(wanting) > len(candidates):
         wanting = rng.permutation(wanting)[: len(candidates)]

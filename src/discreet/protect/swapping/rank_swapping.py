@@ -10,10 +10,11 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
-from discreet.protect.swapping.categories import Codes, Units, crossed
+from discreet.protect.swapping.categories import Units, crossed
 from discreet.protect.treatment import Change, Stream, Treatment
 
 
@@ -104,7 +105,9 @@ class RankSwap(Treatment):
             ),
         )
 
-    def _swapped(self, values: pl.Series, groups: Codes, rng: np.random.Generator) -> tuple[pl.Series, int]:
+    def _swapped(
+        self, values: pl.Series, groups: Integers, rng: np.random.Generator
+    ) -> tuple[pl.Series, int]:
         from discreet.protect.swapping.category_kernels import rank_partners
 
         ranked = _sortable(values, self.name)
@@ -214,7 +217,7 @@ def _gathered(
     return table, units, within
 
 
-def _paired(taking_part: Codes, groups: Codes, share: float, rng: np.random.Generator) -> Codes:
+def _paired(taking_part: Integers, groups: Integers, share: float, rng: np.random.Generator) -> Integers:
     """Pair a share of the records of each group; the result says from where each record gets its values."""
     mixed = rng.permutation(taking_part)
     order = mixed[np.argsort(groups[mixed], kind="stable")]

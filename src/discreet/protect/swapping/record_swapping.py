@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column
-from discreet.protect.swapping.categories import Codes, Units, coded, crossed
+from discreet.protect.swapping.categories import Units, coded, crossed
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
 
@@ -179,7 +179,7 @@ class RecordSwap(Treatment):
             "together.",
         )
 
-    def _notes(self, swap: _Swap, household: str | None, partner: Codes) -> tuple[str, ...]:
+    def _notes(self, swap: _Swap, household: str | None, partner: Integers) -> tuple[str, ...]:
         what = "households" if household else "records"
         moved, many = int((partner >= 0).sum()), len(partner)
         risky = int(swap.standing_out.sum())
@@ -217,12 +217,12 @@ class _Swap:
         self.combinations = crossed(table.select(keys))[0] if keys else np.zeros(table.height, dtype=np.int64)
         self.members = self.combinations[np.argsort(units.of_record, kind="stable")]
         self.member_starts = np.concatenate([[0], np.cumsum(units.sizes())]).astype(np.int64)
-        self.known: Codes = np.zeros(0, dtype=np.int64)
-        self.counts: Codes = np.zeros(0, dtype=np.int64)
+        self.known: Integers = np.zeros(0, dtype=np.int64)
+        self.counts: Integers = np.zeros(0, dtype=np.int64)
         self.level = self._levels_of_risk()
         self.standing_out = (self.level < len(places)) & self.placed
 
-    def _levels_of_risk(self) -> Codes:
+    def _levels_of_risk(self) -> Integers:
         """Give each household the largest area in which it stands out; one past the last where in none."""
         lowest = len(self.areas) - 1
         level = np.full(len(self.units), lowest + 1, dtype=np.int64)
@@ -240,7 +240,7 @@ class _Swap:
                 self.known, self.counts = known.astype(np.int64), counts.astype(np.int64)
         return level
 
-    def partners(self, rng: np.random.Generator) -> Codes:
+    def partners(self, rng: np.random.Generator) -> Integers:
         """Find the partner of every household, -1 for none."""
         partner = np.full(len(self.units), -1, dtype=np.int64)
         # Who has no place is set aside as its own partner, and freed again at the end.
@@ -263,10 +263,10 @@ class _Swap:
     def _pair(
         self,
         rng: np.random.Generator,
-        targets: Codes,
-        partner: Codes,
+        targets: Integers,
+        partner: Integers,
         *,
-        look: Codes,
+        look: Integers,
         level: int,
         most: int = -1,
     ) -> None:
@@ -296,7 +296,7 @@ class _Swap:
             _TRIES,
         )
 
-    def _looks(self, names: Sequence[str]) -> Codes:
+    def _looks(self, names: Sequence[str]) -> Integers:
         """Number what households look like: the values of their members in some columns, whatever the order."""
         if not names:
             return self.units.sizes()
@@ -310,7 +310,7 @@ class _Swap:
         return coded(together["value"])[0]
 
 
-def _runs(*codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _runs(*codes: Integers) -> Integers:
     """Give for every place the begin and end of the run of equal codes it lies in."""
     size = len(codes[0])
     fresh = np.zeros(size, dtype=np.bool_)

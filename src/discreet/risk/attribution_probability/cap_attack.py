@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.engine import Missing
 from discreet.engine.attribution_counts import (
     JointCounts,
@@ -34,8 +34,6 @@ from discreet.risk.attribution_probability.cap_scores import (
 )
 from discreet.risk.attribution_probability.intervals import Classes, coarsened, overlapping
 from discreet.wording import type_name
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class Aimed:
     target: tuple[str, ...]
     exact: JointCounts
     joint: JointCounts
-    position: npt.NDArray[np.int64]
+    position: Integers
     scores: CellScores
     tolerance: float | None
 
@@ -259,7 +257,7 @@ def check_options(
         raise ParameterError("replicates must not be negative.")
 
 
-def _is_class(joint: JointCounts, values: Any) -> npt.NDArray[np.bool_]:
+def _is_class(joint: JointCounts, values: Any) -> Flags:
     """Find the classes with some key values, compared by their text."""
     wanted = values if isinstance(values, tuple) else (values,)
     if len(wanted) != joint.class_labels.width:

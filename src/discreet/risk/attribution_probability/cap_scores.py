@@ -10,16 +10,13 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.engine.attribution_counts import Grouping, JointCounts
 
 Unmatched = Literal["exclude", "zero", "nearest"]
 Guess = Literal["proportional", "majority"]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -38,12 +35,12 @@ class CellScores:
         Whether there are released records to look at.
     """
 
-    hits_original: Ints
-    size_original: Ints
-    hits_released: Ints
-    size_released: Ints
-    hits_own: Ints
-    matched: Bools
+    hits_original: Integers
+    size_original: Integers
+    hits_released: Integers
+    size_released: Integers
+    hits_own: Integers
+    matched: Flags
 
 
 def cell_scores(joint: JointCounts, *, tolerance: float | None = None, nearest: bool = False) -> CellScores:
@@ -72,7 +69,7 @@ def cell_scores(joint: JointCounts, *, tolerance: float | None = None, nearest: 
     )
 
 
-def within_tolerance(joint: JointCounts, counts: Ints, tolerance: float) -> Ints:
+def within_tolerance(joint: JointCounts, counts: Integers, tolerance: float) -> Integers:
     """Count, for every cell, the records of its class whose target is at most ``tolerance`` away.
 
     One sorted list and two searches in it: no pairs are formed. A missing target agrees with missing only.
@@ -179,7 +176,7 @@ def summary(
 
 
 def _weap(
-    joint: JointCounts, scores: CellScores, mass: Floats, sure: Bools, unmatched: Unmatched
+    joint: JointCounts, scores: CellScores, mass: Floats, sure: Flags, unmatched: Unmatched
 ) -> dict[str, Any]:
     """Follow Taub and Elliot: how sure a released record looks (WEAP), and how often that is true (TCAP)."""
     size = joint.class_released[joint.owners]
@@ -200,7 +197,7 @@ def _weap(
     }
 
 
-def _nearest(joint: JointCounts, tolerance: float | None) -> tuple[Ints, Ints]:
+def _nearest(joint: JointCounts, tolerance: float | None) -> tuple[Integers, Integers]:
     """Look up, for cells whose keys nobody released has, the released records that differ in the fewest keys.
 
     Released records at distance d agree on exactly one set of K - d keys, so summing over those sets counts
@@ -228,8 +225,8 @@ def _nearest(joint: JointCounts, tolerance: float | None) -> tuple[Ints, Ints]:
 
 
 def _agreeing(
-    joint: JointCounts, source: pl.DataFrame, kept: list[str], waiting: Bools, tolerance: float | None
-) -> tuple[Ints, Ints, Ints]:
+    joint: JointCounts, source: pl.DataFrame, kept: list[str], waiting: Flags, tolerance: float | None
+) -> tuple[Integers, Integers, Integers]:
     """Count released records that agree on the kept keys, by waiting cell and by waiting class."""
     at = np.flatnonzero(waiting[joint.owners] & (joint.original > 0))
     labels = joint.class_labels.with_columns(waits=pl.Series(waiting), one=pl.lit(1))
@@ -271,7 +268,7 @@ def _value_mass(joint: JointCounts) -> Floats:
     )
 
 
-def _ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Floats:
+def _ratio(part: Array, whole: Array) -> Floats:
     ratio: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
     return ratio
 
@@ -280,5 +277,5 @@ def _share(part: float, whole: float) -> float | None:
     return float(part / whole) if whole > 0 else None
 
 
-def _mean(values: Floats, weights: npt.NDArray[Any]) -> float | None:
+def _mean(values: Floats, weights: Array) -> float | None:
     return _share(float((values * weights).sum()), float(weights.sum()))

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.engine.attribution_counts import JointCounts
 from discreet.risk.attribution_probability.cap_scores import Unmatched, cell_scores, chances, summary
 from discreet.risk.attribution_probability.intervals import Classes, Source, Strategy, coarsened, edges_of
-
-Floats = npt.NDArray[np.float64]
 
 
 def attribution_surface(

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.engine.attribution_counts import Grouping, JointCounts
 from discreet.engine.comparable import as_text, distinct_values, must_be_released
 from discreet.errors import ColumnError, ParameterError
@@ -23,7 +23,6 @@ from discreet.microdata import Microdata
 Strategy = Literal["equal_frequency", "equal_length"]
 Source = Literal["released", "pooled", "original"]
 Spec = int | Sequence[float] | Mapping[Any, str]
-Floats = npt.NDArray[np.float64]
 
 _OUTSIDE = -1
 
@@ -39,7 +38,7 @@ class Classes:
     special: tuple[float, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def assign(self, values: pl.Series, column: str) -> tuple[pl.Series, npt.NDArray[np.bool_]]:
+    def assign(self, values: pl.Series, column: str) -> tuple[pl.Series, Flags]:
         """Name the class of each value, and say which values are inside some class."""
         if self.labels:
             return self._labelled(values, column), np.ones(len(values), dtype=bool)
@@ -81,7 +80,7 @@ class Classes:
         return named
 
 
-def interval_of(values: Floats, edges: Sequence[float]) -> npt.NDArray[np.int64]:
+def interval_of(values: Floats, edges: Sequence[float]) -> Integers:
     """Find the interval of each value, counted from 0; -1 outside.
 
     Examples
@@ -206,7 +205,7 @@ def coarsened(
     keys: Sequence[str],
     targets: Sequence[str],
     classes: Mapping[str, Classes],
-) -> tuple[JointCounts, npt.NDArray[np.int64]]:
+) -> tuple[JointCounts, Integers]:
     """Put the cells of two files into the classes of their columns; also say where each cell went."""
     return joint.regrouped(
         _put(joint.class_labels, "k", keys, classes), _put(joint.value_labels, "s", targets, classes)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
+
+from discreet.arrays import Floats, Integers
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def greedy_groups(
-    values: npt.NDArray[np.float64], starts: npt.NDArray[np.int64], tolerance: float
-) -> npt.NDArray[np.int64]:
+def greedy_groups(values: Floats, starts: Integers, tolerance: float) -> Integers:
     """Number the groups of sorted values per class; a group ends where a value is ``tolerance`` from its first.
 
     A missing value (NaN, sorted last) is a group of its own.

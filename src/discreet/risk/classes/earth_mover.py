@@ -6,12 +6,10 @@ Reference: N. Li, T. Li, S. Venkatasubramanian, t-Closeness, ICDE 2007.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.engine import ClassCounts
 from discreet.hierarchy import Hierarchy
-
-Floats = npt.NDArray[np.float64]
 
 
 def ordered_emd(counts: ClassCounts) -> Floats:
@@ -61,7 +59,7 @@ def hierarchical_emd(counts: ClassCounts, hierarchy: Hierarchy, column: str) -> 
     return result
 
 
-def _total_variation(counts: ClassCounts, groups: npt.NDArray[np.int64]) -> Floats:
+def _total_variation(counts: ClassCounts, groups: Integers) -> Floats:
     """Compute the total variation distance of each class after joining values into groups."""
     overall = np.bincount(groups, weights=counts.overall)
     width = len(overall)

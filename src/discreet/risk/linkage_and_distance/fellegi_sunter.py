@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.distance import as_float
 from discreet.errors import ColumnError, ParameterError, load_extra, unknown_name
 
@@ -27,10 +27,10 @@ class Linked:
     among them; ``links`` and ``right_links`` count the pairs at or above the threshold.
     """
 
-    best: npt.NDArray[np.int64]
-    weight: npt.NDArray[np.float64]
-    ties: npt.NDArray[np.int64]
-    includes_truth: npt.NDArray[np.bool_]
+    best: Integers
+    weight: Floats
+    ties: Integers
+    includes_truth: Flags
     links: int
     right_links: int
     compared: int
@@ -39,7 +39,7 @@ class Linked:
 def probabilistic_links(
     ours: pl.DataFrame,
     theirs: pl.DataFrame,
-    truth: npt.NDArray[np.int64],
+    truth: Integers,
     *,
     categorical: Sequence[str],
     blocking: Sequence[str],
@@ -152,7 +152,7 @@ def _predicted(
     )
 
 
-def _summarized(pairs: pl.DataFrame, truth: npt.NDArray[np.int64], threshold: float) -> Linked:
+def _summarized(pairs: pl.DataFrame, truth: Integers, threshold: float) -> Linked:
     rows = len(truth)
     true_pair = pl.DataFrame({"released": np.arange(rows), "truth": truth})
     pairs = pairs.join(true_pair, on="released").with_columns(right=pl.col("original") == pl.col("truth"))

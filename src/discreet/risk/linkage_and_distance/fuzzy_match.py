@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.distance import as_float
 from discreet.distance.boxes import Boxes, Likeness, Words, alike_words, in_boxes
 from discreet.risk.linkage_and_distance.likeness_scores import Kind, reach_of, similarity
 from discreet.risk.synthetic_copies.side_by_side import plain_rows
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class Comparison:
         """Compare two text columns by the letters of their levels."""
         return alike_words(ours, theirs, likeness=self.likeness, threshold=self.likeness_threshold)
 
-    def pairs(self, attack: Attack, position: npt.NDArray[np.int64]) -> pl.DataFrame:
+    def pairs(self, attack: Attack, position: Integers) -> pl.DataFrame:
         """List the possible matches with the score of each column and their mean."""
         listed = self.search(attack.ours, attack.theirs, pairs=True).pairs
         ours, theirs = attack.ours[listed[:, 0]], attack.theirs[listed[:, 1]]
@@ -88,7 +85,7 @@ class Attack:
 
     ours: pl.DataFrame
     theirs: pl.DataFrame
-    position: npt.NDArray[np.int64]
+    position: Integers
     boxes: Boxes
     numeric_pairs: int
     standing_out: int

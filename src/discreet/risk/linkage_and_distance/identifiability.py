@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats
 from discreet.distance import MixedSpace, nearest
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
@@ -125,9 +125,9 @@ def identifiability(
 class Identified:
     """The people for whom a released record is nearer than any other person."""
 
-    flags: npt.NDArray[np.bool_]
-    to_released: npt.NDArray[np.float64]
-    to_original: npt.NDArray[np.float64]
+    flags: Flags
+    to_released: Floats
+    to_original: Floats
     baseline: float
 
     @property
@@ -146,7 +146,7 @@ def identified(
     ours: pl.DataFrame,
     theirs: pl.DataFrame,
     *,
-    others: npt.NDArray[np.float64] | None = None,
+    others: Floats | None = None,
     progress: bool = False,
 ) -> Identified:
     """Hold the nearest released record of each person against the nearest other person.
@@ -246,6 +246,6 @@ def _one_over(entropy: float) -> float:
     return 1 / entropy if entropy > 0 else 0.0
 
 
-def _entropy(counts: npt.NDArray[np.float64]) -> float:
+def _entropy(counts: Floats) -> float:
     shares = counts[counts > 0] / counts.sum()
     return float(abs((shares * np.log(shares)).sum()))

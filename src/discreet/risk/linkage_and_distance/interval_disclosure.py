@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats
 from discreet.distance import as_float
 from discreet.distance.boxes import in_boxes
 from discreet.errors import ColumnError, ParameterError
 from discreet.randomness import Seed, generator
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

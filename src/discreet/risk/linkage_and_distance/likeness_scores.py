@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 
 Kind = Literal["gauss", "linear", "exp", "squared", "step"]
-Floats = npt.NDArray[np.float64]
 
 
 def similarity(apart: Floats, *, kind: Kind = "gauss", offset: float, scale: float) -> Floats:

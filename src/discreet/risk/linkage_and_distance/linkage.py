@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.distance import Distance, MissingRule, MixedSpace, Points, nearest, ties_within
 from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError
@@ -40,8 +40,6 @@ from discreet.risk.synthetic_copies.side_by_side import (
 )
 
 Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", "robust"]
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 WIDTHS = {"interval": 0.05, "rank": 0.05, "robust": 0.01}
 

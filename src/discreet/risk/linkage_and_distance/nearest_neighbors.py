@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.distance import Distance, MixedSpace, Points, as_float, nearest
 from discreet.distance.boxes import in_boxes
 from discreet.errors import ParameterError
@@ -35,8 +35,6 @@ from discreet.risk.synthetic_copies.side_by_side import (
     shared_columns,
     tables_of,
 )
-
-Floats = npt.NDArray[np.float64]
 
 
 @checked
@@ -254,7 +252,7 @@ def share_closer_than_holdout(
 class Closeness:
     """How near the released records are to the originals, and the originals to one another."""
 
-    nearest: npt.NDArray[np.int64]
+    nearest: Integers
     first: Floats
     ratio: Floats
     among_originals: Floats
@@ -289,7 +287,7 @@ class Tolerances:
         others = tuple(name for name in tables[0].columns if name not in numeric)
         return cls(numeric, others, np.array(spans, dtype=np.float64) * share)
 
-    def hits(self, targets: pl.DataFrame, candidates: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    def hits(self, targets: pl.DataFrame, candidates: pl.DataFrame) -> Flags:
         """Say for each target whether some candidate agrees with it; missing agrees with missing."""
         numbers, others = _numbers(targets, self.numeric), _numbers(candidates, self.numeric)
         ours, theirs = plain_rows(targets), plain_rows(candidates)
@@ -324,7 +322,7 @@ def _ratio(distances: Floats) -> Floats:
     return np.divide(first, second, out=np.ones_like(first), where=second > 0)
 
 
-def _identical(ours: pl.DataFrame, theirs: pl.DataFrame) -> npt.NDArray[np.bool_]:
+def _identical(ours: pl.DataFrame, theirs: pl.DataFrame) -> Flags:
     known = plain_rows(ours).unique().with_columns(known=pl.lit(True))
     rows = plain_rows(theirs)
     joined = rows.join(known, on=ours.columns, how="left", nulls_equal=True, maintain_order="left")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.distance import MixedSpace, Points, nearest, ties_within
 from discreet.randomness import Seed, generator
-
-Integers = npt.NDArray[np.int64]
 
 FULL_ASSIGNMENT = 5_000  # records on the longer side for which all pairs are weighed
 CANDIDATES = 20  # nearest originals (and released records) that are weighed beyond that

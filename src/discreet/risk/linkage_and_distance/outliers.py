@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats
 from discreet.distance import as_float
 from discreet.distance.boxes import Likeness
 from discreet.errors import ColumnError, ParameterError
@@ -25,9 +25,6 @@ from discreet.risk.linkage_and_distance.fuzzy_match import Attack, Comparison, a
 from discreet.risk.linkage_and_distance.likeness_scores import Kind
 from discreet.risk.linkage_and_distance.standing_out import Rule, outlier_flags
 from discreet.risk.synthetic_copies.side_by_side import check_categorical, shared_columns, tables_of
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @checked

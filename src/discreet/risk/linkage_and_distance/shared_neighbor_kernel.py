@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+from discreet.arrays import Integers
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Integers
 from discreet.distance import MixedSpace, nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
@@ -27,7 +27,6 @@ from discreet.risk.synthetic_copies.side_by_side import (
     tables_of,
 )
 
-Integers = npt.NDArray[np.int64]
 Noise = Literal["ignore", "risky"]
 TRIED = (4, 5, 6, 7, 8)
 
@@ -168,7 +167,7 @@ class Judged:
 
     sni: float
     noise_share: float
-    flags: npt.NDArray[np.bool_]
+    flags: Flags
     table: pl.DataFrame
 
 

@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats
 from discreet.distance import as_float
 from discreet.errors import ColumnError, ParameterError
 
 Rule = Literal["zscore", "tukey", "mad"]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 CUTOFFS = {"zscore": 3.0, "tukey": 1.5, "mad": 3.0}
 

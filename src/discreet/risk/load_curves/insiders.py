@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.risk.load_curves.publication import Publication
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _TIE = 1e-9
 _BLOCK = 5_000_000
@@ -33,8 +30,8 @@ class Insiders:
         The smallest peak that makes sure the own group is found; NaN without a reading at that time.
     """
 
-    who: Ints
-    guess: Ints
+    who: Integers
+    guess: Integers
     chances: Floats
     peaks: Floats
 
@@ -44,7 +41,7 @@ class Insiders:
         return float(self.chances.mean())
 
 
-def find_groups(found: Publication, who: Ints, slots: Ints, *, standardize: bool = False) -> Insiders:
+def find_groups(found: Publication, who: Integers, slots: Integers, *, standardize: bool = False) -> Insiders:
     """Let customers look for the published series nearest to their own, over the times they have a reading for.
 
     Where a group published nothing, the mean of all readings of that time stands in. ``slots`` are the times at
@@ -122,7 +119,7 @@ def _squared_distances(own: Floats, centers: Floats) -> Floats:
     return np.asarray(np.maximum(squared, 0.0))
 
 
-def _guesses(squared: Floats, own: Floats, centers: Floats, labels: Ints) -> tuple[Ints, Floats]:
+def _guesses(squared: Floats, own: Floats, centers: Floats, labels: Integers) -> tuple[Integers, Floats]:
     """Pick the nearest group; distances that differ by rounding only are ties."""
     size = np.maximum(np.nansum(own**2, axis=1), (centers**2).sum(axis=1).max())
     tied = squared <= (squared.min(axis=1) + _TIE * size)[:, None]
@@ -134,12 +131,12 @@ def _guesses(squared: Floats, own: Floats, centers: Floats, labels: Ints) -> tup
 class _Rise:
     """What a peak of 1 adds to the insider's distance from other groups, and from the own group."""
 
-    labels: Ints
+    labels: Integers
     elsewhere: Floats
     at_home: Floats
 
     @classmethod
-    def of(cls, found: Publication, who: Ints, slots: Ints, scales: Floats) -> _Rise:
+    def of(cls, found: Publication, who: Integers, slots: Integers, scales: Floats) -> _Rise:
         labels = found.labels[who]
         members = np.maximum(found.present[np.ix_(labels, slots)], 1)
         return cls(labels, 1 / scales[slots], (1 - 1 / members) / scales[slots])
@@ -190,7 +187,7 @@ def _end_of_stretch(low: Floats, high: Floats) -> Floats:
     return stretch
 
 
-def _period_widths(found: Publication, who: Ints, left: Floats) -> Floats:
+def _period_widths(found: Publication, who: Integers, left: Floats) -> Floats:
     """Bound the largest other member over the whole period; the target is fixed by its own total."""
     totals = np.nansum(found.curves.values, axis=1)
     order = np.lexsort((-totals, found.labels))
@@ -212,7 +209,7 @@ def _row_means(table: Floats) -> Floats:
     return means
 
 
-def _by_row(summary: object, table: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+def _by_row(summary: object, table: Floats, known: Flags) -> Floats:
     out = np.full(len(table), np.nan)
     if known.any():
         out[known] = summary(table[known], axis=1)  # type: ignore[operator]

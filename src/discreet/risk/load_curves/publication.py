@@ -8,14 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.dominance import Contributions, Negative, contributions, dominated, p_percent
 from discreet.errors import InputError, ParameterError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Curves:
     values: Floats
     who: pl.Series
     when: pl.Series
-    labels: Ints | None
+    labels: Integers | None
     groups: pl.Series | None
     names: tuple[str, ...]
 
@@ -124,7 +121,7 @@ class Curves:
         spread = np.nanstd(self.values, axis=0)
         return np.where(spread > 0, spread, 1.0)
 
-    def slots(self, peak: Any) -> Ints:
+    def slots(self, peak: Any) -> Integers:
         """Find the positions of the times of a peak: those named, or the quietest one."""
         if peak is None:
             readings = (~np.isnan(self.values)).sum(axis=0)
@@ -145,12 +142,12 @@ class Publication:
     """Group means of series, with the group of every contributor."""
 
     curves: Curves
-    labels: Ints
+    labels: Integers
     k: int
     rules: Rules
 
     @cached_property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Integers:
         """The number of members of each group."""
         return np.bincount(self.labels)
 
@@ -160,7 +157,7 @@ class Publication:
         return len(self.sizes)
 
     @cached_property
-    def present(self) -> Ints:
+    def present(self) -> Integers:
         """How many members of each group have a reading at each time."""
         return self._summed((~np.isnan(self.curves.values)).astype(np.int64))
 
@@ -182,7 +179,7 @@ class Publication:
         return contributions(self.labels[rows] * self.curves.times + slots, self.curves.values[rows, slots])
 
     @cached_property
-    def flags(self) -> dict[str, npt.NDArray[np.bool_]]:
+    def flags(self) -> dict[str, Flags]:
         """Which cells each rule flags."""
         cells, rules = self.contributions, self.rules
         return {
@@ -283,10 +280,10 @@ class Publication:
         names = self.curves.groups
         return pl.Series("group", np.arange(self.groups)) if names is None else names.rename("group")
 
-    def _summed(self, parts: Any) -> npt.NDArray[Any]:
+    def _summed(self, parts: Any) -> Array:
         order = np.argsort(self.labels, kind="stable")
         starts = np.searchsorted(self.labels[order], np.arange(self.groups))
-        sums: npt.NDArray[Any] = np.add.reduceat(parts[order], starts, axis=0)
+        sums: Array = np.add.reduceat(parts[order], starts, axis=0)
         return sums
 
 
@@ -304,7 +301,7 @@ def _one_label(long: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return labels
 
 
-def _positions(values: pl.Series, levels: pl.Series) -> Ints:
+def _positions(values: pl.Series, levels: pl.Series) -> Integers:
     at = pl.DataFrame({"level": levels, "at": np.arange(len(levels))})
     joined = pl.DataFrame({"level": values}).join(at, on="level", how="left", maintain_order="left")
     return joined["at"].to_numpy().astype(np.int64)

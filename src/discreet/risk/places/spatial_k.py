@@ -13,20 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.geography import CoordinateSystem, Floats, Places, places_of
+from discreet.geography import CoordinateSystem, Places, places_of
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.places.spatial_population import people_in_discs
 from discreet.risk.places.spatial_search import counted_within, has_within
-
-Ints = npt.NDArray[np.int64]
 
 _MOST_LEVELS = 100
 
@@ -138,7 +136,7 @@ def spatial_k(
     if population is not None or population_polygons is not None:
         if population is not None:
             there = places_of(population, location, system, purpose="spatial_k", file="population")
-            crowd: npt.NDArray[Any] = counted_within(
+            crowd: Array = counted_within(
                 system.solid(there.xy[there.known]), pair.true, pair.straight, own=False
             )
         else:
@@ -228,7 +226,7 @@ class _Pair:
     """True and released locations of the records that have both, ready for a tree, and how far apart they are."""
 
     columns: tuple[str, str]
-    rows: Ints
+    rows: Integers
     left_out: int
     true: Floats
     released: Floats
@@ -291,7 +289,7 @@ def _known_keys(
     return names, caveats
 
 
-def _groups(data: Microdata, names: Sequence[str]) -> Ints:
+def _groups(data: Microdata, names: Sequence[str]) -> Integers:
     """Number the combinations of values; missing is a value."""
     if not names:
         return np.zeros(engine.overview(data, ()).rows, dtype=np.int64)
@@ -323,7 +321,7 @@ def _sensitive(
     return tuple(found)
 
 
-def _distinct_in_disc(pair: _Pair, levels: Ints, group: Ints | None) -> Ints:
+def _distinct_in_disc(pair: _Pair, levels: Integers, group: Integers | None) -> Integers:
     """Count the values that occur in each disc, one search of the nearest point a value."""
     distinct = np.zeros(len(levels), dtype=np.int64)
     for level in np.unique(levels):
@@ -337,7 +335,9 @@ def _distinct_in_disc(pair: _Pair, levels: Ints, group: Ints | None) -> Ints:
     return np.maximum(distinct, 1)
 
 
-def _in_ring(pair: _Pair, ring: Sequence[float], group: Ints | None, system: CoordinateSystem) -> Ints:
+def _in_ring(
+    pair: _Pair, ring: Sequence[float], group: Integers | None, system: CoordinateSystem
+) -> Integers:
     """Count the points that a mask with these radii could have made of each true location, the own one included."""
     if len(ring) != 2 or not 0 <= ring[0] < ring[1]:
         raise ParameterError("ring must be two distances in meters, r_min below r_max.")
@@ -345,13 +345,11 @@ def _in_ring(pair: _Pair, ring: Sequence[float], group: Ints | None, system: Coo
     least = np.minimum(pair.straight, system.straight_line(ring[0]))
     most = np.maximum(pair.straight, system.straight_line(ring[1]))
     nearer = counted_within(pair.released, pair.true, least * (1 - 1e-9), group, own=False)
-    in_ring: Ints = counted_within(pair.released, pair.true, most, group) - nearer
+    in_ring: Integers = counted_within(pair.released, pair.true, most, group) - nearer
     return np.maximum(in_ring, 1)
 
 
-def _weighted(
-    data: Microdata, weight: str | None, rows: Ints, critical: npt.NDArray[np.bool_]
-) -> float | None:
+def _weighted(data: Microdata, weight: str | None, rows: Integers, critical: Flags) -> float | None:
     if weight is None:
         return None
     weights = engine.collect(data, [weight])[weight].cast(pl.Float64).to_numpy()[rows]

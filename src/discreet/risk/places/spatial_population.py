@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError, load_extra
-from discreet.geography import CoordinateSystem, Floats
+from discreet.geography import CoordinateSystem
 from discreet.zones import PolygonZones
 
 _CIRCLE_QUARTER = 16

@@ -9,18 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.geography import Floats
-
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Flags, Floats, Integers
 
 _ROUNDING = 1e-12
 
 
 def counted_within(
-    points: Floats, centers: Floats, radius: Floats, group: Ints | None = None, *, own: bool = True
-) -> Ints:
+    points: Floats, centers: Floats, radius: Floats, group: Integers | None = None, *, own: bool = True
+) -> Integers:
     """Count the points within each center's radius, those on the rim included.
 
     Parameters
@@ -51,17 +48,17 @@ def counted_within(
 
 
 def has_within(
-    points: Floats, centers: Floats, radius: Floats, *, groups: tuple[Ints, Ints] | None = None
-) -> npt.NDArray[np.bool_]:
+    points: Floats, centers: Floats, radius: Floats, *, groups: tuple[Integers, Integers] | None = None
+) -> Flags:
     """Say of each disc whether any point (of its group) lies in it. ``groups``: of the points, of the centers."""
     reach = radius * (1 + _ROUNDING)
     of_points, of_centers = groups or (None, None)
     nearest, _ = _tree(_apart(points, of_points, reach)).query(_apart(centers, of_centers, reach), workers=-1)
-    held: npt.NDArray[np.bool_] = nearest <= reach
+    held: Flags = nearest <= reach
     return held
 
 
-def _apart(points: Floats, group: Ints | None, reach: Floats) -> Floats:
+def _apart(points: Floats, group: Integers | None, reach: Floats) -> Floats:
     if group is None:
         return points
     return np.column_stack((points, group * (2 * float(reach.max(initial=0.0)) + 1.0)))

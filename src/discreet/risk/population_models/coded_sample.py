@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats, Integers
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.risk.population_models.size_models import Sizes
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,9 +26,9 @@ class CodedSample:
     """
 
     keys: tuple[str, ...]
-    codes: tuple[Codes, ...]
+    codes: tuple[Integers, ...]
     ordered: tuple[bool, ...]
-    counts: Codes
+    counts: Integers
     weights: Floats | None
     population: int
     notes: tuple[str, ...] = ()
@@ -55,7 +52,7 @@ class CodedSample:
         """Count the classes of each size."""
         return Sizes.of(self.counts, self.population)
 
-    def columns(self) -> list[Codes]:
+    def columns(self) -> list[Integers]:
         """Return the codes of every key, one entry a record."""
         return [np.repeat(codes, self.counts) for codes in self.codes]
 

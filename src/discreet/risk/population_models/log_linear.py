@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
@@ -20,7 +21,6 @@ from discreet.risk.classes.k_anonymity import key_caveats
 from discreet.risk.population_models.coded_sample import CodedSample, code_table, coded_sample
 from discreet.risk.population_models.jackknife import interval, jackknife_error
 from discreet.risk.population_models.log_linear_fit import (
-    Floats,
     Model,
     fit_margins,
     independence,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats
+
 Term = tuple[int, ...]
 
 #: How many interactions are tried at each step of the search: those whose margins the model misses most.

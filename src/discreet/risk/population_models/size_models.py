@@ -11,11 +11,9 @@ from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.risk.sample.negative_binomial import mean_reciprocal
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Sizes:
     population: int
 
     @classmethod
-    def of(cls, class_sizes: npt.NDArray[np.int64], population: int) -> Sizes:
+    def of(cls, class_sizes: Integers, population: int) -> Sizes:
         """Count the classes of each size; classes without records are no classes.
 
         Examples

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import ColumnError
 from discreet.randomness import generator
 from discreet.risk.population_models.coded_sample import CodedSample
@@ -97,9 +98,7 @@ def class_sizes(copula: Copula, people: int, rng: np.random.Generator) -> pl.Dat
     return sizes.cast({"class_size": pl.Int64, "classes": pl.Float64})
 
 
-def _class_keys(
-    codes: Sequence[npt.NDArray[np.intp]], cuts: Sequence[npt.NDArray[np.float64]]
-) -> npt.NDArray[np.uint64]:
+def _class_keys(codes: Sequence[npt.NDArray[np.intp]], cuts: Sequence[Floats]) -> npt.NDArray[np.uint64]:
     """Give every combination of codes one 64-bit number: exact where the combinations fit, else a hash.
 
     Two of ten million different combinations share a hash with a chance of about 3 in a million.

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Bytes, Flags, Integers
 from discreet.engine import Missing
 from discreet.engine.classes import check_missing, key_names
 from discreet.engine.units import unit_pairs
@@ -23,8 +23,6 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.progress import track
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 KeySet = tuple[int, ...]
 MOST_SETS = 1_000_000
 _DENSE = 4  # cells of a counting array for each row, up to which counting beats sorting
@@ -50,17 +48,17 @@ class CodedKeys:
     """
 
     table: pl.DataFrame
-    records: Ints
-    codes: Ints
+    records: Integers
+    codes: Integers
     values: tuple[pl.Series, ...]
-    holders: tuple[Ints, Ints] | None = None
+    holders: tuple[Integers, Integers] | None = None
 
     @property
     def wild(self) -> bool:
         """Whether some key is missing and matches anything."""
         return bool((self.codes < 0).any())
 
-    def combined(self, keys: Sequence[int], rows: Ints | slice = slice(None)) -> Ints:
+    def combined(self, keys: Sequence[int], rows: Integers | slice = slice(None)) -> Integers:
         """Return one number for each row that is the same only where all these keys are."""
         number = self.codes[keys[0], rows]
         span = len(self.values[keys[0]])
@@ -73,7 +71,7 @@ class CodedKeys:
             span *= levels
         return number
 
-    def sizes(self, keys: Sequence[int], rows: Ints | slice = slice(None)) -> Ints:
+    def sizes(self, keys: Sequence[int], rows: Integers | slice = slice(None)) -> Integers:
         """Count, for each row, the records (or persons) in those of the rows that are the same on these keys."""
         numbers = self.combined(keys, rows)
         if self.holders is None:
@@ -120,7 +118,7 @@ def coded_keys(data: Microdata, keys: Sequence[str], missing: Missing) -> CodedK
 
 def _holders(
     data: Microdata, keys: Sequence[str], missing: Missing, table: pl.DataFrame
-) -> tuple[Ints, Ints] | None:
+) -> tuple[Integers, Integers] | None:
     """Say who has which row of the class table, where somebody has several; None where rows simply add up."""
     unit = engine.counted_unit(data)
     if unit is None:
@@ -135,7 +133,7 @@ def _holders(
     return found["row"].to_numpy().astype(np.int64), found["u"].to_numpy()
 
 
-def class_sizes(numbers: Ints, records: Ints, span: int) -> Ints:
+def class_sizes(numbers: Integers, records: Integers, span: int) -> Integers:
     """Return, for each row, how many records are in rows with the same number."""
     if span <= _DENSE * max(len(numbers), 1024):
         counts = np.bincount(numbers, weights=records, minlength=span)[numbers]
@@ -177,16 +175,16 @@ class Inherited:
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
-        self._smaller: dict[KeySet, npt.NDArray[np.uint8]] = {(): np.packbits(np.zeros(rows, dtype=bool))}
-        self._current: dict[KeySet, npt.NDArray[np.uint8]] = {}
+        self._smaller: dict[KeySet, Bytes] = {(): np.packbits(np.zeros(rows, dtype=bool))}
+        self._current: dict[KeySet, Bytes] = {}
 
-    def from_parts(self, chosen: KeySet) -> Bools:
+    def from_parts(self, chosen: KeySet) -> Flags:
         """Return the rows flagged on some part of the set."""
         if self._current and len(chosen) > len(next(iter(self._current))):
             self._smaller, self._current = self._current, {}
         parts = [self._smaller[part] for part in combinations(chosen, len(chosen) - 1)]
         return np.unpackbits(np.bitwise_or.reduce(parts), count=self._rows).astype(bool)
 
-    def keep(self, chosen: KeySet, flags: Bools) -> None:
+    def keep(self, chosen: KeySet, flags: Flags) -> None:
         """Note the rows flagged on the set."""
         self._current[chosen] = np.packbits(flags)

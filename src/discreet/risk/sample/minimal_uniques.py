@@ -13,12 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from discreet.risk.sample.key_sets import Bools, CodedKeys, Inherited, Ints, KeySet, sets_by_size
+from discreet.arrays import Flags, Integers
+from discreet.risk.sample.key_sets import CodedKeys, Inherited, KeySet, sets_by_size
 
 
 def minimal_uniques(
     keys: CodedKeys, max_size: int, *, progress: bool = True
-) -> Iterator[tuple[KeySet, Ints]]:
+) -> Iterator[tuple[KeySet, Integers]]:
     """Find the minimal sample uniques of up to ``max_size`` keys, one set of keys at a time.
 
     Yields the positions of the keys of the set and the rows of the class table (each one record) for which that
@@ -36,11 +37,11 @@ def minimal_uniques(
             yield chosen, found
 
 
-def _alone(keys: CodedKeys, chosen: KeySet, rows: Ints, *, wild: bool) -> Bools:
+def _alone(keys: CodedKeys, chosen: KeySet, rows: Integers, *, wild: bool) -> Flags:
     """Say which of the rows agree with no other of them on the chosen keys."""
     known = keys.codes[list(chosen)][:, rows] >= 0 if wild else np.ones((len(chosen), 1), dtype=bool)
     if known.all():
-        alone: Bools = keys.sizes(chosen, rows) == 1
+        alone: Flags = keys.sizes(chosen, rows) == 1
         return alone
     # A record with a missing key is compared on its other keys alone; whether it is alone on those was settled
     # with the smaller set. Left are the records that know all keys, and whether an incomplete one agrees.

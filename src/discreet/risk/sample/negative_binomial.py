@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes
-
-Floats = npt.NDArray[np.float64]
 
 # From this class size on the series needs no more than `_TERMS` terms even where p is next to nothing:
 # its k-th term is at most 1 / C(f + k, k).

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats, Integers
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.errors import ParameterError
@@ -27,10 +27,9 @@ from discreet.risk.classes.company import (
     nobody_knows,
 )
 from discreet.risk.classes.k_anonymity import key_caveats
-from discreet.risk.sample.key_sets import CodedKeys, Ints, KeySet, checked_size, coded_keys, number_of_sets
+from discreet.risk.sample.key_sets import CodedKeys, KeySet, checked_size, coded_keys, number_of_sets
 from discreet.risk.sample.minimal_uniques import minimal_uniques
 
-Floats = npt.NDArray[np.float64]
 _SETS_UNLESS_TOLD = 5_000
 _FRACTION_UNLESS_TOLD = 0.1
 
@@ -200,11 +199,11 @@ class _Scores:
     """What the search adds up: by row of the class table, by key and row, by key and value, by set of keys."""
 
     suda: Floats
-    msus: Ints
-    smallest: Ints
+    msus: Integers
+    smallest: Integers
     by_key: Floats
     by_value: tuple[Floats, ...]
-    msus_by_value: tuple[Ints, ...]
+    msus_by_value: tuple[Integers, ...]
     by_set: dict[KeySet, int]
 
 

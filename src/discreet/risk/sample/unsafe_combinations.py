@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Integers
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.errors import ParameterError
@@ -28,16 +29,7 @@ from discreet.risk.classes.company import (
     nobody_knows,
 )
 from discreet.risk.classes.k_anonymity import key_caveats
-from discreet.risk.sample.key_sets import (
-    Bools,
-    CodedKeys,
-    Inherited,
-    Ints,
-    KeySet,
-    checked_size,
-    coded_keys,
-    sets_by_size,
-)
+from discreet.risk.sample.key_sets import CodedKeys, Inherited, KeySet, checked_size, coded_keys, sets_by_size
 
 
 @checked
@@ -189,10 +181,10 @@ class _Found:
     """
 
     sets: pl.DataFrame
-    hits: Ints
-    smallest: Ints
-    by_key: Bools
-    listing: list[tuple[KeySet, Ints, Ints]]
+    hits: Integers
+    smallest: Integers
+    by_key: Flags
+    listing: list[tuple[KeySet, Integers, Integers]]
 
 
 def _survey(
@@ -234,7 +226,7 @@ def _survey(
     return _Found(sets, hits, smallest, by_key, listing)
 
 
-def _counted(coded: CodedKeys, chosen: KeySet, *, wild: bool) -> tuple[Ints, Ints, int]:
+def _counted(coded: CodedKeys, chosen: KeySet, *, wild: bool) -> tuple[Integers, Integers, int]:
     """Number the combinations of a set, and give each row the count of its own and the file how many there are."""
     if not wild:
         numbers, counts = coded.combined(chosen), coded.sizes(chosen)

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
-
-Floats = npt.NDArray[np.float64]
 
 
 def isolation_chance(p: npt.ArrayLike, n: int) -> Floats:
@@ -218,7 +217,7 @@ def _windows(published: Floats, chance: Floats, n: int) -> tuple[int, Floats, Fl
     return int((high - low).max(initial=0)) + 1, high, low
 
 
-def _block_ends(widths: Floats, budget: int = 1_000_000) -> npt.NDArray[np.int64]:
+def _block_ends(widths: Floats, budget: int = 1_000_000) -> Integers:
     """Cut sorted widths where a block of equally wide rows would pass the budget."""
     used = np.cumsum(widths + 1)
     return np.flatnonzero(np.diff(used // budget)) + 1

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
@@ -36,8 +37,6 @@ from discreet.risk.singling_out.cell_probabilities import (
     independent_probabilities,
     population_probabilities,
 )
-
-Floats = npt.NDArray[np.float64]
 
 IDENTIFYING = "may enable identification"
 ISOLATING = "isolation only"

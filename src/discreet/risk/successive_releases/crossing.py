@@ -11,20 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.engine.alignment import comparable
 from discreet.errors import ColumnError, DiscreetError, ParameterError
 from discreet.hierarchy import Hierarchy
 
-Ints = npt.NDArray[np.int64]
 Coding = Mapping[Any, Any] | Hierarchy
 
 
 def compatible_classes(
     ours: pl.DataFrame, theirs: pl.DataFrame, keys: Sequence[str], recoding: Mapping[str, Coding]
-) -> tuple[Ints, Ints]:
+) -> tuple[Integers, Integers]:
     """Pair the classes of two releases that can share a person, as positions in either table.
 
     A key without a recoding must be equal; one with a recoding must be related by it. Missing goes with missing.
@@ -49,7 +48,7 @@ def compatible_classes(
     return joined["a"].to_numpy().astype(np.int64), joined["b"].to_numpy().astype(np.int64)
 
 
-def common_classes(a: Ints, b: Ints, before: int, after: int) -> Ints:
+def common_classes(a: Integers, b: Integers, before: int, after: int) -> Integers:
     """Number the classes of the finest coding that both releases can be recoded to.
 
     The first ``before`` entries belong to the classes of the previous release, the others to the next one.
@@ -59,11 +58,13 @@ def common_classes(a: Ints, b: Ints, before: int, after: int) -> Ints:
 
     nodes = before + after
     edges = coo_array((np.ones(len(a)), (a, b + before)), shape=(nodes, nodes))
-    numbers: Ints = connected_components(edges, directed=False)[1].astype(np.int64)
+    numbers: Integers = connected_components(edges, directed=False)[1].astype(np.int64)
     return numbers
 
 
-def shared_bounds(a: Ints, b: Ints, before: Ints, after: Ints, common: Ints) -> tuple[Ints, Ints]:
+def shared_bounds(
+    a: Integers, b: Integers, before: Integers, after: Integers, common: Integers
+) -> tuple[Integers, Integers]:
     """Bound how many people each pair of classes shares, when everybody of one release is in the other.
 
     Each bound follows from the others until none moves (the shuttle algorithm of Buzzigoli and Giusti 1999). The
@@ -96,11 +97,11 @@ def shared_bounds(a: Ints, b: Ints, before: Ints, after: Ints, common: Ints) -> 
     return low, high
 
 
-def _others(side: Ints, numbers: Ints, size: int) -> Ints:
+def _others(side: Integers, numbers: Integers, size: int) -> Integers:
     """Add up the numbers of the other pairs of the same class."""
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, side, numbers)
-    rest: Ints = total[side] - numbers
+    rest: Integers = total[side] - numbers
     return rest
 
 

@@ -11,14 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from discreet.arrays import Floats, Integers
 from discreet.distance import MixedSpace, Points, nearest
 from discreet.randomness import Seed, generator
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _SLACK = 1e-12
 _SURE = 0.01
@@ -67,7 +64,7 @@ class CopyCounts:
     """
 
     closeness: Floats
-    person: Ints
+    person: Integers
     isolation: Floats
     chance: Floats
     chance_isolation: Floats
@@ -128,11 +125,11 @@ def count_copies(
 
 @dataclass(frozen=True)
 class _Others:
-    index: Ints
+    index: Integers
     distance: Floats
 
 
-def _others(space: MixedSpace, points: Points, rows: Ints, progress: bool) -> _Others:
+def _others(space: MixedSpace, points: Points, rows: Integers, progress: bool) -> _Others:
     """Find the two nearest others of some records."""
     found = nearest(
         space, points.take(rows), points, k=3, progress=progress, description="Distances among people"
@@ -147,7 +144,7 @@ def _relative(distance: Floats, isolation: Floats) -> Floats:
     return np.where(alone, distance / np.where(alone, isolation, 1.0), np.inf)
 
 
-def _some(size: int, most: int, rng: np.random.Generator) -> Ints:
+def _some(size: int, most: int, rng: np.random.Generator) -> Integers:
     if size <= most:
         return np.arange(size, dtype=np.int64)
     return np.sort(rng.choice(size, most, replace=False)).astype(np.int64)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Integers
 from discreet.engine.attribution_counts import JointCounts
 from discreet.engine.comparable import as_text
 from discreet.errors import ParameterError
@@ -23,10 +23,6 @@ from discreet.risk.attribution_probability.cap_scores import (
     own_chances,
     target_baseline,
 )
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 REASONS = ("excluded value", "missing target", "missing key", "excluded pair", "denominator over the limit")
 COLUMNS = (
@@ -61,11 +57,11 @@ class Exclusions:
     denominator: Literal["released", "original"] = "released"
     strict: bool = True
 
-    def reasons(self, joint: JointCounts, keys: Sequence[str]) -> Ints:
+    def reasons(self, joint: JointCounts, keys: Sequence[str]) -> Integers:
         """Number the first reason that takes out each cell whatever its size, 1 to 4; 0 where it stays in."""
         value = joint.value_labels["s0"]
         texts = as_text(value)
-        masks: list[tuple[int, Bools]] = []
+        masks: list[tuple[int, Flags]] = []
         if self.values:
             masks.append((1, self._is_excluded(texts)[joint.values]))
         if not self.missing_target:
@@ -79,13 +75,13 @@ class Exclusions:
             reason = np.where((reason == 0) & mask, number, reason)
         return reason
 
-    def over_limit(self, reason: Ints, sizes: Ints) -> Ints:
+    def over_limit(self, reason: Integers, sizes: Integers) -> Integers:
         """Add the last reason: a denominator over the limit."""
         if not self.exclude_over:
             return reason
         return np.where((reason == 0) & (sizes > self.denom_lim), len(REASONS), reason)
 
-    def _is_excluded(self, texts: pl.Series) -> Bools:
+    def _is_excluded(self, texts: pl.Series) -> Flags:
         found = np.zeros(len(texts), dtype=bool)
         for position, value in enumerate(self.values, start=1):
             hit = _equals(texts, value)
@@ -96,7 +92,7 @@ class Exclusions:
             found |= hit
         return found
 
-    def _is_paired(self, joint: JointCounts, keys: Sequence[str], texts: pl.Series) -> Bools:
+    def _is_paired(self, joint: JointCounts, keys: Sequence[str], texts: pl.Series) -> Flags:
         found = np.zeros(len(joint.owners), dtype=bool)
         for position, (key, level, value) in enumerate(self.pairs, start=1):
             if key not in keys:
@@ -133,14 +129,14 @@ class DisclosureCells:
 
     joint: JointCounts
     keys: tuple[str, ...]
-    in_original: Bools
-    in_released: Bools
-    present: Bools
-    apparent: Bools
-    reason_original: Ints
-    reason_released: Ints
-    reason_both: Ints
-    sizes: Ints
+    in_original: Flags
+    in_released: Flags
+    present: Flags
+    apparent: Flags
+    reason_original: Integers
+    reason_released: Integers
+    reason_both: Integers
+    sizes: Integers
 
     @classmethod
     def of(cls, joint: JointCounts, keys: tuple[str, ...], exclusions: Exclusions) -> DisclosureCells:
@@ -168,9 +164,9 @@ class DisclosureCells:
         )
 
     @property
-    def correct(self) -> Bools:
+    def correct(self) -> Flags:
         """The cells that DiSCO counts."""
-        found: Bools = self.in_released & (self.joint.original > 0) & (self.reason_both == 0)
+        found: Flags = self.in_released & (self.joint.original > 0) & (self.reason_both == 0)
         return found
 
     def shares(self) -> dict[str, float | None]:
@@ -328,11 +324,11 @@ class DisclosureCells:
 
 
 def identity_shares(
-    size_original: Ints,
-    size_released: Ints,
+    size_original: Integers,
+    size_released: Integers,
     records: tuple[int, int],
     *,
-    left_out: Bools | None = None,
+    left_out: Flags | None = None,
     denominator: Literal["original", "released"] = "original",
 ) -> dict[str, float | int]:
     """Count who is alone in the original and in the release, in percent of the records.
@@ -355,7 +351,7 @@ def identity_shares(
     }
 
 
-def missing_key(joint: JointCounts, keys: Sequence[str], named: Sequence[str]) -> Bools:
+def missing_key(joint: JointCounts, keys: Sequence[str], named: Sequence[str]) -> Flags:
     """Find the classes in which one of the named keys is missing."""
     found = np.zeros(joint.class_labels.height, dtype=bool)
     for key in named:
@@ -382,7 +378,7 @@ _TWO_WAY = {
 }
 
 
-def _equals(texts: pl.Series, value: Any) -> Bools:
+def _equals(texts: pl.Series, value: Any) -> Flags:
     written = (
         None
         if value is None

@@ -10,11 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.distance import MixedSpace, Points, nearest, ties_within
-
-Floats = npt.NDArray[np.float64]
 
 _NORMAL = 1.96
 

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.engine.attribution_counts import (
     JointCounts,
     SharedClasses,
@@ -99,11 +99,11 @@ class PairedFiles:
         """Count keys by one target as the values stand in the files."""
         return joint_counts(self.links[copy], (target,), self.weight)
 
-    def cells(self, target: str, copy: int = 0) -> tuple[JointCounts, npt.NDArray[np.int64]]:
+    def cells(self, target: str, copy: int = 0) -> tuple[JointCounts, Integers]:
         """Count keys by one target in the groups; also say where each exact cell went."""
         return self.grouped(self.exact(target, copy), target)
 
-    def grouped(self, exact: JointCounts, target: str) -> tuple[JointCounts, npt.NDArray[np.int64]]:
+    def grouped(self, exact: JointCounts, target: str) -> tuple[JointCounts, Integers]:
         """Put exact cells into the groups."""
         if not any(column in self.classes for column in (*self.keys, target)):
             return exact, np.arange(len(exact.owners))

@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
@@ -20,7 +19,7 @@ from discreet.synth.variables import Variable
 if TYPE_CHECKING:
     from discreet.synth.all_others.fitted import FittedAllOthers
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Flags, Floats
 
 _LINKED_RECORDS = 2000
 
@@ -137,7 +136,7 @@ def _variables(model: FittedAllOthers, frame: pl.DataFrame) -> list[dict[str, An
     return rows
 
 
-def _switched(model: FittedAllOthers, name: str, there: npt.NDArray[np.bool_]) -> dict[str, float]:
+def _switched(model: FittedAllOthers, name: str, there: Flags) -> dict[str, float]:
     column = model.models[name]
     away = column.predicted(model.records.scene)[there] - model.records.scene[name].values[there]
     share, shift = switch_moments(away, column.spread, model.scales[name])

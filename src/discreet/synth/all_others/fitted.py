@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.randomness import Seed
@@ -19,8 +18,6 @@ from discreet.synth.all_others.records import Records, Scene
 from discreet.synth.all_others.switching import switch
 from discreet.synth.forms import restored_form
 from discreet.synth.synthesizer import Fitted, Stream
-
-Floats = npt.NDArray[np.float64]
 
 _GONE_ASTRAY = 5.0
 

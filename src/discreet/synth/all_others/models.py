@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.synth.all_others.selection import Selector
 from discreet.synth.methods.design import Design
@@ -21,8 +21,6 @@ from discreet.synth.methods.registry import all_methods
 from discreet.synth.methods.resampling import ObservedShares, Sample
 from discreet.synth.variables import Variable
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Noise = Literal["residual", "bayes", "none"]
 
 _MOST_COEFFICIENTS = 20_000
@@ -85,7 +83,7 @@ class ColumnModel:
     floor: float = 0.0
     notes: tuple[str, ...] = field(default=())
 
-    def draw(self, scene: Mapping[str, Variable], rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, scene: Mapping[str, Variable], rng: np.random.Generator) -> Array:
         """Draw the column for the values of the others in ``scene``."""
         given = [scene[name] for name in self.predictors]
         size = len(next(iter(scene.values())))
@@ -276,9 +274,7 @@ def _category(
     )
 
 
-def _by_level(
-    codes: npt.NDArray[np.int64], weights: Floats | None, most: int
-) -> tuple[npt.NDArray[np.int64], Floats]:
+def _by_level(codes: Integers, weights: Floats | None, most: int) -> tuple[Integers, Floats]:
     """Choose records for a multinomial fit, all of rare levels and some of frequent ones, and weight them back."""
     sizes = np.bincount(codes)
     ordered = np.sort(sizes)
@@ -301,7 +297,7 @@ def _by_level(
 
 
 def _fit_of_shares(
-    law: ClassShares, given: Sequence[Variable], codes: npt.NDArray[np.int64], weights: Floats | None
+    law: ClassShares, given: Sequence[Variable], codes: Integers, weights: Floats | None
 ) -> tuple[float, float]:
     """Return the mean probability of the true level, and the share of the levels' variance that is predicted."""
     levels = law.beta.shape[1]

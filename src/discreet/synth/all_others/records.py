@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.synth.all_others.models import ColumnModel, Settings, fit_column
 from discreet.synth.all_others.selection import select
 from discreet.synth.forms import CategoryForm, Form, NumberForm
@@ -24,9 +24,6 @@ from discreet.synth.methods.design import Design
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
 Scene = dict[str, Variable]
 
 _IMPUTATIONS = 5
@@ -56,8 +53,8 @@ class Records:
 
     forms: Mapping[str, Form]
     scene: Scene
-    states: Mapping[str, npt.NDArray[np.int32]]
-    blank: Mapping[str, Bools]
+    states: Mapping[str, Codes]
+    blank: Mapping[str, Flags]
     constant: tuple[str, ...]
 
     @classmethod
@@ -101,11 +98,11 @@ class Records:
         """Those of them that are numbers."""
         return tuple(name for name in self.modelled if self.scene[name].is_number)
 
-    def there(self, name: str) -> Bools:
+    def there(self, name: str) -> Flags:
         """Return where a column has a value."""
         return ~self.blank[name] if name in self.blank else np.ones(self.size, dtype=np.bool_)
 
-    def taken(self, rows: Rows) -> Records:
+    def taken(self, rows: Integers) -> Records:
         """Return some of the records."""
         return Records(
             self.forms,
@@ -115,7 +112,7 @@ class Records:
             self.constant,
         )
 
-    def patterned(self, name: str, values: npt.NDArray[Any]) -> Variable:
+    def patterned(self, name: str, values: Array) -> Variable:
         """Return drawn values as a variable; a category stays missing where it was."""
         form = self.forms[name]
         if isinstance(form, CategoryForm) and name in self.blank:
@@ -237,7 +234,7 @@ def _model(
     return model, complete
 
 
-def _rows(records: Records, target: str, given: Sequence[str]) -> tuple[Rows, bool]:
+def _rows(records: Records, target: str, given: Sequence[str]) -> tuple[Integers, bool]:
     """Return the records to fit on, and whether they are complete."""
     known = records.there(target)
     complete = known.copy()
@@ -269,7 +266,7 @@ def _imputed(
     return replace(records, scene=scene)
 
 
-def _taken(variable: Variable, rows: Rows) -> Variable:
+def _taken(variable: Variable, rows: Integers) -> Variable:
     return variable if len(rows) == len(variable) else variable.take(rows)
 
 

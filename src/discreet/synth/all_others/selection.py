@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.methods.design import Design
 from discreet.synth.variables import Variable
 
-Floats = npt.NDArray[np.float64]
 Selector = Literal["lasso", "ridge-threshold", "aic", "none"]
 
 SELECTORS = ("lasso", "ridge-threshold", "aic", "none")
@@ -99,7 +98,7 @@ def select(
     return _fitting(chosen, owner, most_columns, used)
 
 
-def _fitting(places: Sequence[int], owner: npt.NDArray[np.int64], most: int, alpha: float | None) -> Selected:
+def _fitting(places: Sequence[int], owner: Integers, most: int, alpha: float | None) -> Selected:
     """Leave out the weakest predictors where there are too few records for all of them."""
     kept, width = [], 0
     for place in places:
@@ -123,7 +122,7 @@ def _moments(
     predictors: Sequence[Variable],
     y: Floats,
     weights: Floats | None,
-    fold_of: npt.NDArray[np.int64] | None,
+    fold_of: Integers | None,
 ) -> tuple[_Moments, list[_Moments]]:
     width, tasks = design.width, y.shape[1]
     count = 1 if fold_of is None else _FOLDS
@@ -236,7 +235,7 @@ def _cross_validated(whole: _Moments, folds: Sequence[_Moments]) -> float:
     return float(alphas[int(error.argmin())])
 
 
-def _by_aic(standard: _Standard, owner: npt.NDArray[np.int64], n: float) -> list[int]:
+def _by_aic(standard: _Standard, owner: Integers, n: float) -> list[int]:
     """Add the predictor that lowers Akaike's criterion most, as long as one does."""
     xx, xy, yy = standard.xx.copy(), standard.xy.copy(), standard.yy.copy()
     tasks = len(yy)

@@ -14,17 +14,14 @@ It is therefore **not differentially private**, whatever epsilon is.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 def switch(
     values: Floats, predicted: Floats, sigma: float, scale: float, rng: np.random.Generator
-) -> tuple[Floats, Bools]:
+) -> tuple[Floats, Flags]:
     """Draw the released values and say which were switched to the noisy truth.
 
     Parameters

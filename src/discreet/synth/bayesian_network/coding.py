@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +56,7 @@ class Attribute:
         assert self.edges is not None
         return len(self.edges) - 1
 
-    def encode(self, series: pl.Series) -> Codes:
+    def encode(self, series: pl.Series) -> Integers:
         """Return the code of every value; a category that was not declared counts as missing."""
         if self.levels is not None:
             plain = _plain(series)
@@ -73,7 +70,7 @@ class Attribute:
         codes = pl.Series(np.clip(inner, 0, self.bins - 1)).set(numbers.is_null(), None)
         return _filled(self, codes)
 
-    def decode(self, codes: Codes, numbers: Floats | None) -> pl.Series:
+    def decode(self, codes: Integers, numbers: Floats | None) -> pl.Series:
         """Turn codes, and for a number the values that were drawn within the bins, into the column."""
         missing = codes >= self.bins
         if self.levels is not None:
@@ -165,7 +162,7 @@ def declared_attribute(series: pl.Series, domain: Any, *, bins: int, never_missi
     return Attribute(name, dtype, levels, None, not never_missing)
 
 
-def _filled(attribute: Attribute, codes: pl.Series) -> Codes:
+def _filled(attribute: Attribute, codes: pl.Series) -> Integers:
     if attribute.has_missing:
         codes = codes.fill_null(attribute.bins)
     elif codes.null_count():

@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.bayesian_network.laws import CellLaw
-from discreet.synth.bayesian_network.structure import Codes, Node, packed
+from discreet.synth.bayesian_network.structure import Node, packed
 from discreet.synth.bayesian_network.within_bins import BinLaw
 from discreet.synth.synthesizer import Fitted, Stream
 
@@ -58,7 +59,7 @@ class FittedBayesianNetwork(Fitted):
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw the columns in the order of the network."""
         sizes = [attribute.size for attribute in self.attributes]
-        codes: list[Codes] = [np.zeros(n, dtype=np.int64) for _ in sizes]
+        codes: list[Integers] = [np.zeros(n, dtype=np.int64) for _ in sizes]
         start = 0
         if self.joint:
             together = [node.child for node in self.network[: self.joint + 1]]
@@ -76,7 +77,7 @@ class FittedBayesianNetwork(Fitted):
         columns += [_regenerated(name, dtype, n) for name, dtype in self.keys.items()]
         return pl.DataFrame(columns)
 
-    def _decoded(self, attribute: Attribute, codes: Codes, stream: Stream) -> pl.Series:
+    def _decoded(self, attribute: Attribute, codes: Integers, stream: Stream) -> pl.Series:
         if attribute.name not in self.within:
             return attribute.decode(codes, None)
         bins = np.minimum(codes, attribute.bins - 1)

@@ -8,12 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import dp
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +31,14 @@ class CellLaw:
         Running counts of the child alone, for a cell that no record has.
     """
 
-    cells: Codes | None
-    starts: Codes | None
-    children: Codes | None
+    cells: Integers | None
+    starts: Integers | None
+    children: Integers | None
     mass: Floats
     margin: Floats
 
     @classmethod
-    def counted(cls, parents: Codes, child: Codes, size: int, weights: Floats | None) -> CellLaw:
+    def counted(cls, parents: Integers, child: Integers, size: int, weights: Floats | None) -> CellLaw:
         """Count the cells that occur."""
         keys, place = np.unique(parents * size + child, return_inverse=True)
         counts = np.bincount(place, weights=weights, minlength=len(keys)).astype(np.float64)
@@ -57,7 +54,7 @@ class CellLaw:
 
     @classmethod
     def noisy(
-        cls, parents: Codes, child: Codes, shape: tuple[int, int], epsilon: Fraction, words: dp.Words
+        cls, parents: Integers, child: Integers, shape: tuple[int, int], epsilon: Fraction, words: dp.Words
     ) -> CellLaw:
         """Count all cells, add noise to each, and take what is left above zero; a cell left empty is uniform."""
         cells, size = shape
@@ -67,7 +64,7 @@ class CellLaw:
         table[table.sum(axis=1) == 0] = 1.0
         return cls(None, None, None, np.cumsum(table), np.cumsum(table.sum(axis=0)))
 
-    def draw(self, parents: Codes, rng: np.random.Generator) -> Codes:
+    def draw(self, parents: Integers, rng: np.random.Generator) -> Integers:
         """Draw a code for every record, given the cell of its parents."""
         size = len(self.margin)
         chance = rng.random(len(parents))
@@ -80,7 +77,7 @@ class CellLaw:
         fallback = np.searchsorted(self.margin, chance * self.margin[-1], side="right").clip(0, size - 1)
         return np.where(known, drawn, fallback)
 
-    def _hit(self, first: Codes, last: Codes, chance: Floats) -> Codes:
+    def _hit(self, first: Integers, last: Integers, chance: Floats) -> Integers:
         below = np.where(first > 0, self.mass[np.maximum(first - 1, 0)], 0.0)
         aim = below + chance * (self.mass[last - 1] - below)
         return np.clip(np.searchsorted(self.mass, aim, side="right"), first, last - 1)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet import dp, engine
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.microdata import Columns, Microdata, require_microdata
@@ -19,8 +20,6 @@ from discreet.synth.bayesian_network.coding import Attribute, declared_attribute
 from discreet.synth.bayesian_network.fitted_network import FittedBayesianNetwork
 from discreet.synth.bayesian_network.laws import CellLaw
 from discreet.synth.bayesian_network.structure import (
-    Codes,
-    Floats,
     Informations,
     Node,
     automatic_parents,
@@ -310,7 +309,7 @@ class _Coded:
     """The file as codes."""
 
     attributes: Sequence[Attribute]
-    codes: Sequence[Codes]
+    codes: Sequence[Integers]
     sizes: Sequence[int]
     weights: Floats | None
 

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import dp
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 USEFULNESS = 4.0
 _DENSE = 20_000_000
@@ -34,7 +31,7 @@ class Node:
 class Informations:
     """Mutual information between a column and sets of others, each computed once."""
 
-    codes: Sequence[Codes]
+    codes: Sequence[Integers]
     sizes: Sequence[int]
     weights: Floats | None = None
     _known: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
@@ -59,7 +56,7 @@ class Informations:
         return math.prod(self.sizes[column] for column in columns)
 
 
-def packed(codes: Sequence[Codes], sizes: Sequence[int], columns: Sequence[int]) -> tuple[Codes, int]:
+def packed(codes: Sequence[Integers], sizes: Sequence[int], columns: Sequence[int]) -> tuple[Integers, int]:
     """Number the cells of several columns: one code a record, and how many cells there are."""
     cells = math.prod(sizes[column] for column in columns)
     if cells >= 2**62:
@@ -72,7 +69,7 @@ def packed(codes: Sequence[Codes], sizes: Sequence[int], columns: Sequence[int])
     return total, cells
 
 
-def counts_of(keys: Codes, cells: int, weights: Floats | None) -> Floats:
+def counts_of(keys: Integers, cells: int, weights: Floats | None) -> Floats:
     """Count the records of the cells; empty cells may be left out."""
     if cells <= _DENSE:
         return np.bincount(keys, weights=weights, minlength=1).astype(np.float64)

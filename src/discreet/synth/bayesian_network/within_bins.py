@@ -8,12 +8,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import dp
+from discreet.arrays import Floats, Integers
 
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 WithinBin = Literal["uniform", "empirical", "histogram2", "spikes+uniform"]
 WAYS: tuple[WithinBin, ...] = ("uniform", "empirical", "histogram2", "spikes+uniform")
 
@@ -40,7 +38,7 @@ class BinLaw:
     edges: Floats
     values: Floats
     mass: Floats
-    starts: Codes
+    starts: Integers
     smooth: Floats
     finer: Floats | None = None
     """Masses of the ten parts of each bin, where there are any."""
@@ -49,7 +47,7 @@ class BinLaw:
     def fit(
         cls,
         numbers: Floats,
-        codes: Codes,
+        codes: Integers,
         edges: Floats,
         *,
         way: WithinBin,
@@ -88,7 +86,7 @@ class BinLaw:
         starts = np.searchsorted(at, np.arange(bins + 1))
         return cls(edges, values, np.cumsum(mass), starts.astype(np.int64), smooth)
 
-    def draw(self, codes: Codes, rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """Draw one number for every code of a bin."""
         low, high = self.edges[codes], self.edges[codes + 1]
         if self.finer is not None:

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.copula import fit_gaussian, nearest_correlation
 from discreet.copula.fitting import Matching
 from discreet.copula.matching import BOUND
@@ -19,7 +19,6 @@ from discreet.synth.copulas.dimensions import Dimension, mean_scores
 from discreet.synth.from_aggregates.latent import LatentPairs
 from discreet.synth.synthesizer import Stream
 
-Floats = npt.NDArray[np.float64]
 Dependence = Literal["latent", "mutual-information"]
 
 _LEAST_RECORDS = 10
@@ -146,7 +145,7 @@ def _score_correlations(dimensions: Sequence[Dimension], weights: Floats | None)
     return np.where(flat, 0.0, np.clip(found, -1.0, 1.0)), counts
 
 
-def _both(one: Dimension, other: Dimension) -> npt.NDArray[np.bool_] | None:
+def _both(one: Dimension, other: Dimension) -> Flags | None:
     if one.there is None:
         return other.there
     return one.there if other.there is None else one.there & other.there

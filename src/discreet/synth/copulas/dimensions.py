@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Codes, Flags, Floats, Integers
 from discreet.copula.information import dense
 from discreet.copula.margins import EmpiricalMargin
 from discreet.synth.copulas.margins import ColumnMargin, Margin, MarginKind, of_levels, of_values
 from discreet.synth.forms import CategoryForm, Form, NumberForm
 from discreet.synth.variables import Variable
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +37,9 @@ class Dimension:
     """
 
     label: str
-    ranks: Codes
+    ranks: Integers
     shares: Floats
-    there: Bools | None
+    there: Flags | None
     ordered: bool
     column: str | None = None
 
@@ -153,7 +148,7 @@ def laid_out(
 def _divided(
     dimensions: dict[str, list[Dimension]],
     forms: Mapping[str, Form],
-    codes: Mapping[str, npt.NDArray[Any]],
+    codes: Mapping[str, Array],
     weights: Floats | None,
 ) -> dict[str, ColumnMargin]:
     """Replace the dimension of every category that one scale cannot hold, and return the margins of those."""
@@ -174,13 +169,13 @@ def _divided(
     return margins
 
 
-def _levels(label: str, codes: npt.NDArray[np.int32], weights: Floats | None, ordered: bool) -> Dimension:
+def _levels(label: str, codes: Codes, weights: Floats | None, ordered: bool) -> Dimension:
     ranks = dense(codes.astype(np.int64))
     mass = np.bincount(ranks, weights).astype(np.float64)
     return Dimension(label, ranks, mass / mass.sum(), None, ordered)
 
 
-def _values(label: str, values: Floats, weights: Floats | None, there: Bools | None) -> Dimension:
+def _values(label: str, values: Floats, weights: Floats | None, there: Flags | None) -> Dimension:
     known = values if there is None else values[there]
     share = weights if there is None or weights is None else weights[there]
     ranks = np.zeros(len(values), dtype=np.int64)
@@ -192,13 +187,11 @@ def _values(label: str, values: Floats, weights: Floats | None, there: Bools | N
     return Dimension(label, ranks, mass / mass.sum(), there, True)
 
 
-def _ranked(values: Floats) -> Codes:
+def _ranked(values: Floats) -> Integers:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
-def _mixed(
-    label: str, states: npt.NDArray[np.int32], values: Floats, weights: Floats | None, ordinary: int
-) -> Dimension:
+def _mixed(label: str, states: Codes, values: Floats, weights: Floats | None, ordinary: int) -> Dimension:
     """Rank states that are no value, the last one first, below all values."""
     is_value = states < ordinary
     keys = np.empty(len(states), dtype=np.int64)
@@ -225,7 +218,7 @@ def _value_margin(
     return of_values(values, weights, kind, families, form.name) if len(values) else None
 
 
-def _in_order(codes: npt.NDArray[np.int32], dimension: Dimension, weights: Floats | None) -> EmpiricalMargin:
+def _in_order(codes: Codes, dimension: Dimension, weights: Floats | None) -> EmpiricalMargin:
     """Return the margin of codes in the order of the ranks of their dimension."""
     order = np.empty(len(dimension.shares), dtype=np.int64)
     order[dimension.ranks] = codes

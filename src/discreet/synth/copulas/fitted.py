@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.copula.correlation import root_of
 from discreet.copula.margins import EmpiricalMargin
 from discreet.errors import load_extra
@@ -19,8 +19,6 @@ from discreet.synth.copulas.margins import ColumnMargin, given_a_value
 from discreet.synth.forms import Form, NumberForm, restored_form
 from discreet.synth.sequential.stratified import Strata
 from discreet.synth.synthesizer import Fitted, Stream
-
-Floats = npt.NDArray[np.float64]
 
 _CHUNK = 50_000  # records drawn at a time
 _CALIBRATION = 100_000

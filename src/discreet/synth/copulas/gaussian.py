@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from discreet.arrays import Floats
 from discreet.copula.fitting import Matching
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
-from discreet.synth.copulas.dependence import (
-    Dependence,
-    Floats,
-    latent_correlations,
-    shared_information,
-)
+from discreet.synth.copulas.dependence import Dependence, latent_correlations, shared_information
 from discreet.synth.copulas.dimensions import Dimension
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, NormalCoupling
 from discreet.synth.copulas.margins import FAMILIES, MarginKind

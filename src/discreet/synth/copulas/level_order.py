@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.copulas.dimensions import Dimension
-
-Floats = npt.NDArray[np.float64]
 
 _ROUNDS = 6
 _MOST_RECORDS = 20_000
@@ -42,7 +40,7 @@ def associated(dimensions: Sequence[Dimension], weights: Floats | None) -> list[
 
 def _orders(
     dimensions: Sequence[Dimension], free: Sequence[int], weights: Floats | None
-) -> dict[int, npt.NDArray[np.int64]]:
+) -> dict[int, Integers]:
     size = len(dimensions[0].ranks)
     rows = np.unique(np.linspace(0, size - 1, min(size, _MOST_RECORDS)).astype(np.int64))
     share = np.ones(len(rows)) if weights is None else weights[rows]

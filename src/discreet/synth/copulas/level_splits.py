@@ -14,15 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.copula.margins import EmpiricalMargin
 from discreet.copula.matching import BOUND, cut_table
 from discreet.synth.copulas.dimensions import Dimension, mean_scores
 from discreet.synth.copulas.margins import ColumnMargin
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 #: A part stays one scale where that holds this share of the information, or misses no more than so many nats.
 _ENOUGH, _LITTLE = 0.8, 0.02
@@ -43,7 +40,7 @@ class Part:
     places: tuple[tuple[int, ...], ...]
 
 
-def divided(own: Dimension, parts: Sequence[Part], codes: Codes) -> tuple[list[Dimension], ColumnMargin]:
+def divided(own: Dimension, parts: Sequence[Part], codes: Integers) -> tuple[list[Dimension], ColumnMargin]:
     """Return a dimension for each part, of the records whose level is in it, and the margin that joins them.
 
     ``codes`` are the levels in the order of the ranks.
@@ -112,7 +109,7 @@ def _against(own: Dimension, other: Dimension, share: Floats, records: float, *,
     return _Other((counts * (records / share.sum())).reshape(size), ordered)
 
 
-def _divide(levels: Codes, mass: Floats, others: Sequence[_Other], found: list[Part]) -> None:
+def _divide(levels: Integers, mass: Floats, others: Sequence[_Other], found: list[Part]) -> None:
     """Put the levels on a scale; where that is too little, cut it in two and go on with the halves."""
     scores = _scores(levels, mass, others)
     order = np.argsort(np.round(scores, 12), kind="stable")
@@ -128,7 +125,7 @@ def _divide(levels: Codes, mass: Floats, others: Sequence[_Other], found: list[P
             _divide(half, mass, others, found)
 
 
-def _scores(levels: Codes, mass: Floats, others: Sequence[_Other]) -> Floats:
+def _scores(levels: Integers, mass: Floats, others: Sequence[_Other]) -> Floats:
     """Score the levels so that they go best with the other columns, as `level_order` does, within these levels."""
     own = np.maximum(mass[levels], 1e-12)
     sums = []
@@ -156,7 +153,7 @@ def _best_cut(scores: Floats, mass: Floats) -> int:
     return 1 + int((below**2 / upto + (mass @ scores - below) ** 2 / (total - upto)).argmax())
 
 
-def _one_scale_does(levels: Codes, others: Sequence[_Other]) -> bool:
+def _one_scale_does(levels: Integers, others: Sequence[_Other]) -> bool:
     told = held = 0.0
     for other in others:
         table = other.table[levels]

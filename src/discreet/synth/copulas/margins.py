@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.copula.margins import EmpiricalMargin
 from discreet.errors import ColumnError, ParameterError
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 MarginKind = Literal["empirical", "smoothed", "parametric"]
 
 MARGINS = ("empirical", "smoothed", "parametric")
@@ -37,7 +35,7 @@ class FamilyMargin:
     family: str
     parameters: Mapping[str, float]
 
-    def quantile(self, uniform: Floats) -> npt.NDArray[Any]:
+    def quantile(self, uniform: Floats) -> Array:
         """Return the values below which these shares lie."""
         from scipy import stats
 
@@ -73,7 +71,7 @@ class ColumnMargin:
         """How many uniform numbers a record takes."""
         return 1 if self.mixed else len(self.margins)
 
-    def parts(self, uniform: Floats, ordinary: int) -> list[npt.NDArray[Any]]:
+    def parts(self, uniform: Floats, ordinary: int) -> list[Array]:
         """Turn uniform numbers, one column each, into what the form of the column is joined from.
 
         ``ordinary`` is the number of states in which a column of numbers has a value.
@@ -94,7 +92,7 @@ class ColumnMargin:
             numbers[is_value] = _read(values, np.clip(rest, 0.0, 1.0))
         return [drawn, numbers]
 
-    def _level(self, uniform: Floats) -> Codes:
+    def _level(self, uniform: Floats) -> Integers:
         """Go down the parts of a category until there is a level."""
         drawn = np.zeros(len(uniform), dtype=np.int64)
         for at, margin in enumerate(self.margins):
@@ -156,7 +154,7 @@ def given_a_value(uniform: Floats, states: EmpiricalMargin, correlation: float, 
     return np.asarray(np.clip((above - below) / states.shares[place], 0.0, 1.0))
 
 
-def of_levels(codes: Codes, weights: Floats | None, order: Sequence[int] | Codes) -> EmpiricalMargin:
+def of_levels(codes: Integers, weights: Floats | None, order: Sequence[int] | Integers) -> EmpiricalMargin:
     """Return the margin of a category, its levels in this order."""
     placed = np.asarray(order, dtype=np.int64)
     mass = np.bincount(codes, weights, minlength=int(placed.max()) + 1).astype(np.float64)[placed]
@@ -187,7 +185,7 @@ def of_values(
     return FamilyMargin(found.family, dict(found.parameters))
 
 
-def _read(margin: Margin | None, uniform: Floats) -> npt.NDArray[Any]:
+def _read(margin: Margin | None, uniform: Floats) -> Array:
     return np.zeros(len(uniform)) if margin is None else margin.quantile(uniform)
 
 

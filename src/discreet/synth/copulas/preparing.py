@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Columns, Microdata
 from discreet.synth.copulas.dimensions import Dimension, laid_out
@@ -24,7 +23,6 @@ from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.sequential.stratified import Strata
 from discreet.synth.synthesizer import Stream, empty_like
 
-Floats = npt.NDArray[np.float64]
 #: Fits the dependence of one stratum and says what should be known about it.
 Fitter = Callable[[Sequence[Dimension], Floats | None, Stream], tuple[Coupling, tuple[str, ...]]]
 

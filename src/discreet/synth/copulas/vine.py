@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.copula import fit_d_vine
 from discreet.errors import ParameterError, load_extra, unknown_name
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
-from discreet.synth.copulas.dependence import Floats
 from discreet.synth.copulas.dimensions import Dimension
 from discreet.synth.copulas.fitted import Coupling, FittedCopula, NormalCoupling, VineCoupling
 from discreet.synth.copulas.margins import FAMILIES, MarginKind

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
+
+from discreet.arrays import Floats, Integers
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def alias_table(
-    probabilities: npt.NDArray[np.float64],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    probabilities: Floats,
+) -> tuple[Floats, Integers]:
     """Return, for each of q equally likely columns, the share of its own value and the value of the rest."""
     q = len(probabilities)
     share = probabilities * q

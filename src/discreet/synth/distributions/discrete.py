@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.randomness import Seed
-from discreet.synth.distributions.draws import Array, Draws, Floats, Integers, Size, uniforms
+from discreet.synth.distributions.draws import Draws, Size, uniforms
 
 Search = Literal["binary", "linear", "alias"]
 

@@ -10,12 +10,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.errors import ParameterError
 from discreet.randomness import Seed, generator
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 #: A sampler is a function of a NumPy generator and a number of draws; a frozen scipy distribution does, too.
 Sampler = Callable[[np.random.Generator, int], Any]
 Size = int | tuple[int, ...]

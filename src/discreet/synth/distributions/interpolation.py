@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.randomness import Seed, generator
-from discreet.synth.distributions.draws import Draws, Floats, Integers, count_of
+from discreet.synth.distributions.draws import Draws, count_of
 from discreet.synth.distributions.records import Records
 
 Within = Literal["uniform", "triangular", "truncnorm"] | tuple[Literal["beta"], float, float]

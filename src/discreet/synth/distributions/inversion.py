@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.errors import ParameterError
 from discreet.randomness import Seed
-from discreet.synth.distributions.draws import Array, Draws, Floats, Size, count_of, uniforms
+from discreet.synth.distributions.draws import Draws, Size, count_of, uniforms
 
 _KNOTS = 1025
 _STEPS = 200

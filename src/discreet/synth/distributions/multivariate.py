@@ -7,9 +7,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.randomness import Seed, generator
-from discreet.synth.distributions.draws import Draws, Floats, count_of
+from discreet.synth.distributions.draws import Draws, count_of
 
 Root = Literal["cholesky", "spectral"]
 

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Array, Floats, Integers
 from discreet.engine.records import uploaded
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
-from discreet.synth.distributions.draws import Array, Floats, Integers
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
 
 

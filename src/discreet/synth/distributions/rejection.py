@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Flags
 from discreet.errors import ParameterError
 from discreet.randomness import Seed, generator
 from discreet.synth.distributions.discrete import discrete_inverse
-from discreet.synth.distributions.draws import Array, Draws, Sampler, as_sampler, count_of
+from discreet.synth.distributions.draws import Draws, Sampler, as_sampler, count_of
 
 _LARGEST_BATCH = 1_000_000
-Keep = Callable[[Array, np.random.Generator], npt.NDArray[np.bool_]]
+Keep = Callable[[Array, np.random.Generator], Flags]
 
 
 def accept_reject(
@@ -73,7 +74,7 @@ def accept_reject(
         raise ParameterError("Give the density of the proposal with proposal_density=.")
     largest = 0.0
 
-    def keep(drawn: Array, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    def keep(drawn: Array, rng: np.random.Generator) -> Flags:
         nonlocal largest
         wanted = np.asarray(density(drawn), dtype=np.float64)
         there = np.asarray(height(drawn), dtype=np.float64)
@@ -92,7 +93,7 @@ def accept_reject(
                 f"bound is {bound:.6g}, but the ratio of the densities is at least {largest:.6g}: the draws would "
                 "follow another distribution. Use the largest ratio as bound."
             )
-        accepted: npt.NDArray[np.bool_] = rng.random(len(drawn)) <= ratio / bound
+        accepted: Flags = rng.random(len(drawn)) <= ratio / bound
         return accepted
 
     sampler = as_sampler(proposal, "proposal")
@@ -144,7 +145,7 @@ def condition(
     (True, True)
     """
 
-    def keep(drawn: Array, _: np.random.Generator) -> npt.NDArray[np.bool_]:
+    def keep(drawn: Array, _: np.random.Generator) -> Flags:
         fulfilled = np.asarray(predicate(drawn))
         if fulfilled.shape != (len(drawn),) or fulfilled.dtype != np.bool_:
             raise ParameterError("predicate must return true or false for each draw.")

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.randomness import Seed, generator
-from discreet.synth.distributions.draws import Draws, Floats, count_of
+from discreet.synth.distributions.draws import Draws, count_of
 from discreet.synth.distributions.multivariate import covariance_root
 from discreet.synth.distributions.records import Records
 

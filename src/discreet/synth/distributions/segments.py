@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.distance import MixedSpace, nearest
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.randomness import Seed, generator
-from discreet.synth.distributions.draws import Array, Draws, Floats, Integers
+from discreet.synth.distributions.draws import Draws
 from discreet.synth.distributions.records import Records
 
 

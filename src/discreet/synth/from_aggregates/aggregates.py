@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers, Objects
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.synth.forms import decimals_of
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.object_]
 Given = float | Mapping[Any, float]
 
 PUBLISHED, DERIVED, REAL = "published", "derived from published", "real microdata"
@@ -32,14 +29,14 @@ class Figures:
     """Numbers of units and variables, with where each came from; NaN where there is none."""
 
     values: Floats
-    sources: Words
+    sources: Objects
 
     @classmethod
     def empty(cls, shape: tuple[int, int]) -> Figures:
         """Return a table of unknown numbers."""
         return cls(np.full(shape, np.nan), np.full(shape, "", dtype=object))
 
-    def filled(self, values: Floats, source: str | Words, *, over: bool = False) -> Figures:
+    def filled(self, values: Floats, source: str | Objects, *, over: bool = False) -> Figures:
         """Return the table with these numbers where it has none; ``over`` puts them before those it has."""
         take = ~np.isnan(values) & (over | np.isnan(self.values))
         return Figures(np.where(take, values, self.values), np.where(take, source, self.sources))

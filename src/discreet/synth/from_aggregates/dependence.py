@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.copula import nearest_correlation
 from discreet.errors import ParameterError
 from discreet.synth.from_aggregates.latent import LatentPairs
 from discreet.synth.from_aggregates.unit_margins import UnitMargin
 
-Floats = npt.NDArray[np.float64]
 Matrix = npt.ArrayLike | Mapping[str, Mapping[str, float]]
 
 

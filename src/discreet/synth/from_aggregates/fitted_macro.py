@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats, Integers
 from discreet.copula.correlation import root_of
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Measure
-from discreet.synth.from_aggregates.aggregates import Aggregates, Floats, Integers
+from discreet.synth.from_aggregates.aggregates import Aggregates
 from discreet.synth.from_aggregates.dependence import Dependence, described
 from discreet.synth.from_aggregates.knowledge import Knowledge
 from discreet.synth.from_aggregates.totals import brought_to_total, largest_remainder

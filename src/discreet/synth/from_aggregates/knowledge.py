@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.synth.from_aggregates.aggregates import (
     ASSUMED,
@@ -21,8 +22,6 @@ from discreet.synth.from_aggregates.aggregates import (
     REAL,
     Aggregates,
     Figures,
-    Floats,
-    Integers,
     consistent,
     derived_records,
 )

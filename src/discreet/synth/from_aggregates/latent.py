@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.synth.from_aggregates.unit_margins import UnitMargin
-
-Floats = npt.NDArray[np.float64]
 
 _TERMS = 80
 _GRID = 3001

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.randomness import Seed, generator
@@ -27,7 +28,6 @@ from discreet.synth.from_aggregates.aggregates import (
     REAL,
     Aggregates,
     Figures,
-    Floats,
     Given,
     read_aggregates,
 )

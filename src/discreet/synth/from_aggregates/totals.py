@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.from_aggregates.unit_margins import Nature
-
-Floats = npt.NDArray[np.float64]
 
 
 def brought_to_total(
@@ -51,7 +49,7 @@ def brought_to_total(
     return _rounded(scaled, total) if whole or nature == "count" else _exact(scaled, total)
 
 
-def largest_remainder(values: Floats, total: int) -> npt.NDArray[np.int64]:
+def largest_remainder(values: Floats, total: int) -> Integers:
     """Round to whole numbers that sum to the total: down, and then up where most was cut off.
 
     Examples

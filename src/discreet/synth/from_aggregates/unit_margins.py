@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.synth.distributions.families import from_moments
 
-Floats = npt.NDArray[np.float64]
 Nature = Literal["amount", "signed", "share", "flag", "count"]
 
 #: What the values of a family are, which decides how they are brought to a total.

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.synth.from_outputs.columns import Column, Factor, evaluated
 
-Floats = npt.NDArray[np.float64]
 LossScale = Literal["raw", "se", "precision"]
 
 
@@ -65,10 +64,10 @@ class Bound(ABC):
     def columns(self) -> list[Column]:
         """Return every column it is computed from."""
 
-    def met(self, achieved: Floats) -> npt.NDArray[np.bool_]:
+    def met(self, achieved: Floats) -> Flags:
         """Say which figures round to the printed ones."""
         slack = self.halves * (1 + 1e-9) + 1e-12
-        near: npt.NDArray[np.bool_] = np.abs(achieved - self.published) <= slack
+        near: Flags = np.abs(achieved - self.published) <= slack
         return near
 
     def loss(self, achieved: Floats, scale: LossScale, penalty: float, spread: Floats | None = None) -> float:

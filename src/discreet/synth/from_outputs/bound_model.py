@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.synth.from_outputs.bound import Bound
 from discreet.synth.from_outputs.columns import Column, Factor, design
-
-Floats = npt.NDArray[np.float64]
 
 
 class Fit(NamedTuple):

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.synth.from_outputs.printed import printed_unit
 
 Kind = Literal["nominal", "ordered", "integer", "numeric", "weight"]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Variable:
             return texts.index(str(value))
         raise ParameterError(f"Variable '{self.name}': {unknown_name(str(value), texts, what='level')}")
 
-    def level_shares(self) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    def level_shares(self) -> tuple[Floats, Flags]:
         """Return the share of every level, and which were published; the rest is spread over those that were not."""
         shares = np.full(len(self.levels), np.nan)
         for value, share in self.shares.items():

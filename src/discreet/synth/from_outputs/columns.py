@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.synth.from_outputs.codebook import Codebook, Variable
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 VALUE, LOOKUP, BETWEEN, LOG, POWER = range(5)
 INTERCEPT = "(Intercept)"
@@ -113,12 +110,12 @@ def dummies_in(term: str) -> list[tuple[str, str]]:
 class Columns(NamedTuple):
     """Columns laid out flat for compiled code: the factors of column c stand at ``start[c]`` to ``start[c + 1]``."""
 
-    start: Ints
-    variable: Ints
-    kind: Ints
+    start: Integers
+    variable: Integers
+    kind: Integers
     low: Floats
     high: Floats
-    offset: Ints
+    offset: Integers
     table: Floats
 
     @classmethod

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.synth.from_outputs.bound import Bound, BoundTable, Form
 from discreet.synth.from_outputs.bound_model import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import evaluated, level_column
-
-Floats = npt.NDArray[np.float64]
 
 MOST_CELLS = 4_000
 _MOST_OF_ONE_TABLE = 100_000

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.synth.from_outputs.bound import Bound, LossScale
 from discreet.synth.from_outputs.bound_model import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook, Variable
-
-Floats = npt.NDArray[np.float64]
 
 _EXCHANGED_ROWS = 0.1
 Source = Literal["marginal", "uniform"]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.microdata import Metadata, Microdata
 from discreet.synth.from_outputs.codebook import Codebook, Variable
-
-Floats = npt.NDArray[np.float64]
 
 
 def frame_of(codebook: Codebook, file: Floats) -> pl.DataFrame:

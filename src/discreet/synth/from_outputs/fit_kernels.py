@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Floats
 
 _FAR = 30.0
 
@@ -46,7 +44,7 @@ def _solved(matrix: Floats, right: Floats) -> tuple[Floats, bool]:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _usable(x: Floats, y: Floats, separable: bool) -> tuple[Bools, Bools]:
+def _usable(x: Floats, y: Floats, separable: bool) -> tuple[Flags, Flags]:
     """Find the columns that have an estimate and the records that inform the others.
 
     A dummy without records has none. A dummy whose records share one outcome would run to infinity; leaving out

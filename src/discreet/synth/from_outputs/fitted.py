@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet._version import __version__
@@ -26,7 +25,7 @@ from discreet.synth.synthesizer import Fitted, Stream, seed_of
 if TYPE_CHECKING:
     from discreet.synth.from_outputs.synthesis import FromOutputs
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import Factor, evaluated
 from discreet.synth.from_outputs.counting import Condition
 from discreet.synth.from_outputs.swap_search import Ties
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +44,7 @@ class Floors:
         return list(dict.fromkeys(short))
 
     def _exchange(
-        self, file: Floats, variable: int, sides: tuple[Bools, Bools], random: np.random.Generator
+        self, file: Floats, variable: int, sides: tuple[Flags, Flags], random: np.random.Generator
     ) -> bool:
         """Exchange a variable between one record of either side that agree on all that tables tie to it."""
         tied = np.array(sorted(self.ties.partners[variable]), dtype=np.int64)
@@ -60,7 +57,7 @@ class Floors:
                 return True
         return False
 
-    def _give(self, file: Floats, level: Factor, takers: Bools, random: np.random.Generator) -> bool:
+    def _give(self, file: Floats, level: Factor, takers: Flags, random: np.random.Generator) -> bool:
         """Give one record the level, where no published distribution stands against it."""
         fixed = level.variable in self.ties.published or self.codebook.columns[level.variable].shares
         if fixed or not takers.any():

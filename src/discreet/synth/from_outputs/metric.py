@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.synth.from_outputs.bound import BoundCorrelation, BoundGroups, BoundTable
 from discreet.synth.from_outputs.bound_model import BoundModel, inverted
 from discreet.synth.from_outputs.columns import evaluated
 from discreet.synth.from_outputs.layout import Layout
-
-Floats = npt.NDArray[np.float64]
 
 Phase = Literal["rough", "fine", "intervals"]
 

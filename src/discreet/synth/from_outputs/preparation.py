@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.synth.from_outputs.bound import Bound, BoundTable
@@ -28,7 +27,7 @@ from discreet.synth.from_outputs.swap_search import SwapSearch, Ties
 if TYPE_CHECKING:
     from discreet.synth.from_outputs.synthesis import FromOutputs
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.described import made_from
 from discreet.errors import ParameterError
 from discreet.parameters import typed_parameters
 from discreet.synth.from_outputs.codebook import Codebook
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Raking:
             ]
         return weights, pl.DataFrame(rows).with_columns(difference=pl.col("reached") - pl.col("population"))
 
-    def _side(self, codebook: Codebook, name: str, file: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+    def _side(self, codebook: Codebook, name: str, file: Floats) -> tuple[Integers, Floats]:
         wanted = self._wanted(codebook, name)
         first = next(iter(self.margins.values()))
         # Margins of different sources rarely agree on the size of the population; the first one settles it.

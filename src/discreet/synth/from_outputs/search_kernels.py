@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.from_outputs.columns import BETWEEN, LOG, LOOKUP, POWER, Columns
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 LOGIT, LINEAR, TABLE, MEANS, MEDIANS, CORRELATION = range(6)
 COEFFICIENT, RESIDUAL, EXPLAINED, ERROR = range(4)
@@ -31,17 +28,17 @@ class Plan(NamedTuple):
     """
 
     columns: Columns
-    kind: Ints
-    base: Ints
-    outcome: Ints
-    first_column: Ints
-    last_column: Ints
-    first_condition: Ints
-    last_condition: Ints
-    first_entry: Ints
-    about: Ints
-    which: Ints
-    share_of: Ints
+    kind: Integers
+    base: Integers
+    outcome: Integers
+    first_column: Integers
+    last_column: Integers
+    first_condition: Integers
+    last_condition: Integers
+    first_entry: Integers
+    about: Integers
+    which: Integers
+    share_of: Integers
 
 
 class Metric(NamedTuple):
@@ -70,19 +67,19 @@ class Moves(NamedTuple):
     and ``group_high`` bound the group at each place of that list. ``focus`` are places of it drawn by leverage.
     """
 
-    movers: Ints
-    redraw: Ints
-    levels: Ints
-    band_start: Ints
+    movers: Integers
+    redraw: Integers
+    levels: Integers
+    band_start: Integers
     bands: Floats
-    partner_start: Ints
-    partners: Ints
-    block_start: Ints
-    blocks: Ints
-    order: Ints
-    group_low: Ints
-    group_high: Ints
-    focus: Ints
+    partner_start: Integers
+    partners: Integers
+    block_start: Integers
+    blocks: Integers
+    order: Integers
+    group_low: Integers
+    group_high: Integers
+    focus: Integers
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.from_outputs.bound import Bound
 from discreet.synth.from_outputs.bound_model import BoundModel
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 from discreet.synth.from_outputs.columns import VALUE, evaluated
 from discreet.synth.from_outputs.counting import Component, Program
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _ROUNDS = 200
 _SLACK_COST = 1e4
@@ -35,7 +32,7 @@ class Counts:
     """
 
     component: Component
-    cells: tuple[Ints, ...]
+    cells: tuple[Integers, ...]
     order: tuple[int, ...]
     soft: frozenset[str]
     notes: tuple[str, ...]
@@ -106,7 +103,7 @@ def _fitted(component: Component, place: int, n: int) -> Floats:
     return cells
 
 
-def _rounded(component: Component, n: int, smooth: Floats) -> tuple[Ints, Floats]:
+def _rounded(component: Component, n: int, smooth: Floats) -> tuple[Integers, Floats]:
     """Solve for the whole counts nearest to the smooth ones; conditions give way only where they must."""
     from scipy import sparse
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -153,7 +150,7 @@ def _rounded(component: Component, n: int, smooth: Floats) -> tuple[Ints, Floats
     return np.rint(found.x[:cells]).astype(np.int64), slack
 
 
-def _by_largest_rest(smooth: Floats, component: Component, n: int) -> Ints:
+def _by_largest_rest(smooth: Floats, component: Component, n: int) -> Integers:
     """Round so that each block has n records; the search then mends the tables."""
     whole = np.floor(smooth).astype(np.int64)
     starts = component.starts

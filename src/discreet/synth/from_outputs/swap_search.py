@@ -12,16 +12,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.from_outputs.bound import Bound
 from discreet.synth.from_outputs.codebook import Codebook, Variable
 from discreet.synth.from_outputs.counting import Condition
 from discreet.synth.from_outputs.layout import Layout
 from discreet.synth.from_outputs.metric import Phase, Standing, standing
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Step = tuple[int, float, int, str]
 
 _REFRESH = 50
@@ -176,18 +174,18 @@ class SwapSearch:
             looked_at,
         )
 
-    def _focus(self, now: Standing, random: np.random.Generator) -> Ints:
+    def _focus(self, now: Standing, random: np.random.Generator) -> Integers:
         """Draw records by leverage, with replacement."""
         from discreet.synth.from_outputs import search_kernels as kernels
 
         weight = np.cumsum(kernels.leverage(now.added, self.layout.plan, now.metric) + 1e-300)
         drawn = random.random(len(weight)) * weight[-1]
-        places: Ints = np.searchsorted(weight, drawn, side="right").astype(np.int64)
+        places: Integers = np.searchsorted(weight, drawn, side="right").astype(np.int64)
         return np.minimum(places, len(weight) - 1)
 
     def _grouped(
         self, file: Floats, tied: list[int], others: list[int], random: np.random.Generator
-    ) -> tuple[Ints, Ints, Ints]:
+    ) -> tuple[Integers, Integers, Integers]:
         """Order the records by what must agree, then by others in random priority, with the bounds of groups."""
         key = np.zeros(len(file), dtype=np.int64)
         for place in tied:
@@ -226,7 +224,7 @@ def all_met(bounds: Sequence[Bound], file: Floats) -> bool:
     return all(bool(bound.met(bound.achieved(file)).all()) for bound in bounds)
 
 
-def _coded(variable: Variable, values: Floats) -> tuple[Ints, int]:
+def _coded(variable: Variable, values: Floats) -> tuple[Integers, int]:
     """Return small whole numbers that rise with the values."""
     if variable.is_categorical:
         return values.astype(np.int64), len(variable.levels)
@@ -234,5 +232,5 @@ def _coded(variable: Variable, values: Floats) -> tuple[Ints, int]:
     return np.clip(share * 64, 0, 63).astype(np.int64), 64
 
 
-def _starts(parts: Sequence[Any]) -> Ints:
+def _starts(parts: Sequence[Any]) -> Integers:
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

@@ -9,15 +9,14 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
 from discreet.synth.from_outputs.bound import BoundTable, Form
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import BETWEEN, Column, Factor, filter_columns, level_column
 from discreet.synth.from_outputs.printed import printed_unit
 
-Floats = npt.NDArray[np.float64]
 Counted = Literal["counts", "proportions", "row_proportions"]
 
 
@@ -68,7 +67,7 @@ class Cells:
         )
 
     def _rounding(
-        self, n: int, there: npt.NDArray[np.bool_], base: Column, unit: float
+        self, n: int, there: Flags, base: Column, unit: float
     ) -> tuple[Floats, float, tuple[str, ...]]:
         """Return the values, how far from them the file may be, and what was changed about them."""
         values, title, half = self.values, self.title, unit / 2
@@ -136,7 +135,7 @@ def checked_weight(weight: float, title: str) -> float:
     return float(weight)
 
 
-def check_published(there: npt.NDArray[np.bool_], title: str) -> None:
+def check_published(there: Flags, title: str) -> None:
     """Refuse a target without any figure."""
     if not there.any():
         raise ParameterError(f"'{title}' has no published figure.")

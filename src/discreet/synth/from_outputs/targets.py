@@ -13,8 +13,8 @@ from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.described import kebab, made_from, parameters_of
 from discreet.errors import ParameterError, unknown_name
 from discreet.parameters import typed_parameters
@@ -29,8 +29,6 @@ from discreet.synth.from_outputs.table_cells import (
     checked_weight,
     side_of,
 )
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import newton_logit
-from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.variables import Variable
 
@@ -78,7 +78,7 @@ class BinomialLaw(Conditional):
         """Predictors that say nothing new."""
         return tuple(name for name in self.design.dropped if name != "constant")
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw successes out of the synthetic trials."""
         from scipy.special import expit
 

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.synth.variables import Variable
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def cell_frame(predictors: Sequence[Variable]) -> pl.DataFrame:
@@ -23,16 +20,14 @@ def cell_frame(predictors: Sequence[Variable]) -> pl.DataFrame:
 class Cells:
     """The cells of observed records, each with its donors."""
 
-    def __init__(
-        self, keys: pl.DataFrame, starts: Ints, donors: npt.NDArray[Any], mass: Floats | None
-    ) -> None:
+    def __init__(self, keys: pl.DataFrame, starts: Integers, donors: Array, mass: Floats | None) -> None:
         self.keys = keys
         self.starts = starts
         self.donors = donors
         self.mass = mass
 
     @classmethod
-    def of(cls, predictors: Sequence[Variable], values: npt.NDArray[Any], weights: Floats | None) -> Cells:
+    def of(cls, predictors: Sequence[Variable], values: Array, weights: Floats | None) -> Cells:
         """Group the records; ``mass`` is the running total of the weights, cell after cell."""
         frame = cell_frame(predictors)
         sized = frame.group_by(frame.columns).len().sort(frame.columns)
@@ -43,13 +38,13 @@ class Cells:
         mass = None if weights is None else np.cumsum(weights[order])
         return cls(keys, starts, values[order], mass)
 
-    def find(self, predictors: Sequence[Variable]) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def find(self, predictors: Sequence[Variable]) -> tuple[Integers, Flags]:
         """Return the cell of every record and whether it has one."""
         frame = cell_frame(predictors)
         cell = frame.join(self.keys, on=frame.columns, how="left", maintain_order="left")["cell"]
         return cell.fill_null(0).to_numpy().astype(np.int64), cell.is_not_null().to_numpy()
 
-    def draw(self, cells: Ints, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, cells: Integers, rng: np.random.Generator) -> Array:
         """Draw one donor of each cell, in proportion to the weights where there are any."""
         low, high = self.starts[cells], self.starts[cells + 1]
         if self.mass is None:
@@ -76,7 +71,7 @@ class Cells:
         return cls(keys, state["starts"], state["donors"], state["mass"])
 
 
-def resampled_within(predictors: Sequence[Variable], rng: np.random.Generator) -> npt.NDArray[Any]:
+def resampled_within(predictors: Sequence[Variable], rng: np.random.Generator) -> Array:
     """Draw as many records with replacement, each from those of its own cell, so that no cell is lost."""
     cells = Cells.of(predictors, np.arange(len(predictors[0])), None)
     return cells.draw(cells.find(predictors)[0], rng)

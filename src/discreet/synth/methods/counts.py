@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, ParameterError
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import newton_poisson
-from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.variables import Variable
 
 _SPREAD_OUT = 1.5
@@ -82,7 +82,7 @@ class PoissonLaw(Conditional):
             "vary too little; model the column with cart or pmm, or name more predictors.",
         )
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw counts; none is expected to be larger than the largest that any observed record was."""
         limit = np.log(max(self.most, 1e-12))
         means = [np.exp(np.minimum(x @ self.beta, limit)) for x, _, _ in self.design.parts(predictors)]

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ColumnError
 from discreet.synth.variables import Variable
-
-Floats = npt.NDArray[np.float64]
 
 _CHUNK = 200_000
 _SAME = 1e-9
@@ -42,8 +40,8 @@ class Design:
     levels: tuple[int, ...]
     center: Floats
     scale: Floats
-    kept: npt.NDArray[np.bool_]
-    owner: npt.NDArray[np.int64]
+    kept: Flags
+    owner: Integers
 
     @classmethod
     def of(cls, predictors: Sequence[Variable], *, weights: Floats | None = None) -> Design:
@@ -151,7 +149,7 @@ def squarable(variable: Variable) -> Floats:
     return variable.values
 
 
-def _independent(gram: Floats) -> npt.NDArray[np.bool_]:
+def _independent(gram: Floats) -> Flags:
     """Find columns that add something to those before them, by elimination on the scaled cross-products."""
     size = np.sqrt(np.maximum(np.diag(gram), 0.0))
     whole = np.where(size > 0, size, 1.0)

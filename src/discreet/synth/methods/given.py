@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Floats
 from discreet.synth.methods.cells import cell_frame
-from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.variables import Variable
 
 # Of the spread, what a straight line may leave over: a correlation of 0.99999.
@@ -34,10 +34,10 @@ class Constant(Method):
 class OneValue(Conditional):
     """A law with one value."""
 
-    def __init__(self, value: npt.NDArray[Any]) -> None:
+    def __init__(self, value: Array) -> None:
         self.value = value
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Repeat the value."""
         return np.repeat(self.value, size)
 
@@ -91,7 +91,7 @@ class LookUp(Conditional):
         self.pairs = pairs
         self.line = line
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Look the values up."""
         wanted = cell_frame(predictors)
         *exact, last = wanted.columns

@@ -8,18 +8,11 @@ from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import dp
+from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.synth.methods.method import (
-    Floats,
-    JointConditional,
-    JointMethod,
-    JointTask,
-    check_number,
-    check_whole,
-)
+from discreet.synth.methods.method import JointConditional, JointMethod, JointTask, check_number, check_whole
 from discreet.synth.variables import Variable
 
 _CATEGORIES = frozenset({"number", "binary", "category", "ordered"})
@@ -176,9 +169,7 @@ class TableLaw(JointConditional):
             "too small.",
         )
 
-    def draw(
-        self, predictors: Sequence[Variable], size: int, rng: np.random.Generator
-    ) -> list[npt.NDArray[Any]]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> list[Array]:
         """Draw cells and read the levels off them."""
         cells = np.searchsorted(self.mass, rng.random(size) * self.mass[-1], side="right")
         levels = np.unravel_index(np.minimum(cells, len(self.mass) - 1), self.shape)

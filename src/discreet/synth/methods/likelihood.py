@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.pseudo_records import PseudoRecords
 from discreet.synth.variables import Variable
 
-Floats = npt.NDArray[np.float64]
-Block = tuple[Floats, npt.NDArray[np.int64], Floats]
+Block = tuple[Floats, Integers, Floats]
 
 _PENALTY = 1e-8
 _LARGEST_LOG = 50.0
@@ -22,7 +21,7 @@ _LARGEST_LOG = 50.0
 def newton_logit(
     design: Design,
     predictors: Sequence[Variable],
-    y: npt.NDArray[Any],
+    y: Array,
     *,
     weights: Floats | None = None,
     extra: PseudoRecords | None = None,
@@ -41,7 +40,7 @@ def newton_logit(
 def newton_poisson(
     design: Design,
     predictors: Sequence[Variable],
-    y: npt.NDArray[Any],
+    y: Array,
     *,
     weights: Floats | None = None,
     iterations: int = 50,
@@ -80,7 +79,7 @@ def _newton(
 def multinomial_fit(
     design: Design,
     predictors: Sequence[Variable],
-    classes: npt.NDArray[Any],
+    classes: Array,
     n_classes: int,
     *,
     weights: Floats | None = None,
@@ -113,7 +112,7 @@ def multinomial_fit(
 def ordered_fit(
     design: Design,
     predictors: Sequence[Variable],
-    classes: npt.NDArray[Any],
+    classes: Array,
     n_classes: int,
     *,
     weights: Floats | None = None,
@@ -181,7 +180,7 @@ def _logistic(z: Floats) -> Floats:
 def _blocks(
     design: Design,
     predictors: Sequence[Variable],
-    y: npt.NDArray[Any],
+    y: Array,
     weights: Floats | None,
     extra: PseudoRecords | None,
 ) -> list[Block]:

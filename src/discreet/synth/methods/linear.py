@@ -7,19 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, ParameterError
 from discreet.synth.methods.design import Design, squarable
-from discreet.synth.methods.method import (
-    Conditional,
-    Floats,
-    Method,
-    ProperBy,
-    Task,
-    check_number,
-    check_whole,
-)
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_number, check_whole
 from discreet.synth.variables import Variable
 
 
@@ -187,7 +179,7 @@ class NormalLaw(Conditional):
         """Return the linear predictions, block by block."""
         return np.concatenate([x @ self.beta for x, _, _ in self.design.parts(predictors)] or [np.empty(0)])
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Predict, add noise, transform back."""
         drawn = self.predict(predictors) + self.sigma * rng.standard_normal(size)
         back: Floats = _TRANSFORMS[self.transform][1](drawn) - self.shift

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import (
@@ -22,7 +22,7 @@ from discreet.synth.methods.likelihood import (
     ordered_shares,
     softmax,
 )
-from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.methods.pseudo_records import augmented
 from discreet.synth.variables import Variable
 
@@ -156,7 +156,7 @@ class ClassShares(Conditional):
         self,
         design: Design,
         beta: Floats,
-        there: npt.NDArray[Any] | None = None,
+        there: Array | None = None,
         *,
         converged: bool = True,
         unordered: bool = False,
@@ -186,7 +186,7 @@ class ClassShares(Conditional):
             )
         return tuple(found)
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw levels by inverse transform, block by block."""
         drawn = np.empty(size, dtype=np.int32)
         u = rng.random(size)
@@ -219,7 +219,7 @@ class ClassShares(Conditional):
 class OrderedShares(Conditional):
     """Shares of ordered levels: thresholds on one linear prediction."""
 
-    def __init__(self, design: Design, cuts: Floats, slopes: Floats, there: npt.NDArray[Any]) -> None:
+    def __init__(self, design: Design, cuts: Floats, slopes: Floats, there: Array) -> None:
         self.design = design
         self.cuts = cuts
         self.slopes = slopes
@@ -230,7 +230,7 @@ class OrderedShares(Conditional):
         """Predictors that say nothing new."""
         return self.design.dropped
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw levels by inverse transform, block by block."""
         drawn = np.empty(size, dtype=np.int32)
         u = rng.random(size)
@@ -253,7 +253,7 @@ class OrderedShares(Conditional):
         return cls(Design.restored(state["design"]), state["cuts"], state["slopes"], state["there"])
 
 
-def _levels(shares: Floats, u: Floats) -> npt.NDArray[np.int64]:
+def _levels(shares: Floats, u: Floats) -> Integers:
     upto = np.cumsum(shares, axis=1)
     passed = (u[:, None] * upto[:, -1:] > upto).sum(axis=1)
     return np.asarray(np.minimum(passed, shares.shape[1] - 1), dtype=np.int64)

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.described import made_from, parameters_of
 from discreet.dp.entropy import Words
 from discreet.errors import ParameterError, unknown_name
 from discreet.parameters import typed_parameters
 from discreet.synth.variables import Variable
 
-Floats = npt.NDArray[np.float64]
 Target = Literal["number", "binary", "category", "ordered"]
 ProperBy = Literal["posterior", "bootstrap", "cells", "nothing"]
 
@@ -74,7 +73,7 @@ class Conditional(ABC):
         Conditional.known[cls.__name__] = cls
 
     @abstractmethod
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw one value a record: floats of a number, codes of a category.
 
         ``predictors`` are those of the fit, in the same order, with the synthetic values; each has ``size`` of them.
@@ -151,9 +150,7 @@ class JointConditional(ABC):
         JointConditional.known[cls.__name__] = cls
 
     @abstractmethod
-    def draw(
-        self, predictors: Sequence[Variable], size: int, rng: np.random.Generator
-    ) -> list[npt.NDArray[Any]]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> list[Array]:
         """Draw one value a record of each variable."""
 
     @abstractmethod

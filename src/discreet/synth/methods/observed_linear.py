@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.errors import ParameterError
 from discreet.synth.methods.linear import Norm, NormalLaw
-from discreet.synth.methods.method import Conditional, Floats, Task
+from discreet.synth.methods.method import Conditional, Task
 from discreet.synth.variables import Variable
 
 _DONORS = 3
@@ -94,7 +94,7 @@ class RankLaw(Conditional):
             "'random'}}, or model the column with cart.",
         )
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw scores, turn them into ranks and ranks into observed values."""
         from scipy.special import ndtr
 
@@ -162,7 +162,7 @@ class MatchedDonors(Conditional):
         """Predictors that say nothing new."""
         return self.law.dropped
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Find the three nearest predictions of each record and draw one."""
         wanted = _settled(self.law, self.law.predict(predictors))
         n, few = len(self.predicted), min(_DONORS, len(self.predicted))

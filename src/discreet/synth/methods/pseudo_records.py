@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.methods.design import Design
 from discreet.synth.variables import Variable
-
-Floats = npt.NDArray[np.float64]
 
 
 class PseudoRecords(NamedTuple):
     """Rows of the model matrix, their levels and their weights."""
 
     x: Floats
-    levels: npt.NDArray[np.int64]
+    levels: Integers
     weights: Floats
 
 

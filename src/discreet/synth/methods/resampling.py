@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError
 from discreet.synth.methods.cells import Cells
-from discreet.synth.methods.method import Conditional, Floats, Method, ProperBy, Task
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
 from discreet.synth.variables import Variable
 
 
@@ -38,14 +38,14 @@ class Sample(Method):
 class ObservedShares(Conditional):
     """Distinct values and the running total of their counts or weights."""
 
-    def __init__(self, values: npt.NDArray[Any], mass: Floats) -> None:
+    def __init__(self, values: Array, mass: Floats) -> None:
         self.values = values
         self.mass = mass
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw values by inverse transform."""
         at = np.searchsorted(self.mass, rng.random(size) * self.mass[-1], side="right")
-        drawn: npt.NDArray[Any] = self.values[np.minimum(at, len(self.values) - 1)]
+        drawn: Array = self.values[np.minimum(at, len(self.values) - 1)]
         return drawn
 
     def state(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class CellDonors(Conditional):
         self.cells = cells
         self.target = target
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw a donor of each record's own cell; a combination that no record has is an error."""
         cells, found = self.cells.find(predictors)
         if not found.all():

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array
 from discreet.errors import ColumnError, ParameterError
 from discreet.synth.methods.method import (
     JointConditional,
@@ -74,13 +74,11 @@ class SurvivalTree(JointMethod):
 class PairDonors(JointConditional):
     """A tree, and the times and events of its donors."""
 
-    def __init__(self, tree: Tree, values: Sequence[npt.NDArray[Any]]) -> None:
+    def __init__(self, tree: Tree, values: Sequence[Array]) -> None:
         self.tree = tree
         self.values = list(values)
 
-    def draw(
-        self, predictors: Sequence[Variable], size: int, rng: np.random.Generator
-    ) -> list[npt.NDArray[Any]]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> list[Array]:
         """Drop the records down the tree and borrow time and event from one donor each."""
         rows = self.tree.draw(code_table(predictors, size), rng)
         return [values[rows] for values in self.values]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import rankdata
 
+from discreet.arrays import Array, Codes, Floats
 from discreet.errors import ParameterError
-from discreet.synth.methods.method import Conditional, Floats, Method, Task, check_number, check_whole
+from discreet.synth.methods.method import Conditional, Method, Task, check_number, check_whole
 from discreet.synth.variables import Variable
 from discreet.trees import Feature, Tree, grow_classification, grow_regression
 from discreet.trees.coding import FINE
@@ -19,7 +19,7 @@ from discreet.trees.conditional_inference import grow_conditional
 from discreet.trees.forest import Forest, grow_forest
 
 
-def code_table(predictors: Sequence[Variable], size: int, columns: int | None = None) -> npt.NDArray[Any]:
+def code_table(predictors: Sequence[Variable], size: int, columns: int | None = None) -> Array:
     """Put the coded predictors side by side, one column after the other in memory.
 
     Where ``columns`` are more than the predictors, fine categories stand there once more, to be cut in the order of
@@ -234,14 +234,14 @@ class Bag(Rf):
 class ForestDonors(Conditional):
     """A forest and the observed values in its leaves."""
 
-    def __init__(self, forest: Forest, values: npt.NDArray[Any]) -> None:
+    def __init__(self, forest: Forest, values: Array) -> None:
         self.forest = forest
         self.values = values
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop each record down one of the trees and borrow a value there."""
         columns = self.forest.trees[0].n_columns
-        drawn: npt.NDArray[Any] = self.values[self.forest.draw(code_table(predictors, size, columns), rng)]
+        drawn: Array = self.values[self.forest.draw(code_table(predictors, size, columns), rng)]
         return drawn
 
     def state(self) -> dict[str, Any]:
@@ -257,14 +257,14 @@ class ForestDonors(Conditional):
 class TreeDonors(Conditional):
     """A tree and the observed values in its leaves."""
 
-    def __init__(self, tree: Tree, values: npt.NDArray[Any]) -> None:
+    def __init__(self, tree: Tree, values: Array) -> None:
         self.tree = tree
         self.values = values
 
-    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop the records down the tree and borrow a value in each leaf."""
         columns = self.tree.n_columns
-        drawn: npt.NDArray[Any] = self.values[self.tree.draw(code_table(predictors, size, columns), rng)]
+        drawn: Array = self.values[self.tree.draw(code_table(predictors, size, columns), rng)]
         return drawn
 
     def state(self) -> dict[str, Any]:
@@ -277,7 +277,7 @@ class TreeDonors(Conditional):
         return cls(Tree.from_arrays(state["tree"]), state["values"])
 
 
-def _outcome(target: Variable, groups: int) -> tuple[npt.NDArray[Any], int, Floats | None]:
+def _outcome(target: Variable, groups: int) -> tuple[Array, int, Floats | None]:
     """Say what a tree splits by: its outcome, the number of classes (0: a number) and what tells one class apart."""
     if not target.is_number:
         return target.values, target.levels, None
@@ -286,7 +286,7 @@ def _outcome(target: Variable, groups: int) -> tuple[npt.NDArray[Any], int, Floa
     return *_grouped(target.values, groups), _ranked(target.values)
 
 
-def _grouped(values: Floats, groups: int) -> tuple[npt.NDArray[np.int32], int]:
+def _grouped(values: Floats, groups: int) -> tuple[Codes, int]:
     """Put numbers into groups of about equal size; a value that would fill a group by itself is one."""
     distinct, place, held = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) <= groups:

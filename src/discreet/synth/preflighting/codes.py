@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.preflighting.findings import CONFIDENCES, Confidence, Finding
-from discreet.synth.preflighting.looking import Floats, Ints, Look, counted
+from discreet.synth.preflighting.looking import Look, counted
 
 _REPEATED = tuple(float(digit * places) for digit in "89" for places in range(1, 8))
 _NEGATIVE = (*(-float(v) for v in range(1, 10)), *(-float(d * k) for d in "789" for k in range(2, 8)))
@@ -46,7 +47,7 @@ def coded_missing(look: Look, declared: dict[str, Sequence[Any]]) -> list[Findin
 
 
 def _looks_like_codes(
-    values: Floats, counts: Ints, look: Look, repeated: frozenset[float]
+    values: Floats, counts: Integers, look: Look, repeated: frozenset[float]
 ) -> dict[float, Confidence]:
     if len(values) < 3:
         return {}
@@ -75,24 +76,26 @@ def _looks_like_codes(
     return found
 
 
-def _is_far(near: float, rest: Floats, counts: Ints) -> bool:
+def _is_far(near: float, rest: Floats, counts: Integers) -> bool:
     low, high = (_weighted_quantile(rest, counts, share) for share in (0.25, 0.75))
     spread = _FAR * (high - low)
     # Where most values are one and the same, the middle half has no width; the whole range stands in for it.
     return bool(near > (spread if spread > 0 else rest[-1] - rest[0]))
 
 
-def _weighted_quantile(values: Floats, counts: Ints, share: float) -> float:
+def _weighted_quantile(values: Floats, counts: Integers, share: float) -> float:
     running = np.cumsum(counts)
     return float(values[np.searchsorted(running, share * running[-1])])
 
 
-def _repeated_extremes(tables: dict[str, tuple[Floats, Ints]]) -> frozenset[float]:
+def _repeated_extremes(tables: dict[str, tuple[Floats, Integers]]) -> frozenset[float]:
     extremes = [v for values, _ in tables.values() if len(values) > 2 for v in {values[0], values[-1]}]
     return frozenset(float(v) for v in extremes if v in PATTERNS and extremes.count(v) > 1)
 
 
-def _finding(look: Look, name: str, codes: Sequence[float], counts: Ints, confidence: Confidence) -> Finding:
+def _finding(
+    look: Look, name: str, codes: Sequence[float], counts: Integers, confidence: Confidence
+) -> Finding:
     values = look.numbers(name)
     there = values[~np.isnan(values)]
     bins, _ = np.histogram(there, bins=int(look.limits.n_bins))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.synth.preflighting.findings import Finding
-from discreet.synth.preflighting.looking import Ints, Look
+from discreet.synth.preflighting.looking import Look
 
 _TRIVIAL = 0.05
 _DENSE = 4_000_000
@@ -47,7 +48,7 @@ def functional_dependencies(look: Look) -> list[Dependency]:
     return found
 
 
-def violations(x: Ints, x_levels: int, y: Ints, y_levels: int) -> int:
+def violations(x: Integers, x_levels: int, y: Integers, y_levels: int) -> int:
     """Count the records that must go for ``y`` to be a function of ``x``.
 
     Examples

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arrays import Floats, Integers
 from discreet.synth.preflighting.findings import Finding
-from discreet.synth.preflighting.looking import Floats, Ints, Look, counted
+from discreet.synth.preflighting.looking import Look, counted
 
 _FEW_BEYOND = 0.001
 _ROBUST = 1.4826
@@ -112,7 +113,7 @@ def spikes(look: Look) -> list[Finding]:
     return found
 
 
-def _shared_values(look: Look, name: str, values: Floats, counts: Ints) -> list[Finding]:
+def _shared_values(look: Look, name: str, values: Floats, counts: Integers) -> list[Finding]:
     large = np.flatnonzero(counts >= max(_LARGE_SPIKE * look.rows, _LEAST_SPIKE))
     if not len(large):
         return []
@@ -134,7 +135,7 @@ def _shared_values(look: Look, name: str, values: Floats, counts: Ints) -> list[
     ]
 
 
-def spike_scores(values: Floats, counts: Ints, window: int) -> Floats:
+def spike_scores(values: Floats, counts: Integers, window: int) -> Floats:
     """Score every whole number by how far its count is above the median of its neighbors'.
 
     Examples
@@ -153,7 +154,7 @@ def spike_scores(values: Floats, counts: Ints, window: int) -> Floats:
     return np.asarray((counts - middle) / np.sqrt(middle + 1))
 
 
-def whipple_indices(values: Floats, counts: Ints) -> tuple[float, float]:
+def whipple_indices(values: Floats, counts: Integers) -> tuple[float, float]:
     """Return 100 times the share of multiples of 5, and of 10, over what it would be without heaping.
 
     Examples

@@ -10,9 +10,10 @@ from typing import Literal
 
 import numpy as np
 
+from discreet.arrays import Floats, Integers
 from discreet.randomness import generator
 from discreet.synth.preflighting.findings import Finding
-from discreet.synth.preflighting.looking import Floats, Ints, Look
+from discreet.synth.preflighting.looking import Look
 
 Kind = Literal["sum", "product"]
 
@@ -172,7 +173,7 @@ def _identity(
     return _checked(look, kind, target, [inputs[at] for at in chosen], fitted, near=False)
 
 
-def _candidates(look: Look, target: str, names: Sequence[str], rows: Ints, kind: str) -> list[str]:
+def _candidates(look: Look, target: str, names: Sequence[str], rows: Integers, kind: str) -> list[str]:
     """Return the columns that are there wherever the target is, at most as many as can be told apart."""
     kept = []
     for name in names:

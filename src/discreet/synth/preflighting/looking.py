@@ -8,15 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError, unknown_name
 from discreet.randomness import generator
 from discreet.synth.forms import as_numbers, decimals_of
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,7 @@ class Look:
     codes: dict[str, tuple[float, ...]] = field(default_factory=dict)
     _numbers: dict[str, Floats] = field(default_factory=dict)
     _clean: dict[str, Floats] = field(default_factory=dict)
-    _levels: dict[tuple[str, int], tuple[Ints, int]] = field(default_factory=dict)
+    _levels: dict[tuple[str, int], tuple[Integers, int]] = field(default_factory=dict)
     _decimals: dict[str, int | None] = field(default_factory=dict)
 
     @property
@@ -131,7 +128,7 @@ class Look:
         return dict(self.frame.select(pl.all().n_unique()).row(0, named=True))
 
     @cached_property
-    def sample(self) -> Ints:
+    def sample(self) -> Integers:
         """The records that candidates are searched on."""
         most = int(self.limits.sample_rows)
         if self.rows <= most:
@@ -139,7 +136,7 @@ class Look:
         return np.sort(generator(0, "preflight", "sample").choice(self.rows, size=most, replace=False))
 
     @cached_property
-    def first_look(self) -> Ints:
+    def first_look(self) -> Integers:
         """A few records of the sample, to throw most candidates out at once."""
         few = 5000
         if len(self.sample) <= few:
@@ -169,7 +166,7 @@ class Look:
             self._decimals[name] = decimals_of(values[~np.isnan(values)])
         return self._decimals[name]
 
-    def levels(self, name: str, rows: Ints | None = None) -> tuple[Ints, int]:
+    def levels(self, name: str, rows: Integers | None = None) -> tuple[Integers, int]:
         """Return codes 0, 1, … of a column, missing being 0, and how many there may be."""
         key = (name, self.rows if rows is None else len(rows))
         if key not in self._levels:
@@ -178,7 +175,7 @@ class Look:
         return self._levels[key]
 
 
-def dense_codes(series: pl.Series) -> tuple[Ints, int]:
+def dense_codes(series: pl.Series) -> tuple[Integers, int]:
     """Code a column of any type as 0, 1, …, missing being 0.
 
     Examples
@@ -195,7 +192,7 @@ def dense_codes(series: pl.Series) -> tuple[Ints, int]:
     return found["code"].fill_null(0).to_numpy(), len(levels) + 1
 
 
-def counted(values: Floats) -> tuple[Floats, Ints]:
+def counted(values: Floats) -> tuple[Floats, Integers]:
     """Return the distinct numbers in order and how often each occurs; NaN is left out."""
     there = pl.Series("v", values[~np.isnan(values)])
     table = there.value_counts().sort("v")

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.randomness import generator
 from discreet.synth.preflighting.codes import is_usual_code
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.identities import quoted
-from discreet.synth.preflighting.looking import Ints, Look
+from discreet.synth.preflighting.looking import Look
 from discreet.value_gate import without_literals
-
-Truth = npt.NDArray[np.bool_]
 
 _MOST_LEVELS = 60
 _MOST_SOURCES = 2
@@ -33,14 +31,14 @@ class _State:
 
     column: str
     value: Any
-    holds: Truth
+    holds: Flags
 
 
 @dataclass(frozen=True)
 class _Source:
     column: str
     levels: tuple[int, ...]
-    covered: Truth
+    covered: Flags
 
 
 def given_values(look: Look, derived: frozenset[str]) -> list[Finding]:
@@ -90,7 +88,7 @@ def inequalities(look: Look, derived: frozenset[str]) -> list[Finding]:
     return found
 
 
-def _states(look: Look, name: str, rows: Ints) -> list[_State]:
+def _states(look: Look, name: str, rows: Integers) -> list[_State]:
     series = look.frame[name]
     if series.null_count() == look.rows:
         return []
@@ -106,7 +104,7 @@ def _states(look: Look, name: str, rows: Ints) -> list[_State]:
     return [state for state in states if state.holds.any() and not state.holds.all()]
 
 
-def _levels_that_fix(look: Look, source: str, holds: Truth, share: float, *, tests: int) -> Ints:
+def _levels_that_fix(look: Look, source: str, holds: Flags, share: float, *, tests: int) -> Integers:
     codes, size = look.levels(source, look.sample)
     count = np.bincount(codes, minlength=size)
     with_state = np.bincount(codes, weights=holds, minlength=size)
@@ -115,7 +113,7 @@ def _levels_that_fix(look: Look, source: str, holds: Truth, share: float, *, tes
     return np.flatnonzero(fixed & (by_chance < np.log(look.limits.chance)))
 
 
-def _best(candidates: list[_Source], holds: Truth) -> list[_Source]:
+def _best(candidates: list[_Source], holds: Flags) -> list[_Source]:
     """Take the source that explains most of the state, and another only where it adds to it."""
     chosen: list[_Source] = []
     open_rows = holds.copy()
@@ -197,14 +195,14 @@ def _literal(value: Any) -> str:
     return f"'{value}'" if isinstance(value, str) else repr(value)
 
 
-def _covers(series: pl.Series, values: list[Any]) -> Truth:
+def _covers(series: pl.Series, values: list[Any]) -> Flags:
     there = [value for value in values if value is not None]
     plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
     hit = plain.is_in(pl.Series(there, dtype=plain.dtype).implode()).fill_null(False)
     return np.asarray((hit | series.is_null()).to_numpy() if None in values else hit.to_numpy())
 
 
-def _has_value(series: pl.Series, value: Any) -> Truth:
+def _has_value(series: pl.Series, value: Any) -> Flags:
     gone = series.is_null()
     if series.dtype.is_float():
         gone = gone | series.is_nan().fill_null(False)
@@ -216,7 +214,7 @@ def _native(value: float, dtype: pl.DataType) -> int | float:
 
 
 def _inequality(look: Look, one: str, other: str, rng: np.random.Generator) -> list[Finding]:
-    def values(name: str, rows: Ints | None) -> npt.NDArray[np.float64]:
+    def values(name: str, rows: Integers | None) -> Floats:
         if look.frame.schema[name].is_temporal():
             column = look.frame[name].to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()
         else:

@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.microdata import Microdata
 from discreet.synth.bayesian_network.coding import Attribute
-from discreet.synth.private_marginals.measuring import Codes, Floats, Grouping
+from discreet.synth.private_marginals.measuring import Grouping
 from discreet.synth.synthesizer import Fitted, Stream
 
 
@@ -50,7 +51,7 @@ class FittedTree(Fitted):
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw one column, then its neighbors given it, and so on along the tree."""
-        groups: dict[int, Codes] = {}
+        groups: dict[int, Integers] = {}
         for place, ((a, b), table) in enumerate(self._walked()):
             if not groups:
                 groups[a] = _drawn(table.sum(axis=1)[None, :], np.zeros(n, dtype=np.int64), stream("first"))
@@ -69,7 +70,7 @@ class FittedTree(Fitted):
             reached |= {a, b}
         return walked
 
-    def _column(self, place: int, groups: Codes, stream: Stream) -> pl.Series:
+    def _column(self, place: int, groups: Integers, stream: Stream) -> pl.Series:
         attribute, grouping = self.attributes[place], self.groupings[place]
         within = np.full((grouping.size, len(grouping.group)), 0.0)
         within[grouping.group, np.arange(len(grouping.group))] = grouping.shares + 1e-9
@@ -111,7 +112,7 @@ class FittedTree(Fitted):
         )
 
 
-def _drawn(table: Floats, rows: Codes, rng: np.random.Generator) -> Codes:
+def _drawn(table: Floats, rows: Integers, rng: np.random.Generator) -> Integers:
     """Draw a column of the table for every row given."""
     width = table.shape[1]
     running = np.cumsum(table + 1e-12, axis=1)

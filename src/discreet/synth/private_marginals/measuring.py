@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import dp
-
-Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats, Integers
 
 CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
 _ROUNDS = 200
@@ -37,7 +34,7 @@ class Grouping:
         Number of groups.
     """
 
-    group: Codes
+    group: Integers
     shares: Floats
     size: int
 
@@ -47,7 +44,7 @@ def variance_of(rho: float, tables: int) -> Fraction:
     return Fraction(tables) / (2 * Fraction(rho))
 
 
-def noisy_counts(codes: Codes, size: int, variance: Fraction, words: dp.Words) -> Floats:
+def noisy_counts(codes: Integers, size: int, variance: Fraction, words: dp.Words) -> Floats:
     """Count codes and add discrete Gaussian noise."""
     counts = np.bincount(codes, minlength=size)
     return (counts + dp.discrete_gaussian(variance, size, words)).astype(np.float64)

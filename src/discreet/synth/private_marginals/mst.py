@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet import dp, engine
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.microdata import Columns, Microdata, require_microdata
@@ -18,8 +19,6 @@ from discreet.synth.belonging import units_left_out
 from discreet.synth.private_marginals.declaring import declared
 from discreet.synth.private_marginals.fitted_tree import FittedTree
 from discreet.synth.private_marginals.measuring import (
-    Codes,
-    Floats,
     Grouping,
     agreeing,
     best_margin,
@@ -180,7 +179,12 @@ class _Measured:
 
     @classmethod
     def of(
-        cls, plan: MST, codes: Sequence[Codes], sizes: Sequence[int], ordered: Sequence[int], stream: Stream
+        cls,
+        plan: MST,
+        codes: Sequence[Integers],
+        sizes: Sequence[int],
+        ordered: Sequence[int],
+        stream: Stream,
     ) -> _Measured:
         rho = dp.largest_rho(plan.epsilon, plan.delta)
         alone, choice, pairs = (part * rho for part in _SPLIT)
@@ -237,7 +241,7 @@ def _margin(counts: Floats, grouping: Grouping, variance: float) -> tuple[Floats
 
 def _tree(  # noqa: PLR0917
     plan: MST,
-    codes: Sequence[Codes],
+    codes: Sequence[Integers],
     groupings: Sequence[Grouping],
     margins: Sequence[tuple[Floats, Floats]],
     records: float,

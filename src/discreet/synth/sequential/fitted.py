@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.expressions import parse
 from discreet.guarantees import DifferentialPrivacy, settled
@@ -19,7 +20,7 @@ from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.synth.forms import Form, columns_named, restored_form
 from discreet.synth.methods.given import Keep, Near, Passive, Stratum
-from discreet.synth.methods.method import Floats, JointMethod
+from discreet.synth.methods.method import JointMethod
 from discreet.synth.sequential.choosing import default_methods
 from discreet.synth.sequential.fitting import Fitting, Shape
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan

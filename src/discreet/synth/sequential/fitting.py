@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, Floats, Integers
 from discreet.synth.forms import Form
 from discreet.synth.methods.cells import resampled_within
-from discreet.synth.methods.method import Conditional, Floats, Method, Task
+from discreet.synth.methods.method import Conditional, Method, Task
 from discreet.synth.methods.resampling import Sample
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Rows, Variable
@@ -29,7 +28,7 @@ class Fitting:
     proper: bool | str
     defaults: Mapping[str, Method]
     stream: Stream
-    times: npt.NDArray[np.int64] | None = None
+    times: Integers | None = None
     """How often the bootstrap drew each record: one resample for all columns, as relations between them are kept."""
 
     def law(
@@ -58,7 +57,7 @@ class Fitting:
         predictors: Sequence[Variable],
         rows: Rows | None,
         rng: np.random.Generator,
-    ) -> npt.NDArray[Any] | None:
+    ) -> Array | None:
         """Draw the records that a proper fit sees, with replacement; None where it sees them all."""
         if not self.proper or not len(target) or method.proper_by == "nothing":
             return None
@@ -75,7 +74,7 @@ class Fitting:
             return None
         return rng.integers(len(target), size=len(target))
 
-    def drawn_again(self, rows: Rows | None = None) -> npt.NDArray[Any] | None:
+    def drawn_again(self, rows: Rows | None = None) -> Array | None:
         """Return the places of the records that the bootstrap drew; None where it drew none of them."""
         assert self.times is not None
         times = self.times if rows is None else self.times[rows]

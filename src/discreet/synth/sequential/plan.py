@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Integers
 from discreet.results import jsonable
 from discreet.synth.methods.method import Method
 from discreet.synth.sequential.rules import Rule
@@ -90,7 +90,7 @@ class SynthesisPlan:
         return {name: found[name] for name in self.columns}
 
     @property
-    def predictor_matrix(self) -> npt.NDArray[np.int64]:
+    def predictor_matrix(self) -> Integers:
         """1 where the column of the matrix predicts its row; rows and columns in the order of the data."""
         place = {name: number for number, name in enumerate(self.columns)}
         matrix = np.zeros((len(place), len(place)), dtype=np.int64)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.errors import DiscreetError, ParameterError
 from discreet.expressions import Expression, parse
 from discreet.synth.typed_values import typed, written
@@ -48,9 +48,7 @@ def read_rules(given: Mapping[str, Any] | None) -> dict[str, tuple[Rule, ...]]:
             for column, entries in (given or {}).items()}  # fmt: skip
 
 
-def covered(
-    rules: Sequence[Rule], expressions: Sequence[Expression], frame: pl.DataFrame
-) -> npt.NDArray[np.int64]:
+def covered(rules: Sequence[Rule], expressions: Sequence[Expression], frame: pl.DataFrame) -> Integers:
     """Say for every record which rule covers it, counted from 0; -1 where none does, the first where several do."""
     found = np.full(frame.height, -1, dtype=np.int64)
     for number in reversed(range(len(rules))):

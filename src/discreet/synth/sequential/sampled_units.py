@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Integers
 from discreet.microdata import Microdata
-
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +23,8 @@ class SampledUnits:
         Units are drawn again within these (the role ``strata``).
     """
 
-    unit: Counts
-    stratum: Counts
+    unit: Integers
+    stratum: Integers
 
     @classmethod
     def of(cls, data: Microdata, frame: pl.DataFrame) -> SampledUnits:
@@ -38,7 +35,7 @@ class SampledUnits:
         unit = _numbered(frame, [*strata, psu]) if psu else np.arange(frame.height)
         return cls(unit, stratum)
 
-    def drawn_again(self, rows: npt.NDArray[Any] | None, rng: np.random.Generator) -> Counts:
+    def drawn_again(self, rows: Array | None, rng: np.random.Generator) -> Integers:
         """Draw as many units of each stratum as there are, with replacement; return how often each record comes.
 
         ``rows`` are the records that are modelled together; None are all.
@@ -61,6 +58,6 @@ class SampledUnits:
         return np.asarray(times[place])
 
 
-def _numbered(frame: pl.DataFrame, names: list[str]) -> Counts:
+def _numbered(frame: pl.DataFrame, names: list[str]) -> Integers:
     keys = pl.DataFrame({f"k{place}": frame[name] for place, name in enumerate(names)})
     return keys.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy().astype(np.int64)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Array, Flags
 from discreet.expressions import parse
 from discreet.synth.computed_values import as_computed
 from discreet.synth.forms import Form, NumberForm, as_numbers, restored_form
@@ -140,7 +140,7 @@ class ModelStep(Step):
         parts = self.form.split(series)
         scene.add(series, tuple(s.redrawn(p.values) for s, p in zip(self.shape, parts, strict=True)))
 
-    def _drawn(self, predictors: list[Variable], size: int, stream: Stream) -> list[npt.NDArray[Any]]:
+    def _drawn(self, predictors: list[Variable], size: int, stream: Stream) -> list[Array]:
         rng = stream(self.name)
         if self.state_law is None:
             assert self.value_law is not None
@@ -156,7 +156,7 @@ class ModelStep(Step):
             values[ordinary] = self._finished(self.value_law.draw(given, int(ordinary.sum()), rng), rng)
         return [states, values]
 
-    def _finished(self, values: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+    def _finished(self, values: Array, rng: np.random.Generator) -> Array:
         if not isinstance(self.form, NumberForm):
             return values
         if self.smoothing is not None:
@@ -243,7 +243,7 @@ class JointStep(Step):
         drawn = self.law.draw(scene.predictors(self.predictors), scene.size, stream(self.names[0]))
         for name, codes in zip(self.names, drawn, strict=True):
             form, shape = self.forms[name], self.shapes[name]
-            parts: list[npt.NDArray[Any]] = [codes]
+            parts: list[Array] = [codes]
             if name in self.within and isinstance(form, NumberForm):
                 values = np.zeros(scene.size)
                 ordinary = codes < form.n_ordinary
@@ -389,7 +389,7 @@ def restored_law(state: Mapping[str, Any] | None) -> Conditional | None:
     return Conditional.known[state["kind"]].restored(state["state"])
 
 
-def _uncovered(entry: ColumnPlan, training: Scene) -> npt.NDArray[np.bool_] | None:
+def _uncovered(entry: ColumnPlan, training: Scene) -> Flags | None:
     if not entry.rules:
         return None
     frame = training.frame()
@@ -398,7 +398,7 @@ def _uncovered(entry: ColumnPlan, training: Scene) -> npt.NDArray[np.bool_] | No
     return None if (hit < 0).all() or (hit >= 0).all() else hit < 0
 
 
-def _spread(series: pl.Series, rows: npt.NDArray[np.bool_]) -> pl.Series:
+def _spread(series: pl.Series, rows: Flags) -> pl.Series:
     """Put the values of some records at their places, the others missing."""
     at = pl.Series(np.cumsum(rows) - 1).set(pl.Series(~rows), None)
     return series.rename("values").gather(at)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
@@ -17,8 +16,7 @@ from discreet.synth.sequential.plan import SynthesisPlan
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Integers
 
 
 class Strata:
@@ -30,9 +28,9 @@ class Strata:
 
     def __init__(
         self,
-        rows: Sequence[Rows | None],
+        rows: Sequence[Integers | None],
         members: Sequence[pl.DataFrame],
-        shares: npt.NDArray[np.float64],
+        shares: Floats,
         sizes: str,
         notes: tuple[str, ...] = (),
     ) -> None:
@@ -70,7 +68,7 @@ class Strata:
         least = fewest_records(options, plan.columns)
         table, sizes = _divided(frame, names, mass)
         small, large = table.filter(sizes < least), table.filter(sizes >= least)
-        rows: list[Rows | None] = [_sorted(part) for part in large["record"]]
+        rows: list[Integers | None] = [_sorted(part) for part in large["record"]]
         members = [_member(large[at], names) for at in range(large.height)]
         notes: tuple[str, ...] = ()
         if small.height:
@@ -85,7 +83,7 @@ class Strata:
 
     def divided(
         self, n: int, kept: pl.DataFrame, rng: np.random.Generator
-    ) -> tuple[list[int], list[Rows] | None]:
+    ) -> tuple[list[int], list[Integers] | None]:
         """Say how many records each stratum gets; records that are kept stay in their own, at their places."""
         if len(self.members) == 1 and not self.members[0].width:
             return [n], None
@@ -165,5 +163,5 @@ def _member(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _sorted(records: pl.Series) -> Rows:
+def _sorted(records: pl.Series) -> Integers:
     return np.sort(records.to_numpy().astype(np.int64))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.synth.methods.method import Floats
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential

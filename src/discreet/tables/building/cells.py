@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
@@ -18,10 +17,10 @@ from discreet.tables.gauss.roles import positions
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Places = npt.NDArray[np.int64]
+from discreet.arrays import Flags, Floats, Integers
 
 
-def cell_places(table: Table, given: Any, name: str) -> Places:
+def cell_places(table: Table, given: Any, name: str) -> Integers:
     """Read cells given as positions, as a mask, as the name of a flag column, or as codes.
 
     Codes are tuples in the order of the dimensions, or mappings that leave out dimensions at their total.
@@ -57,7 +56,7 @@ def cell_places(table: Table, given: Any, name: str) -> Places:
     return positions(given, count, name)
 
 
-def inner_values(table: Table) -> npt.NDArray[np.float64]:
+def inner_values(table: Table) -> Floats:
     """The published value of every inner cell."""
     return table.inner[table.value].cast(float).fill_null(0.0).to_numpy()
 
@@ -67,7 +66,7 @@ def counts_only(table: Table) -> bool:
     return table.value == "count"
 
 
-def known_zero_rows(x: Any, inner: npt.NDArray[np.float64], published: npt.NDArray[np.bool_]) -> Places:
+def known_zero_rows(x: Any, inner: Floats, published: Flags) -> Integers:
     """Inner cells that a published zero gives away, where no value is negative.
 
     A published difference (a column with a -1) that is zero gives nothing away by itself.
@@ -81,7 +80,7 @@ def known_zero_rows(x: Any, inner: npt.NDArray[np.float64], published: npt.NDArr
     return np.unique(columns[:, sums].indices).astype(np.int64)
 
 
-def empty_rows(table: Table, height: int) -> npt.NDArray[np.bool_]:
+def empty_rows(table: Table, height: int) -> Flags:
     """Which of ``height`` inner cells, those of the table first, nobody contributes to."""
     empty = np.zeros(height, dtype=bool)
     empty[: table.inner.height] = table.inner["count"].to_numpy() == 0

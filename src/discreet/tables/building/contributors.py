@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
@@ -35,7 +34,8 @@ from discreet.wording import type_name
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Flags, Floats, Integers
+
 _NOISE = 1e-9
 
 
@@ -69,7 +69,7 @@ class Contributing:
         frame = self.data.wrapped.filter(chosen).to_native()
         return Contributing(self.data.with_frame(frame), self.contributor, self.weight)
 
-    def numbers(self, table: Table) -> npt.NDArray[np.int64]:
+    def numbers(self, table: Table) -> Integers:
         """The number of distinct contributors of every published cell; records, where no column names them."""
         if self.contributor is None:
             raw = inner_cells(self.data, table.dimensions, [], weight=None, count=None)
@@ -222,9 +222,7 @@ def _rolled(entries: pl.DataFrame, table: Table, beside: tuple[str, ...], gather
     return rolled.join(placed, on=names, how="inner").select("cell", "value", *beside).sort("cell")
 
 
-def _leaf_places(
-    entries: pl.DataFrame, table: Table
-) -> tuple[Mapping[str, npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
+def _leaf_places(entries: pl.DataFrame, table: Table) -> tuple[Mapping[str, Integers], Flags]:
     """Find the leaves of entries; those left out of the table (missing codes, dropped) are not known."""
     found = {}
     known = np.ones(entries.height, dtype=bool)

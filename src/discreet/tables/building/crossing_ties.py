@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
@@ -21,7 +20,8 @@ from discreet.tables.building.rolling import possible_cells
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Array, Integers
+
 _MOST_CROSSINGS = 1_000_000
 _MOST_CELLS = 2_500
 _PRIME = 2**31 - 1
@@ -29,7 +29,7 @@ _DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
 
 
 def crossing_ties(
-    tables: Sequence[Table], dimensions: Mapping[str, Dimension], rows: Sequence[Ints], ties: Any
+    tables: Sequence[Table], dimensions: Mapping[str, Dimension], rows: Sequence[Integers], ties: Any
 ) -> Any | None:
     """The sums of inner cells that are zero in every possible crossing and do not follow from the ties.
 
@@ -87,13 +87,13 @@ def _crossings(tables: Sequence[Table]) -> pl.DataFrame | None:
     return possible
 
 
-def _rank(gram: npt.NDArray[Any]) -> int:
+def _rank(gram: Array) -> int:
     """The rank of a matrix of squares, from its spectrum in units of its diagonal."""
     size = np.sqrt(np.maximum(np.diag(gram).astype(float), 1.0))
     return int((np.linalg.eigvalsh(gram / np.outer(size, size)) > 1e-9).sum())
 
 
-def _whole_null_vectors(gram: npt.NDArray[Any], x: Any) -> Any | None:
+def _whole_null_vectors(gram: Array, x: Any) -> Any | None:
     """Whole-number combinations of columns that vanish in every crossing; None where they are not small."""
     reduced, pivots = _echelon(np.asarray(gram, dtype=np.int64) % _PRIME)
     free = np.setdiff1d(np.arange(gram.shape[0]), pivots)
@@ -113,7 +113,7 @@ def _whole_null_vectors(gram: npt.NDArray[Any], x: Any) -> Any | None:
     )
 
 
-def _lifted(vector: Ints, x: Any) -> Ints | None:
+def _lifted(vector: Integers, x: Any) -> Integers | None:
     """Turn a combination known up to a prime into whole numbers, and make sure that it vanishes exactly."""
     for denominator in _DENOMINATORS:
         lifted = vector * denominator % _PRIME
@@ -123,7 +123,7 @@ def _lifted(vector: Ints, x: Any) -> Ints | None:
     return None
 
 
-def _echelon(matrix: Ints) -> tuple[Ints, Ints]:
+def _echelon(matrix: Integers) -> tuple[Integers, Integers]:
     """Reduce a matrix to echelon form, in whole numbers up to a prime; also the columns of the pivots."""
     a = matrix.copy()
     pivots: list[int] = []

@@ -13,16 +13,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy.algebra import TOP
 
 TOTAL = "Total"
 MISSING = "Missing"
 
-Ints = npt.NDArray[np.int64]
+
 Chain = tuple[tuple[str, ...], ...]
 
 
@@ -59,14 +59,14 @@ class Dimension:
     name: str
     leaves: tuple[str, ...]
     codes: tuple[str, ...]
-    depth: Ints = field(compare=False, repr=False)
+    depth: Integers = field(compare=False, repr=False)
     chains: tuple[Chain, ...] = field(repr=False)
-    starts: Ints = field(compare=False, repr=False)
-    covering: Ints = field(compare=False, repr=False)
+    starts: Integers = field(compare=False, repr=False)
+    covering: Integers = field(compare=False, repr=False)
     total: str = TOTAL
     declared: bool = field(default=False, compare=False)
 
-    def above(self, leaf: int) -> Ints:
+    def above(self, leaf: int) -> Integers:
         """The places of the codes that cover one leaf: the total, its groups, itself."""
         return self.covering[self.starts[leaf] : self.starts[leaf + 1]]
 
@@ -76,12 +76,12 @@ class Dimension:
         return {code: place for place, code in enumerate(self.codes)}
 
     @cached_property
-    def own(self) -> Ints:
+    def own(self) -> Integers:
         """Where each leaf stands among `codes`."""
         return np.asarray([self.place[leaf] for leaf in self.leaves], dtype=np.int64)
 
     @cached_property
-    def is_leaf(self) -> npt.NDArray[np.bool_]:
+    def is_leaf(self) -> Flags:
         """Whether each code is one of the lowest."""
         found = np.zeros(len(self.codes), dtype=bool)
         found[self.own] = True
@@ -96,7 +96,7 @@ class Dimension:
                 found[self.codes[code]].add(leaf)
         return {code: frozenset(leaves) for code, leaves in found.items()}
 
-    def layers(self) -> list[Ints]:
+    def layers(self) -> list[Integers]:
         """Lists of codes, one a leaf (-1 for none), that together hold every code above each leaf once."""
         widths = np.diff(self.starts)
         found = []

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
@@ -31,9 +30,8 @@ from discreet.tables.suppressing.singles import one_person_across
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Integers
+
 _TOLERANCE = 1e-9
 
 
@@ -41,7 +39,7 @@ _TOLERANCE = 1e-9
 class View:
     """The cells of one of the linked tables: their positions, and the inner cells they are made of there."""
 
-    cells: Ints
+    cells: Integers
     x: Any
 
 
@@ -187,7 +185,7 @@ def _check(tables: Sequence[Table]) -> None:
 
 def _numbered(
     frames: Sequence[pl.DataFrame], totals: Mapping[str, str], order: Mapping[str, Dimension] | None = None
-) -> tuple[pl.DataFrame, list[Ints]]:
+) -> tuple[pl.DataFrame, list[Integers]]:
     """All combinations of codes, each once, and for every frame which of them its rows are."""
     names = list(totals)
     every = pl.concat([frame.select(names) for frame in frames]).unique(maintain_order=True)
@@ -208,7 +206,7 @@ def _numbered(
     return every, [place.cast(pl.Int64).to_numpy() for place in places]
 
 
-def _moved(x: Any, rows: Ints, height: int) -> Any:
+def _moved(x: Any, rows: Integers, height: int) -> Any:
     """The columns of one table over the inner cells of all."""
     given = sparse.coo_matrix(x)
     return sparse.csc_matrix(
@@ -216,7 +214,7 @@ def _moved(x: Any, rows: Ints, height: int) -> Any:
     )
 
 
-def _written_out(views: Sequence[View], count: int) -> tuple[Any, Ints]:
+def _written_out(views: Sequence[View], count: int) -> tuple[Any, Integers]:
     """Every cell made of the inner cells of the first table that has it, and which table that is."""
     owner = np.full(count, -1, dtype=np.int64)
     at = np.zeros(count, dtype=np.int64)
@@ -241,7 +239,7 @@ def _deepened(x: Any, rest: Remainders) -> Any:
     return sparse.vstack([x, more]).tocsc()
 
 
-def _gathered(frames: Sequence[pl.DataFrame], places: Sequence[Ints], keys: pl.DataFrame) -> pl.DataFrame:
+def _gathered(frames: Sequence[pl.DataFrame], places: Sequence[Integers], keys: pl.DataFrame) -> pl.DataFrame:
     """What the tables say of every cell; where several do, the first, but sensitive in one is sensitive."""
     placed = [
         frame.with_columns(pl.Series("discreet place", at)) for frame, at in zip(frames, places, strict=True)
@@ -266,7 +264,7 @@ def _gathered(frames: Sequence[pl.DataFrame], places: Sequence[Ints], keys: pl.D
 
 def _agreement(
     frames: Sequence[pl.DataFrame],
-    places: Sequence[Ints],
+    places: Sequence[Integers],
     cells: pl.DataFrame,
     sums: Sequence[str],
     tolerance: float | None,
@@ -282,7 +280,7 @@ def _agreement(
     return agree
 
 
-def _sums(tables: Sequence[Table], places: Sequence[Ints], count: int) -> Any:
+def _sums(tables: Sequence[Table], places: Sequence[Integers], count: int) -> Any:
     found = []
     for table, at in zip(tables, places, strict=True):
         own = sparse.coo_matrix(equations(table))
@@ -296,7 +294,7 @@ def _sums(tables: Sequence[Table], places: Sequence[Ints], count: int) -> Any:
     return every[sorted(marks.values())]
 
 
-def _members(tables: Sequence[Table], places: Sequence[Ints], count: int) -> dict[str, Flags]:
+def _members(tables: Sequence[Table], places: Sequence[Integers], count: int) -> dict[str, Flags]:
     found: dict[str, Flags] = {}
     for table, at in zip(tables, places, strict=True):
         for name in table.tables:
@@ -309,7 +307,7 @@ def _finished(  # noqa: PLR0917
     cells: pl.DataFrame,
     dimensions: Mapping[str, Dimension],
     sums: Sequence[str],
-    owner: Ints,
+    owner: Integers,
     agree: Flags,
     x: Any,
 ) -> pl.DataFrame:
@@ -330,7 +328,7 @@ def _finished(  # noqa: PLR0917
     return cells.select(*first, *(n for n in cells.columns if n not in (*first, *last)), *last)
 
 
-def _said(agree: Flags, places: Sequence[Ints], rest: Remainders, made: Joined) -> list[str]:
+def _said(agree: Flags, places: Sequence[Integers], rest: Remainders, made: Joined) -> list[str]:
     shared = int((np.bincount(np.concatenate(places), minlength=len(agree)) > 1).sum())
     if not shared and not rest.ties.shape[1]:
         raise InputError(

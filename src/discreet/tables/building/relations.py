@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.parameters import checked
@@ -16,10 +15,10 @@ if TYPE_CHECKING:
 
     from discreet.tables.building.table import Table
 
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Integers
 
 
-def steps_up(table: Table, dimension: str) -> Iterator[tuple[Ints, Ints]]:
+def steps_up(table: Table, dimension: str) -> Iterator[tuple[Integers, Integers]]:
     """Pair every cell with the published cell right above it along one dimension, hierarchy by hierarchy.
 
     Yields the positions of the cells and of the cells above, sorted by cell.

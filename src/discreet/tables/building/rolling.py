@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
@@ -21,8 +20,9 @@ from discreet.tables.building.formula import Formula, Term
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-Ints = npt.NDArray[np.int64]
-Codes = Mapping[str, Ints]
+from discreet.arrays import Integers
+
+Codes = Mapping[str, Integers]
 Gather = Callable[[pl.DataFrame], pl.DataFrame]
 _LARGEST = 2**62
 _DENSE = 2**26
@@ -133,7 +133,7 @@ def cell_matrix(
     return made
 
 
-def _found(keys: Ints, wanted: Ints) -> Ints:
+def _found(keys: Integers, wanted: Integers) -> Integers:
     """The place of each key among the wanted ones, -1 where it is not wanted."""
     span = int(max(keys.max(initial=0), wanted.max(initial=0))) + 1
     if span <= _DENSE:
@@ -146,7 +146,9 @@ def _found(keys: Ints, wanted: Ints) -> Ints:
     return np.where(wanted[order][at] == keys, order[at], -1)
 
 
-def _fanned(keys: Ints, rows: Ints, dimension: Dimension, stride: int, radix: int) -> tuple[Ints, Ints]:
+def _fanned(
+    keys: Integers, rows: Integers, dimension: Dimension, stride: int, radix: int
+) -> tuple[Integers, Integers]:
     """Replace the leaf of one dimension by every code above it, one entry each."""
     leaf = keys // stride % radix
     many = np.diff(dimension.starts)[leaf]
@@ -189,7 +191,7 @@ def _strides(term: Term, dimensions: Mapping[str, Dimension]) -> dict[str, tuple
     return found
 
 
-def _packed(term: Term, strides: Mapping[str, tuple[int, int]], codes: Codes) -> Ints:
+def _packed(term: Term, strides: Mapping[str, tuple[int, int]], codes: Codes) -> Integers:
     packed = np.zeros(len(codes[term.columns[0]]), dtype=np.int64)
     for column in term.columns:
         packed += codes[column].astype(np.int64) * strides[column][0]
@@ -198,12 +200,12 @@ def _packed(term: Term, strides: Mapping[str, tuple[int, int]], codes: Codes) ->
 
 def _leaf_keys(
     term: Term, dimensions: Mapping[str, Dimension], leaves: Codes, strides: Mapping[str, tuple[int, int]]
-) -> Ints:
+) -> Integers:
     """Pack the leaves; there are fewer leaves than codes, so that the same strides fit."""
     return _packed(term, strides, {column: leaves[column] for column in term.columns})
 
 
-def _unpacked(keys: Ints, term: Term, strides: Mapping[str, tuple[int, int]]) -> dict[str, Ints]:
+def _unpacked(keys: Integers, term: Term, strides: Mapping[str, tuple[int, int]]) -> dict[str, Integers]:
     return {
         column: keys // stride % radix
         for column, (stride, radix) in strides.items()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from discreet.tables.building.contributors import Contributing
     from discreet.tables.building.linked_tables import Joined
 
-Flags = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Integers
 
 
 @dataclass(frozen=True, repr=False)
@@ -278,12 +278,12 @@ class Table:
         return self.cells[self.value].to_numpy()
 
     @cached_property
-    def codes(self) -> Mapping[str, npt.NDArray[np.int64]]:
+    def codes(self) -> Mapping[str, Integers]:
         """By column the place of every cell's code in its dimension; the total is 0."""
         return {name: _places(self.cells[name], self.hierarchy[name].codes) for name in self.dimensions}
 
     @cached_property
-    def leaves(self) -> Mapping[str, npt.NDArray[np.int64]]:
+    def leaves(self) -> Mapping[str, Integers]:
         """By column the place of every inner cell's leaf in its dimension."""
         self.need_crossing("This")
         return {name: _places(self.inner[name], self.hierarchy[name].leaves) for name in self.dimensions}
@@ -479,6 +479,6 @@ class Table:
         return as_html(self)
 
 
-def _places(labels: pl.Series, known: Sequence[str]) -> npt.NDArray[np.int64]:
+def _places(labels: pl.Series, known: Sequence[str]) -> Integers:
     places = pl.Series(np.arange(len(known)), dtype=pl.Int64)
     return labels.replace_strict(pl.Series(known, dtype=pl.String), places, return_dtype=pl.Int64).to_numpy()

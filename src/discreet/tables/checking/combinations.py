@@ -10,25 +10,24 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from discreet.arrays import Array, Flags
 from discreet.tables.gauss.big import primitive, taken_off
 from discreet.tables.gauss.codes import PLAIN
 from discreet.tables.gauss.problem import Problem, equal_columns, row_kinds, unit_columns
 from discreet.tables.gauss.roles import whole_numbers
 from discreet.tables.gauss.running import Left, run
 
-Mask = npt.NDArray[np.bool_]
 _LARGEST = 2**53
 
 
 def disclosing_columns(
     x: Any,
-    published: Mask,
+    published: Flags,
     pairs: Sequence[tuple[int, Hashable]],
     contributors: Sequence[Hashable | None],
-    known_rows: npt.NDArray[Any] | Sequence[int] = (),
+    known_rows: Array | Sequence[int] = (),
 ) -> Any:
     """For each pair of a cell and a contributor who can compute it, the column of what everybody can compute of both.
 

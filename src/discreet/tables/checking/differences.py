@@ -9,19 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
+from discreet.arrays import Array, Flags
 from discreet.tables.suppressing.earlier_releases import shared_cells
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
 
-def nested_differences(
-    x: Any, counts: npt.NDArray[Any], published: npt.NDArray[np.bool_], threshold: int
-) -> pl.DataFrame:
+def nested_differences(x: Any, counts: Array, published: Flags, threshold: int) -> pl.DataFrame:
     """Pairs of published cells, one inside the other, that differ by few units.
 
     Returns ``larger``, ``smaller`` (positions) and ``difference``: between 1 and below the threshold.
@@ -46,8 +44,8 @@ def nested_differences(
 def successive_differences(
     now: Table,
     before: Table,
-    published: npt.NDArray[np.bool_],
-    published_before: npt.NDArray[np.bool_],
+    published: Flags,
+    published_before: Flags,
     threshold: int,
 ) -> pl.DataFrame:
     """Cells published in two successive releases whose counts differ by few units.

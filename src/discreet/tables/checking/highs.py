@@ -11,9 +11,8 @@ import importlib
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Array, Floats
 
 
 def highs_library() -> Any:
@@ -75,7 +74,7 @@ class Program:
         model.a_matrix_.value_ = self._a.data
         highs.passModel(model)
 
-    def extreme(self, at: npt.NDArray[Any], weight: Floats, *, largest: bool) -> float:
+    def extreme(self, at: Array, weight: Floats, *, largest: bool) -> float:
         """The smallest or largest value of a weighted sum of unknowns; infinite, or NaN where nothing fits.
 
         Afterwards ``solution`` holds the unknowns, ``duals`` and ``reduced`` the shadow prices of sums and bounds.
@@ -119,7 +118,7 @@ class Program:
         highs.changeColsCost(len(places), places, self._goal)
         return bool(fits)
 
-    def _by_linprog(self, at: npt.NDArray[Any], weight: Floats, *, largest: bool) -> float:
+    def _by_linprog(self, at: Array, weight: Floats, *, largest: bool) -> float:
         from scipy import sparse
         from scipy.optimize import linprog
 

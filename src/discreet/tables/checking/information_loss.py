@@ -6,17 +6,15 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy.values import canonical_text
 from discreet.parameters import checked
 from discreet.results import Detail, Measure
 from discreet.tables.building.relations import equations
 from discreet.tables.building.table import Table
-
-Floats = npt.NDArray[np.float64]
 
 
 @checked

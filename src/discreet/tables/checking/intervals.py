@@ -13,17 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.errors import InputError, ParameterError
 from discreet.tables.checking.highs import Program
 from discreet.tables.checking.whole_numbers import whole_extreme, whole_solution
-from discreet.tables.gauss.problem import Integers, equal_columns
+from discreet.tables.gauss.problem import equal_columns
 from discreet.tables.gauss.roles import positions, whole_numbers
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,12 +35,12 @@ class Bounds:
 
 def feasible_bounds(
     x: Any,
-    inner: npt.NDArray[Any] | Sequence[float],
-    published: npt.NDArray[Any] | Sequence[int],
-    targets: npt.NDArray[Any] | Sequence[int],
+    inner: Array | Sequence[float],
+    published: Array | Sequence[int],
+    targets: Array | Sequence[int],
     *,
-    lower: float | npt.NDArray[Any] | None = 0.0,
-    upper: float | npt.NDArray[Any] | None = None,
+    lower: float | Array | None = 0.0,
+    upper: float | Array | None = None,
     whole: bool = False,
     reach: tuple[Floats, Floats] | None = None,
     workers: int = 1,
@@ -141,7 +139,7 @@ class _Part:
     """Some targets within one connected piece of the table: (target, rows within the piece, weights)."""
 
     piece: int
-    goals: tuple[tuple[int, npt.NDArray[Any], Floats], ...]
+    goals: tuple[tuple[int, Array, Floats], ...]
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,7 @@ class _System:
 
     a: Any
     right: Floats
-    fixed: npt.NDArray[np.bool_]
+    fixed: Flags
     value: Floats
     piece: Integers
     inside: Integers
@@ -161,7 +159,7 @@ class _System:
 
     def parts(self, targets: Any) -> list[_Part]:
         targets = targets.tocsc()
-        found: dict[int, list[tuple[int, npt.NDArray[Any], Floats]]] = {}
+        found: dict[int, list[tuple[int, Array, Floats]]] = {}
         for t in range(targets.shape[1]):
             here = slice(targets.indptr[t], targets.indptr[t + 1])
             rows, weights = targets.indices[here], targets.data[here].astype(float)
@@ -240,7 +238,7 @@ class _System:
         a: Any,
         rows: Integers,
         scale: float,
-        at: npt.NDArray[Any],
+        at: Array,
         weight: Floats,
         *,
         settled: bool,

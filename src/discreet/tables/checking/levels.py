@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
-from discreet.tables.gauss.problem import Integers
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)

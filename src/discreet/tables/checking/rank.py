@@ -11,23 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from discreet.arrays import Array, Flags, Integers
 from discreet.tables.gauss.codes import PLAIN
-from discreet.tables.gauss.problem import (
-    Integers,
-    Problem,
-    equal_columns,
-    merged_rows,
-    owners,
-    row_kinds,
-    unit_columns,
-)
+from discreet.tables.gauss.problem import Problem, equal_columns, merged_rows, owners, row_kinds, unit_columns
 from discreet.tables.gauss.roles import labels_of, positions, whole_numbers
 from discreet.tables.gauss.running import Left, run
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -45,12 +35,12 @@ class Computable:
 
 def computable(
     x: Any,
-    published: npt.NDArray[Any] | Sequence[int],
-    targets: npt.NDArray[Any] | Sequence[int],
+    published: Array | Sequence[int],
+    targets: Array | Sequence[int],
     *,
     contributors: Sequence[Hashable | None] | None = None,
-    known_rows: npt.NDArray[Any] | Sequence[int] = (),
-    empty_rows: npt.NDArray[np.bool_] | None = None,
+    known_rows: Array | Sequence[int] = (),
+    empty_rows: Flags | None = None,
 ) -> Computable:
     """Which target cells can be computed from the published ones?
 
@@ -120,7 +110,7 @@ def computable(
 
 
 def _contributors(
-    left: Left, height: int, owner: Integers, gone: Mask, own: Integers
+    left: Left, height: int, owner: Integers, gone: Flags, own: Integers
 ) -> tuple[list[tuple[int, int]], list[int]]:
     """Let every contributor add its own cells, and see what then falls to it, and what of it falls to others.
 

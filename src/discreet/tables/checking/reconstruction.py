@@ -15,17 +15,16 @@ from itertools import chain, product
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.parameters import checked
 from discreet.results import percent
 from discreet.tables.checking.highs import Program
 
-Floats = npt.NDArray[np.float64]
 Solver = Literal["propagate", "lp", "ip"]
 
 
@@ -274,7 +273,7 @@ class _System:
         )
 
 
-def _mended(system: _System) -> tuple[_System, npt.NDArray[np.int64]]:
+def _mended(system: _System) -> tuple[_System, Integers]:
     """Loosen as little as possible the counts that contradict each other, and say which."""
     equations, cells = system.a.shape
     eye = sparse.eye_array(equations, format="csr")
@@ -312,7 +311,7 @@ def _propagated(system: _System, low: Floats, high: Floats) -> tuple[Floats, Flo
         low, high = new_low, new_high
 
 
-def _rest(system: _System, low: Floats, high: Floats) -> list[tuple[npt.NDArray[np.int64], _System]]:
+def _rest(system: _System, low: Floats, high: Floats) -> list[tuple[Integers, _System]]:
     """What is still open, in pieces that no sum holds together."""
     free = np.flatnonzero(low < high)
     if not len(free):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
@@ -23,13 +22,13 @@ from discreet.tables.checking.findings import Audit
 from discreet.tables.checking.intervals import feasible_bounds
 from discreet.tables.checking.levels import Protection, levels
 from discreet.tables.checking.rank import computable
-from discreet.tables.gauss.problem import Integers
 from discreet.tables.suppressing.earlier_releases import Knowledge, knowledge
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Mask = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Floats, Integers
+
 # Up to so many cells intervals are a matter of seconds, and are looked at without being asked for.
 INTERVALS_UP_TO = 5_000
 
@@ -151,7 +150,7 @@ def intervals_wanted(table: Table, asked: bool | None) -> bool:
     return table.cells.height <= INTERVALS_UP_TO if asked is None else asked
 
 
-def _small_groups(table: Table, published: Mask, threshold: int) -> pl.DataFrame:
+def _small_groups(table: Table, published: Flags, threshold: int) -> pl.DataFrame:
     counts = table.inner["count"].to_numpy()
     if table.joined is None:
         return nested_differences(table.x, counts, published, threshold)
@@ -178,9 +177,7 @@ def _contributors(table: Table, given: bool | Sequence[Any]) -> Sequence[Any] | 
     return given
 
 
-def least_values(
-    inner: npt.NDArray[np.float64], known: Integers, *, counts: bool
-) -> npt.NDArray[np.float64] | None:
+def least_values(inner: Floats, known: Integers, *, counts: bool) -> Floats | None:
     """What everybody knows of every inner cell beforehand: none is negative, and none is zero where zeros are shown."""
     if (inner < 0).any():
         return None
@@ -190,7 +187,7 @@ def least_values(
     return least
 
 
-def whole_values(inner: npt.NDArray[np.float64]) -> bool:
+def whole_values(inner: Floats) -> bool:
     """Whether all values are whole numbers: counts may also be estimates."""
     return bool((inner == np.rint(inner)).all())
 
@@ -198,7 +195,7 @@ def whole_values(inner: npt.NDArray[np.float64]) -> bool:
 def _intervals(  # noqa: PLR0917
     table: Table,
     held: Knowledge,
-    published: Mask,
+    published: Flags,
     secret: Integers,
     protection: float | str | Protection | None,
     known: Integers,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats
+
 SECONDS = 10.0
 _NEAR = 1e-6
 

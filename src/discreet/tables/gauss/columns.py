@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from discreet.arrays import Array
 from discreet.tables.gauss.codes import ORDINARY
 from discreet.tables.gauss.state import (
     NODES_USED,
@@ -20,7 +21,6 @@ from discreet.tables.gauss.state import (
     WANTED_PIVOT,
     WANTED_PRIMARY,
     WORK,
-    Integers,
     State,
 )
 
@@ -35,7 +35,7 @@ def divisor(a: int, b: int) -> int:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def push(heap: Integers, size: int, item: int) -> int:
+def push(heap: Array, size: int, item: int) -> int:
     """Put an item into a heap; return its new size."""
     place = size
     while place > 0:
@@ -49,7 +49,7 @@ def push(heap: Integers, size: int, item: int) -> int:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def pop(heap: Integers, size: int) -> tuple[int, int]:
+def pop(heap: Array, size: int) -> tuple[int, int]:
     """Take the smallest item out of a heap; return it and the new size."""
     top = heap[0]
     size -= 1
@@ -70,7 +70,7 @@ def pop(heap: Integers, size: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def shrink(dense: Integers, touched: Integers, n: int) -> int:
+def shrink(dense: Array, touched: Array, n: int) -> int:
     """Divide a column in the workspace by its content; return its largest absolute entry."""
     content = 0
     for i in range(n):
@@ -89,7 +89,7 @@ def shrink(dense: Integers, touched: Integers, n: int) -> int:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def reduce_column(state: State, rows: Integers, values: Integers) -> tuple[int, int, bool]:
+def reduce_column(state: State, rows: Array, values: Array) -> tuple[int, int, bool]:
     """Bring a column into the workspace and take every pivot out of it.
 
     Returns how many rows it has left (listed in ``touched``), its largest entry, and whether it fitted.

@@ -9,19 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from discreet.arrays import Array, Flags, Integers
 from discreet.errors import DiscreetWarning, ParameterError, unknown_name
 from discreet.tables.gauss import codes
-from discreet.tables.gauss.problem import (
-    Integers,
-    Problem,
-    equal_columns,
-    merged_rows,
-    owners,
-    row_kinds,
-)
+from discreet.tables.gauss.problem import Problem, equal_columns, merged_rows, owners, row_kinds
 from discreet.tables.gauss.roles import (
     ZERO_METHODS,
     Roles,
@@ -88,7 +81,7 @@ class Elimination:
     secondary: Integers
     primary: Integers
     converted: Integers
-    published: npt.NDArray[np.bool_]
+    published: Flags
     reasons: tuple[Reason, ...]
     unsafe: Integers
     figures: dict[str, float | int | str]
@@ -102,18 +95,18 @@ class Elimination:
 
 def secondary(
     x: Any,
-    primary: Sequence[int] | npt.NDArray[Any],
-    candidates: Sequence[int] | npt.NDArray[Any] | None = None,
+    primary: Sequence[int] | Array,
+    candidates: Sequence[int] | Array | None = None,
     *,
-    values: Sequence[float] | npt.NDArray[Any] | None = None,
-    forced: Sequence[int] | npt.NDArray[Any] = (),
-    hidden: Sequence[int] | npt.NDArray[Any] = (),
+    values: Sequence[float] | Array | None = None,
+    forced: Sequence[int] | Array = (),
+    hidden: Sequence[int] | Array = (),
     extra_primary: Any = None,
     zero_method: ZeroMethod = "none",
     strict: bool = False,
-    special_rows: Sequence[int] | npt.NDArray[Any] | None = None,
+    special_rows: Sequence[int] | Array | None = None,
     contributors: Sequence[Hashable | None] | None = None,
-    empty_rows: npt.NDArray[np.bool_] | None = None,
+    empty_rows: Flags | None = None,
     singleton_method: Sequence[str] | str = (),
     protect_missing_singletons: bool = True,
     progress: Callable[[int, int], None] | None = None,
@@ -238,11 +231,11 @@ def _problem(  # noqa: PLR0917
     columns: Any,
     n_forced: int,
     sought: Sought,
-    special: npt.NDArray[np.bool_] | None,
+    special: Flags | None,
     label: Integers | None,
     methods: set[str],
     method: int,
-    empty: npt.NDArray[np.bool_] | None,
+    empty: Flags | None,
 ) -> Problem:
     kind, labels = row_kinds(columns.shape[0], special, label if methods - {"virtual"} else None)
     every = sparse.hstack([columns, sought.columns]).tocsc()
@@ -300,7 +293,7 @@ def _unsafe(outcome: Outcome, problem: Problem, sought: Sought, roles: Roles, fi
     return roles.sensitive[np.isin(first[roles.sensitive], columns)]
 
 
-def _warn(x: Any, roles: Roles, published: npt.NDArray[np.bool_]) -> None:
+def _warn(x: Any, roles: Roles, published: Flags) -> None:
     empty = int((np.diff(x.indptr)[roles.sensitive] == 0).sum())
     if empty:
         warnings.warn(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from numba import njit
 
+from discreet.arrays import Array
 from discreet.tables.gauss.codes import (
     ANY_SUM,
     DEPENDENT,
@@ -27,7 +28,7 @@ from discreet.tables.gauss.codes import (
 )
 from discreet.tables.gauss.columns import choose_pivot, clear, commit, has_room, reduce_column
 from discreet.tables.gauss.comparing import examine, known_zeros, only_special, use_up
-from discreet.tables.gauss.state import NEXT, REVEALED_ROWS, WORK, Integers, State
+from discreet.tables.gauss.state import NEXT, REVEALED_ROWS, WORK, State
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -35,17 +36,17 @@ def sweep(  # noqa: PLR0917
     state: State,
     twin: State,
     parallel: bool,
-    indptr: Integers,
-    indices: Integers,
-    data: Integers,
+    indptr: Array,
+    indices: Array,
+    data: Array,
     n_forced: int,
     method: int,
     within: bool,
     combinations: bool,
     budget: int,
-    verdict: Integers,
-    because: Integers,
-    who: Integers,
+    verdict: Array,
+    because: Array,
+    who: Array,
 ) -> int:
     """Go through the columns until done, paused, out of room or out of bits; ``counters[NEXT]`` says where."""
     counters = state.counters

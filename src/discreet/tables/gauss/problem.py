@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from discreet.arrays import Array, Flags, Integers
 from discreet.randomness import generator
 from discreet.tables.gauss.codes import LABELED, ORDINARY, SPECIAL
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,10 @@ class Problem:
     parallel: bool
     combinations: bool
     owner: Integers
-    guarded: npt.NDArray[np.bool_]
+    guarded: Flags
 
 
-def default_order(x: Any, values: npt.NDArray[Any] | None, cells: Integers) -> Integers:
+def default_order(x: Any, values: Array | None, cells: Integers) -> Integers:
     """Most valuable first: by size of the value, margins before inner cells, larger before smaller margins."""
     sizes = np.diff(x.indptr)[cells]
     worth = np.zeros(len(cells)) if values is None else -np.abs(np.asarray(values, dtype=float)[cells])
@@ -79,7 +78,7 @@ def merged_rows(x: Any, kind: npt.NDArray[np.int8]) -> Integers:
     return np.flatnonzero(keep & filled)
 
 
-def unit_columns(rows: npt.NDArray[Any], height: int) -> Any:
+def unit_columns(rows: Array, height: int) -> Any:
     """One column a row, with a one in it."""
     count = len(rows)
     return sparse.csc_matrix(
@@ -87,7 +86,7 @@ def unit_columns(rows: npt.NDArray[Any], height: int) -> Any:
     )
 
 
-def zero_sums(x: Any, cells: Integers, special: npt.NDArray[np.bool_]) -> Any:
+def zero_sums(x: Any, cells: Integers, special: Flags) -> Any:
     """For each of these cells the sum of its special rows, where there are at least two."""
     sums = x[:, cells].multiply(special[:, None])
     sums = sums.tocsc()
@@ -96,7 +95,7 @@ def zero_sums(x: Any, cells: Integers, special: npt.NDArray[np.bool_]) -> Any:
     return sums[:, np.unique(equal_columns(sums))]
 
 
-def owners(x: Any, label: Integers, empty: npt.NDArray[np.bool_] | None = None) -> Integers:
+def owners(x: Any, label: Integers, empty: Flags | None = None) -> Integers:
     """The contributor to whom all rows of a column belong that anybody contributes to, else -1."""
     x = x.tocsc()
     if empty is not None and empty.any():
@@ -150,7 +149,7 @@ def pair_sums(x: Any, primary: Integers, cells: Integers, label: Integers) -> An
     return sums[:, disjoint]
 
 
-def _contained(inner: Any, outer: Any, sizes: npt.NDArray[Any]) -> Any:
+def _contained(inner: Any, outer: Any, sizes: Array) -> Any:
     """Which columns of ``inner`` lie in which columns of ``outer``."""
     shared = (inner.T @ outer).tocoo()
     full = shared.data == sizes[shared.row]
@@ -160,7 +159,7 @@ def _contained(inner: Any, outer: Any, sizes: npt.NDArray[Any]) -> Any:
 
 
 def row_kinds(
-    height: int, special: npt.NDArray[np.bool_] | None, label: Integers | None
+    height: int, special: Flags | None, label: Integers | None
 ) -> tuple[npt.NDArray[np.int8], Integers]:
     """What each row is, and its label (-1 none)."""
     kind = np.full(height, ORDINARY, dtype=np.int8)

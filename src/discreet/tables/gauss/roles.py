@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from discreet.arrays import Flags, Integers
 from discreet.errors import ParameterError, unknown_name
-from discreet.tables.gauss.problem import Integers, default_order, pair_sums, unit_columns, zero_sums
+from discreet.tables.gauss.problem import default_order, pair_sums, unit_columns, zero_sums
 from discreet.wording import type_name
 
 ZeroMethod = Literal["none", "virtual", "subspace", "any_sum"]
@@ -79,7 +79,7 @@ def singleton_methods(given: Sequence[str] | str) -> set[str]:
     return set(names)
 
 
-def special_of(given: Any, height: int, zero_method: str) -> npt.NDArray[np.bool_] | None:
+def special_of(given: Any, height: int, zero_method: str) -> Flags | None:
     """Read the special rows as a mask; None where there are none or no method needs them."""
     if zero_method == "none":
         return None
@@ -149,7 +149,7 @@ def sought_of(  # noqa: PLR0917
     roles: Roles,
     first: Integers,
     extra: Any,
-    summed: npt.NDArray[np.bool_] | None,
+    summed: Flags | None,
     label: Integers | None,
     methods: set[str],
     protect_missing: bool,

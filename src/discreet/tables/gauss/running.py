@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from discreet.arrays import Array, Integers
 from discreet.randomness import generator
 from discreet.tables.gauss import state as state_of
 from discreet.tables.gauss.codes import DONE, LABELED, NEEDS_ROOM, ORDINARY, OVERFLOW, REVEALED
-from discreet.tables.gauss.problem import Integers, Problem, unit_columns
+from discreet.tables.gauss.problem import Problem, unit_columns
 
 PORTION = 100_000_000
 
@@ -31,7 +32,7 @@ class Left:
 
     indptr: Integers
     rows: Integers
-    values: npt.NDArray[Any]
+    values: Array
 
     def column(self, b: int) -> dict[int, int]:
         """One column by row."""
@@ -237,7 +238,7 @@ def _positions(start: Integers, length: Integers) -> Integers:
     return np.asarray(begins + np.arange(total), dtype=np.int64)
 
 
-def _padded(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def _padded(array: Array, size: int) -> Array:
     if len(array) >= size:
         return array
     larger = np.zeros(size, dtype=array.dtype)

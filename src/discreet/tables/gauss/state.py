@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy.typing as npt
+from discreet.arrays import Array
 
 # Positions in ``counters``.
 PIVOTS, PIVOT_USED, PRIMARY_USED, NODES_USED, NEXT, WORK = 0, 1, 2, 3, 4, 5
@@ -14,45 +14,42 @@ COUNTERS = 10
 SAFE = 2.0**62
 
 
-Integers = npt.NDArray[Any]
-
-
 class State(NamedTuple):
     """The elimination between two candidates. Arrays that grow are replaced by the caller."""
 
-    kind: Integers
-    label: Integers
-    order: Integers
-    key: Integers
-    static: Integers
-    used: Integers
-    pivot_of: Integers
-    pivot_start: Integers
-    pivot_length: Integers
-    pivot_row: Integers
-    pivot_largest: Integers
-    pivot_rows: Integers
-    pivot_values: Integers
-    start: Integers
-    length: Integers
-    room: Integers
-    largest: Integers
-    ordinary: Integers
-    mark: Integers
-    alive: Integers
-    owner: Integers
-    guarded: Integers
-    rows: Integers
-    values: Integers
-    head: Integers
-    follows: Integers
-    column_of: Integers
-    touching: Integers
-    dense: Integers
-    touched: Integers
-    seen: Integers
-    heap: Integers
-    queued: Integers
-    spare_rows: Integers
-    spare_values: Integers
-    counters: Integers
+    kind: Array
+    label: Array
+    order: Array
+    key: Array
+    static: Array
+    used: Array
+    pivot_of: Array
+    pivot_start: Array
+    pivot_length: Array
+    pivot_row: Array
+    pivot_largest: Array
+    pivot_rows: Array
+    pivot_values: Array
+    start: Array
+    length: Array
+    room: Array
+    largest: Array
+    ordinary: Array
+    mark: Array
+    alive: Array
+    owner: Array
+    guarded: Array
+    rows: Array
+    values: Array
+    head: Array
+    follows: Array
+    column_of: Array
+    touching: Array
+    dense: Array
+    touched: Array
+    seen: Array
+    heap: Array
+    queued: Array
+    spare_rows: Array
+    spare_values: Array
+    counters: Array

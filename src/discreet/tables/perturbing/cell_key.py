@@ -28,8 +28,8 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection, add
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Integers
+
 _GRID = 401
 
 
@@ -148,7 +148,7 @@ class CellKey(TableProtection):
         )
 
     def _counts(
-        self, frame: pl.DataFrame, keys: Ints, design: PerturbationTable
+        self, frame: pl.DataFrame, keys: Integers, design: PerturbationTable
     ) -> dict[str, npt.NDArray[np.generic]]:
         counts = frame["count"].to_numpy().astype(np.int64)
         if (counts < 0).any():
@@ -161,7 +161,7 @@ class CellKey(TableProtection):
             found["weighted"] = weighted * np.where(counts > 0, made / np.maximum(counts, 1), 1.0)
         return found
 
-    def _sums(self, table: Table, measure: str, keys: Ints) -> Floats:
+    def _sums(self, table: Table, measure: str, keys: Integers) -> Floats:
         """Add a random share of the largest contributions, whose sizes bound what any contributor could learn."""
         wanted = len(self.multipliers)
         found = table.contributions(wanted, measure, weighting="multiply", negative="absolute")
@@ -180,7 +180,7 @@ class CellKey(TableProtection):
             noise += multiplier * size * share
         return np.asarray(table.cells[measure].cast(pl.Float64).to_numpy() + noise)
 
-    def _inner_keys(self, table: Table) -> Ints:
+    def _inner_keys(self, table: Table) -> Integers:
         """The sums of the record keys of every inner cell."""
         if table.contributing is None:
             return self._given_sums(table)
@@ -196,7 +196,7 @@ class CellKey(TableProtection):
             drawn = _from_column(rows["who"], column).reshape(-1, 1)
         return np.asarray(summed_by_inner_cell(table, rows, drawn)[:, 0])
 
-    def _given_sums(self, table: Table) -> Ints:
+    def _given_sums(self, table: Table) -> Integers:
         if self.key_column is None or self.key_column not in table.measures:
             raise ParameterError(
                 "The cell-key method needs the keys of the records, and this table was made from cells. Sum them up "
@@ -207,7 +207,7 @@ class CellKey(TableProtection):
         return np.asarray(np.rint((sums % 1.0) * KEYS).astype(np.int64) % KEYS)
 
 
-def _from_column(values: pl.Series, column: str) -> Ints:
+def _from_column(values: pl.Series, column: str) -> Integers:
     if values.null_count():
         raise ColumnError(
             f"Column '{column}' is missing in {values.null_count():,} records, which have no key then."
@@ -220,7 +220,7 @@ def _from_column(values: pl.Series, column: str) -> Ints:
     return (given * KEYS).astype(np.int64)
 
 
-def _mixed(keys: Ints, rank: int) -> Floats:
+def _mixed(keys: Integers, rank: int) -> Floats:
     """A further number in [0, 1) for every cell key and rank, so that contributions have noise of their own.
 
     The keys are secret and random already; this only has to scatter them (the finalizer of SplitMix64).

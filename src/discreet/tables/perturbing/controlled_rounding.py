@@ -27,7 +27,8 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats
+
 METHODS = ("nearest", "unbiased")
 _WHOLE = 1e-9
 _MOST_STEPS = 8

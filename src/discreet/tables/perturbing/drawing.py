@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
@@ -22,7 +21,8 @@ from discreet.tables.perturbing.record_keys import KEYS, record_sums
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats, Integers
+
 BY_RECORDS_WITHOUT_ID = (
     "Records are told apart by all their columns. Name the column that identifies them (id=), so that the same people "
     "are drawn for alike in files with other columns, too."
@@ -84,7 +84,7 @@ def drawn_for_cells(
     return _by_records(np.asarray(table.x.T @ inner) % KEYS, table.cells["count"], key, run), small
 
 
-def _by_records(sums: npt.NDArray[np.int64], counts: pl.Series, key: bytes, run: str) -> Floats:
+def _by_records(sums: Integers, counts: pl.Series, key: bytes, run: str) -> Floats:
     texts = pl.DataFrame({"a": sums[:, 0], "b": sums[:, 1], "n": counts}).select(
         pl.format("people{}:{}{}:{}:{}", pl.lit(len(run)), pl.lit(run), "n", "a", "b")
     )

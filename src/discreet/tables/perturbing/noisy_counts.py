@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import dp
 from discreet.errors import ParameterError, unknown_name
@@ -28,7 +27,8 @@ from discreet.tables.protecting import (
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Integers
+
 Domain = Literal["public", "observed"]
 MECHANISMS = ("geometric", "laplace")
 
@@ -151,7 +151,7 @@ class NoisyCounts(TableProtection):
             why_none=CODES_OF_THE_DATA,
         )
 
-    def _noisy(self, counts: Ints, epsilon: Fraction, words: dp.Words) -> Ints:
+    def _noisy(self, counts: Integers, epsilon: Fraction, words: dp.Words) -> Integers:
         draw = dp.discrete_laplace if self.mechanism == "geometric" else dp.rounded_laplace
         made = counts + draw(epsilon, len(counts), words)
         return np.maximum(made, 0) if self.nonnegative else made

@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.parameters import checked
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _ROUNDS = 200
 
 
@@ -45,7 +44,7 @@ class PerturbationTable:
     D: int
     V: float
     js: int
-    noise: Ints = field(repr=False, compare=False)
+    noise: Integers = field(repr=False, compare=False)
     chances: Floats = field(repr=False, compare=False)
 
     @property
@@ -77,7 +76,7 @@ class PerturbationTable:
         kept = np.flatnonzero(chances)
         return {int(count + self.noise[at]): float(chances[at]) for at in kept}
 
-    def look_up(self, counts: npt.ArrayLike, keys: npt.ArrayLike) -> Ints:
+    def look_up(self, counts: npt.ArrayLike, keys: npt.ArrayLike) -> Integers:
         """The noise of every cell, from its true count and its key in [0, 1).
 
         Examples

@@ -31,8 +31,8 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection, Val
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Flags, Floats, Integers
+
 Margins = Literal["recompute", "independent", "none"]
 Draws = Literal["keyed", "seed"]
 MARGINS = ("recompute", "independent", "none")
@@ -113,11 +113,11 @@ class _DrawnRounding(TableProtection):
         return TableChange(made, made_inner, tuple(notes), figures, why_none=NO_GUARANTEE)
 
     @abstractmethod
-    def rounded(self, counts: Ints, drawn: Floats) -> Ints:
+    def rounded(self, counts: Integers, drawn: Floats) -> Integers:
         """Round counts."""
 
     @abstractmethod
-    def bounds(self, published: Ints) -> tuple[Floats, Floats]:
+    def bounds(self, published: Integers) -> tuple[Floats, Floats]:
         """What a published count says about the true one."""
 
     @abstractmethod
@@ -143,7 +143,7 @@ class _DrawnRounding(TableProtection):
             return [BY_DEFINITION]
         return [] if self.id else [BY_RECORDS_WITHOUT_ID]
 
-    def _follow(self, frame: pl.DataFrame, true: Ints, shown: Ints) -> Floats:
+    def _follow(self, frame: pl.DataFrame, true: Integers, shown: Integers) -> Floats:
         """Let a weighted total follow the rounding of its count."""
         totals = frame["weighted"].cast(pl.Float64).to_numpy()
         moved = shown != true
@@ -203,11 +203,11 @@ class RandomRounding(_DrawnRounding):
         super().__post_init__()
         check_base(self.base)
 
-    def rounded(self, counts: Ints, drawn: Floats) -> Ints:
+    def rounded(self, counts: Integers, drawn: Floats) -> Integers:
         """Round all counts."""
         return round_to_base(counts, self.base, drawn).astype(np.int64)
 
-    def bounds(self, published: Ints) -> tuple[Floats, Floats]:
+    def bounds(self, published: Integers) -> tuple[Floats, Floats]:
         """The true count lies within less than the base."""
         shown = published.astype(np.float64)
         return np.maximum(shown - self.base + 1, 0.0), shown + self.base - 1
@@ -262,11 +262,11 @@ class SmallCountRounding(_DrawnRounding):
         super().__post_init__()
         check_least_count(self.k)
 
-    def rounded(self, counts: Ints, drawn: Floats) -> Ints:
+    def rounded(self, counts: Integers, drawn: Floats) -> Integers:
         """Round small counts."""
         return round_small_counts(counts, self.k, drawn).astype(np.int64)
 
-    def bounds(self, published: Ints) -> tuple[Floats, Floats]:
+    def bounds(self, published: Integers) -> tuple[Floats, Floats]:
         """A 0 stands for 0…k-1, a k for 1…k, every other count for itself."""
         shown = published.astype(np.float64)
         low = np.where(published == self.k, 1.0, shown)
@@ -277,7 +277,7 @@ class SmallCountRounding(_DrawnRounding):
         return f"Counts below {self.k} were rounded to 0 or {self.k} at random, right on average."
 
 
-def pinned_down(table: Table, low: Floats, high: Floats) -> npt.NDArray[np.bool_]:
+def pinned_down(table: Table, low: Floats, high: Floats) -> Flags:
     """Which cells do the sums of the table pin down to one value, though what is published of each leaves several?
 
     The bounds of the cells are narrowed sum by sum, until nothing changes.
@@ -315,6 +315,6 @@ def check_base(base: float) -> None:
         raise ParameterError("base must be a whole number of at least 2.")
 
 
-def _masked(values: npt.NDArray[np.generic], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.generic]:
+def _masked(values: npt.NDArray[np.generic], keep: Flags) -> npt.NDArray[np.generic]:
     """Leave out the values of cells that are not published."""
     return values if keep.all() else np.where(keep, values.astype(np.float64), np.nan)

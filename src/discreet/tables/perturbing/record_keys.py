@@ -10,7 +10,6 @@ import hmac
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
@@ -24,12 +23,13 @@ from discreet.tables.building.dimension import MISSING
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Integers
+
 # Keys are whole numbers below this, so that their sums are exact in any order of the records.
 KEYS = 1 << 32
 
 
-def keyed_numbers(texts: pl.Series, key: bytes, purpose: bytes, words: int) -> Ints:
+def keyed_numbers(texts: pl.Series, key: bytes, purpose: bytes, words: int) -> Integers:
     """For every text so many numbers below 2^32, from the secret key and the purpose: one row a text."""
     distinct = texts.unique(maintain_order=True)
     digests = b"".join(hmac.digest(key, purpose + text.encode(), "sha256")[: 4 * words] for text in distinct)
@@ -55,7 +55,7 @@ def identifier_texts(ids: pl.Series, column: str) -> pl.Series:
     return texts
 
 
-def summed_by_inner_cell(table: Table, rows: pl.DataFrame, numbers: Ints) -> Ints:
+def summed_by_inner_cell(table: Table, rows: pl.DataFrame, numbers: Integers) -> Integers:
     """Add numbers of records up to the inner cells; ``rows`` has the codes of the records as ``k0``, ``k1``…"""
     codes = [
         canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
@@ -71,7 +71,7 @@ def summed_by_inner_cell(table: Table, rows: pl.DataFrame, numbers: Ints) -> Int
     return np.asarray(joined.select(pl.col(names).fill_null(0)).to_numpy() % KEYS)
 
 
-def record_sums(table: Table, key: bytes, id: str | None) -> Ints:
+def record_sums(table: Table, key: bytes, id: str | None) -> Integers:
     """For every inner cell the sums of two numbers of each of its records.
 
     Records are known by ``id``, else by all they say: in a file without an identifier equal records are alike.

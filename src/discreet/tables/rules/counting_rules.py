@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.tables.building.relations import steps_up
-from discreet.tables.rules.judging import Flags, Floats, Rule
+from discreet.tables.rules.judging import Rule
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from discreet.tables.building.table import Table
 
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Array, Flags, Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -258,7 +257,7 @@ class KDisclosure(Rule):
         left.eliminate_zeros()
         return left.tocsc()
 
-    def _pairs(self, table: Table) -> Iterator[tuple[Ints, Ints]]:
+    def _pairs(self, table: Table) -> Iterator[tuple[Integers, Integers]]:
         numbers = heads(table)
         for cell, group in within_groups(table, self.dimensions):
             hit = (numbers[cell] > 0) & (numbers[group] - numbers[cell] <= self.k)
@@ -267,12 +266,12 @@ class KDisclosure(Rule):
             yield cell[hit], group[hit]
 
 
-def heads(table: Table) -> npt.NDArray[Any]:
+def heads(table: Table) -> Array:
     """How many are in each cell: contributors where the table knows them, else records."""
     return counted(table, "contributors" if "contributors" in table.cells.columns else "count")
 
 
-def counted(table: Table, of: str) -> npt.NDArray[Any]:
+def counted(table: Table, of: str) -> Array:
     """The column of counts that a rule works on."""
     if of not in ("count", "weighted", "contributors") or of not in table.cells.columns:
         there = [name for name in ("count", "weighted", "contributors") if name in table.cells.columns]
@@ -280,7 +279,7 @@ def counted(table: Table, of: str) -> npt.NDArray[Any]:
     return table.cells[of].to_numpy()
 
 
-def within_groups(table: Table, dimensions: Sequence[str] | None) -> Iterator[tuple[Ints, Ints]]:
+def within_groups(table: Table, dimensions: Sequence[str] | None) -> Iterator[tuple[Integers, Integers]]:
     """Pair every cell with each published cell right above it along one dimension, where that is a larger group.
 
     Yields positions of cells and of the cells above, dimension by dimension and hierarchy by hierarchy.

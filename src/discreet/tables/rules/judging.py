@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
@@ -15,8 +14,7 @@ from discreet.parameters import checked, typed_parameters
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Flags, Floats
 
 
 class Rule(ABC):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags
 from discreet.errors import ParameterError
-from discreet.tables.rules.judging import Flags, Rule, flags_of
+from discreet.tables.rules.judging import Rule, flags_of
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

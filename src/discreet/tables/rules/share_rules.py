@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats
 from discreet.dominance import Contributions, Negative, Weighting, dominated, prior_posterior
 from discreet.errors import ParameterError
-from discreet.tables.rules.judging import Flags, Floats, Rule
+from discreet.tables.rules.judging import Rule
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError, unknown_name
 from discreet.randomness import generator
 from discreet.tables.building.cells import (
@@ -25,7 +25,7 @@ from discreet.tables.building.cells import (
 from discreet.tables.building.relations import equations
 from discreet.tables.checking.combinations import together
 from discreet.tables.gauss import Elimination, secondary
-from discreet.tables.gauss.problem import Integers, default_order
+from discreet.tables.gauss.problem import default_order
 from discreet.tables.gauss.roles import SINGLETON_METHODS
 from discreet.tables.suppressing.earlier_releases import knowledge
 from discreet.tables.suppressing.interval_aims import Aim, widest, with_decoy, zero_groups
@@ -49,15 +49,15 @@ class Case:
 
     table: Table
     x: Any
-    inner: npt.NDArray[np.float64]
+    inner: Floats
     secret: Integers
     forced: Integers
     hidden: Integers
-    worth: npt.NDArray[np.float64]
+    worth: Floats
     last_time: Integers
     zeros: Integers
     known: Integers
-    empty: npt.NDArray[np.bool_]
+    empty: Flags
     previous: tuple[tuple[Table, Any], ...]
     contributors: Sequence[Any] | None
 
@@ -128,7 +128,7 @@ class Choice:
     """What a method chose: its own outcome, the columns that stay published, and how many cells went for repair."""
 
     found: Elimination | Optimum
-    published: npt.NDArray[np.bool_]
+    published: Flags
     repaired: int = 0
 
 
@@ -216,7 +216,7 @@ def _equations(case: Case) -> Any:
     return sparse.hstack([found, sparse.csr_matrix((found.shape[0], case.x.shape[1] - found.shape[1]))])
 
 
-def _zeros(plan: Suppression, case: Case) -> tuple[str, npt.NDArray[np.bool_] | None]:
+def _zeros(plan: Suppression, case: Case) -> tuple[str, Flags | None]:
     """Which inner cells cannot protect each other, and how that is dealt with."""
     if plan.zero_method == "none" or not counts_only(case.table):
         return "none", None

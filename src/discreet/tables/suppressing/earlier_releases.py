@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
@@ -22,9 +21,7 @@ from discreet.tables.building.cells import cell_places, inner_values
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ def _laid_out(frame: pl.DataFrame, totals: dict[str, str]) -> pl.DataFrame:
     )
 
 
-def _rows(tables: Sequence[Table]) -> tuple[list[Ints], int]:
+def _rows(tables: Sequence[Table]) -> tuple[list[Integers], int]:
     """Number the inner cells of all tables; those with the same codes are one."""
     totals: dict[str, str] = {}
     for table in tables:
@@ -168,7 +165,7 @@ def _rows(tables: Sequence[Table]) -> tuple[list[Ints], int]:
     return rows, len(number)
 
 
-def _moved(x: Any, rows: Ints, height: int) -> Any:
+def _moved(x: Any, rows: Integers, height: int) -> Any:
     given = sparse.coo_matrix(x)
     return sparse.csc_matrix(
         (given.data.astype(np.int64), (rows[given.row], given.col)), shape=(height, given.shape[1])

@@ -14,20 +14,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.tables.building.cells import counts_only, known_zero_rows
 from discreet.tables.checking.levels import levels
 from discreet.tables.checking.table_audit import least_values, whole_values
-from discreet.tables.gauss.problem import Integers
 from discreet.tables.suppressing.widening import Room, Widths, widened
 
 if TYPE_CHECKING:
     from discreet.tables.suppressing.choosing import Case, Progress
     from discreet.tables.suppressing.suppression import Suppression
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Integers
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ def _aim(plan: Suppression, case: Case, forced: Integers) -> Aim:
     return Aim(room, widths, lost)
 
 
-def widest(aim: Aim, case: Case, published: Mask, progress: Progress = None) -> Mask:
+def widest(aim: Aim, case: Case, published: Flags, progress: Progress = None) -> Flags:
     """Leave out further cells until the aim is reached; which cells stay published."""
     price = np.maximum(case.worth, 0.0) + 1.0
     found = widened(aim.room, published, case.secret, aim.widths, cost=price, progress=progress)
@@ -82,12 +79,12 @@ def widest(aim: Aim, case: Case, published: Mask, progress: Progress = None) -> 
     return widened(aim.room, found, decoy, free, cost=price)
 
 
-def hidden_zeros(case: Case, published: Mask) -> Integers:
+def hidden_zeros(case: Case, published: Flags) -> Integers:
     """Inner cells of zero that readers do not know to be zero."""
     return np.setdiff1d(np.flatnonzero(case.inner == 0), known_zero_rows(case.x, case.inner, published))
 
 
-def decoy_zero(aim: Aim, case: Case, published: Mask) -> Integers:
+def decoy_zero(aim: Aim, case: Case, published: Flags) -> Integers:
     """The cells that must go for one zero to be hidden: one that costs little, and that is free to be more."""
     groups = zero_groups(aim, case)
     some = groups[:: max(1, len(groups) // 8)]

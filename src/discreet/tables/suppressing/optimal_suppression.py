@@ -14,15 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.errors import InputError, ParameterError
 from discreet.tables.checking.highs import Program
-from discreet.tables.gauss.problem import Integers
 from discreet.tables.gauss.roles import positions, whole_numbers
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -43,18 +40,18 @@ class Optimum:
 
 def cheapest(
     x: Any,
-    inner: npt.NDArray[Any] | Sequence[float],
-    primary: npt.NDArray[Any] | Sequence[int],
+    inner: Array | Sequence[float],
+    primary: Array | Sequence[int],
     *,
-    lower: npt.NDArray[Any] | float,
-    upper: npt.NDArray[Any] | float,
-    sliding: npt.NDArray[Any] | float = 0.0,
-    cost: npt.NDArray[Any] | None = None,
-    forced: npt.NDArray[Any] | Sequence[int] = (),
-    hidden: npt.NDArray[Any] | Sequence[int] = (),
-    least: npt.NDArray[Any] | float | None = 0.0,
+    lower: Array | float,
+    upper: Array | float,
+    sliding: Array | float = 0.0,
+    cost: Array | None = None,
+    forced: Array | Sequence[int] = (),
+    hidden: Array | Sequence[int] = (),
+    least: Array | float | None = 0.0,
     whole: bool = False,
-    start: npt.NDArray[Any] | Sequence[int] | None = None,
+    start: Array | Sequence[int] | None = None,
     equations: Any = None,
     time_limit: float = 600.0,
     progress: Callable[[int, int], None] | None = None,
@@ -316,9 +313,7 @@ class _Game:
         return row, rest
 
 
-def _sharpened(
-    sides: list[tuple[Floats, float]], asked: float, out: npt.NDArray[np.bool_]
-) -> tuple[Floats, float]:
+def _sharpened(sides: list[tuple[Floats, float]], asked: float, out: Flags) -> tuple[Floats, float]:
     """The condition that a reach must grow to what is asked, in a form that rules out the choice it comes from.
 
     No coefficient need be larger than what is asked: a choice is all or nothing. Where the reach falls short by next

@@ -10,21 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.tables.checking.combinations import disclosing_columns, together
 from discreet.tables.checking.rank import Computable, computable
 from discreet.tables.gauss import secondary
-from discreet.tables.gauss.problem import Integers, default_order
+from discreet.tables.gauss.problem import default_order
 
 if TYPE_CHECKING:
     from discreet.tables.suppressing.choosing import Case
 
-Mask = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Integers
+
 Pairs = list[tuple[int, Any]]
 
 
-def repaired(case: Case, published: Mask) -> Mask:
+def repaired(case: Case, published: Flags) -> Flags:
     """Which of the published cells can stay so that no primary cell is computable, by anybody; the worthiest do.
 
     Forced cells stay; a primary cell that they give away stays lost.
@@ -51,7 +51,7 @@ def repaired(case: Case, published: Mask) -> Mask:
         published = kept
 
 
-def computed(case: Case, published: Mask) -> Computable:
+def computed(case: Case, published: Flags) -> Computable:
     """What can be computed of a case when these cells are published."""
     return computable(
         case.x,
@@ -71,7 +71,7 @@ def pairs_given_away(case: Case, found: Computable) -> Pairs:
     return [pair for pair in found.by_contributors if pair not in lost]
 
 
-def columns_of(case: Case, published: Mask, pairs: Pairs) -> Any:
+def columns_of(case: Case, published: Flags, pairs: Pairs) -> Any:
     """The combinations that these contributors compute."""
     assert case.contributors is not None
     return disclosing_columns(case.x, published, pairs, case.contributors, case.known)
@@ -86,7 +86,7 @@ def _lost(case: Case, found: Computable) -> Computable:
     return computed(case, fixed)
 
 
-def secondary_of(case: Case, published: Mask) -> Integers:
+def secondary_of(case: Case, published: Flags) -> Integers:
     """The cells left out that are neither primary nor hidden."""
     taken = np.concatenate([case.secret, case.hidden])
     return np.setdiff1d(np.flatnonzero(~published), taken)

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.tables.building.cells import single_contributors
 from discreet.tables.building.dimension import Dimension
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def one_person_across(
     tables: Sequence[Table],
-    rows: Sequence[npt.NDArray[np.int64]],
+    rows: Sequence[Integers],
     inner: pl.DataFrame,
     measures: Sequence[str],
     dimensions: Mapping[str, Dimension],

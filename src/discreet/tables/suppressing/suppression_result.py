@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Integers
 from discreet.results import jsonable
 from discreet.tables.checking import Audit
 from discreet.tables.gauss import Reason
-from discreet.tables.gauss.problem import Integers
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
@@ -51,7 +50,7 @@ class SuppressionResult:
     parameters: Mapping[str, Any]
 
     @property
-    def suppressed(self) -> npt.NDArray[np.bool_]:
+    def suppressed(self) -> Flags:
         """True for every cell that is left out."""
         return self.table.cells["suppressed"].is_not_null().to_numpy()
 

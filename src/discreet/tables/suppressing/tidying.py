@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.tables.gauss import secondary
 from discreet.tables.gauss.problem import default_order
@@ -20,12 +19,13 @@ if TYPE_CHECKING:
     from discreet.tables.suppressing.choosing import Case
     from discreet.tables.suppressing.interval_aims import Aim
 
-Mask = npt.NDArray[np.bool_]
+from discreet.arrays import Flags, Integers
+
 # Every cell tried costs a round of linear programs over all primary cells.
 _MOST_TRIED = 40
 
 
-def tidied(aim: Aim, case: Case, before: Mask, wide: Mask) -> Mask:
+def tidied(aim: Aim, case: Case, before: Flags, wide: Flags) -> Flags:
     """Which cells stay published after widening, with those published again that nothing hangs on any more."""
     # Where a zero is hidden so that counts may be zero, it must stay free itself: nothing is put back.
     if (wide == before).all() or (aim.zeros_open and aim.room.whole):
@@ -39,7 +39,7 @@ def tidied(aim: Aim, case: Case, before: Mask, wide: Mask) -> Mask:
     return found
 
 
-def _no_longer_needed(case: Case, published: Mask) -> npt.NDArray[np.int64]:
+def _no_longer_needed(case: Case, published: Flags) -> Integers:
     """Cells left out that give no primary cell away exactly when they are published, the worthiest first."""
     out = secondary_of(case, published)
     # A zero is left out so that readers do not know it for one; that is not for the elimination to judge.
@@ -53,7 +53,7 @@ def _no_longer_needed(case: Case, published: Mask) -> npt.NDArray[np.int64]:
     return free[np.argsort(-case.worth[free], kind="stable")]
 
 
-def _protected(aim: Aim, case: Case, published: Mask) -> bool:
+def _protected(aim: Aim, case: Case, published: Flags) -> bool:
     """Does every primary cell that can be protected stay so, exactly, from contributors, and by its interval?"""
     found = computed(case, published)
     if len(found.cells) or found.by_contributors:

@@ -11,15 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.tables.checking.intervals import feasible_bounds
 from discreet.tables.checking.whole_numbers import SECONDS
-from discreet.tables.gauss.problem import Integers
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -28,12 +24,12 @@ class Room:
 
     x: Any
     inner: Floats
-    fixed: Mask
+    fixed: Flags
     known: Integers
     least: Floats | None
     whole: bool
 
-    def reach(self, published: Mask, cells: Integers, widths: Widths | None = None) -> tuple[Floats, Floats]:
+    def reach(self, published: Flags, cells: Integers, widths: Widths | None = None) -> tuple[Floats, Floats]:
         """How far each cell can fall and rise while the published ones stay; no farther than the widths, if given."""
         value = self.value[cells]
         limits = None
@@ -81,7 +77,7 @@ class Widths:
     def __getitem__(self, cells: Any) -> Widths:
         return Widths(self.lower[cells], self.upper[cells], self.sliding[cells], self.slack[cells])
 
-    def short(self, down: Floats, up: Floats) -> tuple[Mask, Mask, Mask]:
+    def short(self, down: Floats, up: Floats) -> tuple[Flags, Flags, Flags]:
         """Which cells fall short below, above, and in all."""
         wide = down + up
         return (
@@ -91,7 +87,7 @@ class Widths:
             | ((self.sliding > 0) & (wide <= self.slack)),
         )
 
-    def missed(self, down: Floats, up: Floats) -> Mask:
+    def missed(self, down: Floats, up: Floats) -> Flags:
         """Which cells fall short in any way."""
         below, above, together = self.short(down, up)
         return below | above | together
@@ -112,13 +108,13 @@ class Widths:
 
 def widened(
     room: Room,
-    published: Mask,
+    published: Flags,
     secret: Integers,
     widths: Widths,
     *,
     cost: Floats,
     progress: Callable[[int, int], None] | None = None,
-) -> Mask:
+) -> Flags:
     """Which cells stay published when every primary cell is to reach its widths, all of which can be had.
 
     The cells with the largest widths come first: what is left out for them serves the others as well.
@@ -134,7 +130,7 @@ def widened(
     return published
 
 
-def _widen_one(room: Room, published: Mask, cell: Integers, widths: Widths, cost: Floats) -> None:
+def _widen_one(room: Room, published: Flags, cell: Integers, widths: Widths, cost: Floats) -> None:
     """Leave out, in place, what has to move for one cell."""
     # A cell that moves next to nothing in the program may be what the interval hangs on: the second time all go out.
     # Where people are whole and half a person would do, the third time only whole ones move.
@@ -171,7 +167,7 @@ class _Price:
     whole: bool
 
 
-def _move(room: Room, published: Mask, cell: int, distance: float, price: _Price) -> None:
+def _move(room: Room, published: Flags, cell: int, distance: float, price: _Price) -> None:
     """Leave out, in place, what must move when one cell moves so far; nothing where it cannot."""
     height, x = len(room.inner), room.x
     open_cells = np.flatnonzero(published)

@@ -12,11 +12,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 
-Floats = npt.NDArray[np.float64]
 _BLOCK = 32
 _LEAST_DISPERSION = 1e-3
 _LARGEST_ALPHA = 1e6
@@ -47,7 +46,7 @@ class MixedPoisson(ABC):
     def factor_delta(self, ratio: float, epsilon: float) -> float:
         """The delta of the factors alone, where the two means have this ratio: a bound on that of the counts."""
 
-    def draw(self, means: Floats, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def draw(self, means: Floats, rng: np.random.Generator) -> Integers:
         """Draw one count a mean."""
         return rng.poisson(means * self.factors(len(means), rng))
 

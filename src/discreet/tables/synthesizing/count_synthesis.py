@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import dp
@@ -34,8 +33,8 @@ from discreet.tables.synthesizing.log_linear import fit_log_linear
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Integers
+
 Domain = Literal["public", "observed"]
 _INFLATED = 0.05
 _SMALL_DELTA = 1e-6
@@ -74,7 +73,7 @@ class _CountSynthesis(TableProtection):
     """Whether the draws have the very law that the account speaks of, not one of floating-point numbers."""
 
     @abstractmethod
-    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Integers:
         """Draw one count around every mean plus alpha."""
 
     @abstractmethod
@@ -141,11 +140,11 @@ class _CountSynthesis(TableProtection):
             copies=tuple(made[1:]),
         )
 
-    def _one(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+    def _one(self, means: Floats, alpha: float, stream: Stream) -> Integers:
         drawn = self.drawn(means, alpha, stream)
         return drawn if self.total is None else scaled_to(drawn, self.total)
 
-    def _check_zeros(self, counts: Ints, alpha: float) -> None:
+    def _check_zeros(self, counts: Integers, alpha: float) -> None:
         if alpha > 0:
             return
         if (counts == 0).any() and self.model == "saturated":
@@ -196,7 +195,7 @@ class _CountSynthesis(TableProtection):
         )
         return DifferentialPrivacy(epsilon, delta, against=neighbors_of(table), covers=covers), ""
 
-    def _by_count(self, counts: Ints, drawn: Ints, alpha: float) -> pl.DataFrame:
+    def _by_count(self, counts: Integers, drawn: Integers, alpha: float) -> pl.DataFrame:
         """By original count 1 to 10: how far synthetic cells lie from the originals in percent, expected and seen."""
         wanted = np.arange(1, 11)
         off = pl.DataFrame({"count": counts, "gap": 100.0 * (drawn - counts) / np.maximum(counts, 1)})
@@ -277,7 +276,7 @@ class PoissonSynthesis(_CountSynthesis):
 
     drawn_exactly: ClassVar[bool] = True
 
-    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Integers:
         """Draw Poisson counts, exactly."""
         distinct, which = np.unique(means, return_inverse=True)
         # Added as fractions: the sum of two floats is rounded, and neighbors would no longer differ by one.
@@ -323,7 +322,7 @@ class _MixedSynthesis(_CountSynthesis):
     def law(self) -> MixedPoisson:
         """The law of the counts."""
 
-    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Ints:
+    def drawn(self, means: Floats, alpha: float, stream: Stream) -> Integers:
         """Draw counts of this law."""
         return self.law().draw(means + alpha, stream())
 
@@ -442,7 +441,7 @@ def _epsilon_of(law: MixedPoisson, alpha: float, delta: float) -> float:
     return high
 
 
-def scaled_to(counts: Ints, total: int) -> Ints:
+def scaled_to(counts: Integers, total: int) -> Integers:
     """Scale counts to a total and keep them whole: the largest remainders are rounded up.
 
     Examples

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.parameters import checked
@@ -20,8 +19,7 @@ from discreet.tables.building.formula import parsed
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def fit_log_linear(
     return LogLinearFit(means, margins, max(0.0, deviance), rounds, gap)
 
 
-def _groups(table: Table, margin: Sequence[str]) -> Ints:
+def _groups(table: Table, margin: Sequence[str]) -> Integers:
     packed = np.zeros(table.inner.height, dtype=np.int64)
     for name in margin:
         packed = packed * len(table.hierarchy[name].leaves) + table.leaves[name]
@@ -99,7 +97,7 @@ def _groups(table: Table, margin: Sequence[str]) -> Ints:
 
 
 def _proportional(
-    counts: Floats, groups: Sequence[Ints], tolerance: float, most_rounds: int
+    counts: Floats, groups: Sequence[Integers], tolerance: float, most_rounds: int
 ) -> tuple[Floats, int, float]:
     total = max(float(counts.sum()), 1.0)
     wanted = [np.bincount(group, counts) for group in groups]

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError, unknown_name
 from discreet.parameters import checked
 
-Floats = npt.NDArray[np.float64]
 Rule = Literal["simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap"]
 
 _RULES = ("simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap")
@@ -220,7 +220,7 @@ def combine(
 
 def _applied(
     rule: str, within: Floats, between: Floats, m: int, ratio: float
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_], list[str]]:
+) -> tuple[Floats, Floats, Flags, list[str]]:
     own, apart = _diagonal(within), _diagonal(between)
     never = np.zeros(own.shape, dtype=np.bool_)
     normal = np.full(own.shape, np.inf)

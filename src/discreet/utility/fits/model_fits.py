@@ -9,16 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.parameters import checked
 from discreet.utility.fits.pseudo_multinomial import weighted_multinomial
 
-Floats = npt.NDArray[np.float64]
 Family = Literal["linear", "logistic", "poisson", "multinomial"]
 _FAMILIES = ("linear", "logistic", "poisson", "multinomial")
 _EXTREME = 1e-8
@@ -297,7 +296,7 @@ def _matrices(
     return np.asarray(model.exog, dtype=np.float64), endog, list(model.exog_names), model.data.row_labels
 
 
-def _independent(exog: Floats) -> npt.NDArray[np.bool_]:
+def _independent(exog: Floats) -> Flags:
     """Keep the columns that the ones before do not already say, as R does."""
     keep = np.zeros(exog.shape[1], dtype=np.bool_)
     basis = np.empty((len(exog), 0))

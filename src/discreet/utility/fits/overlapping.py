@@ -11,8 +11,6 @@ from discreet.errors import ParameterError
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
-Floats = npt.NDArray[np.float64]
-
 
 @checked
 def interval_overlap(a: npt.ArrayLike, b: npt.ArrayLike) -> Any:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.engine.comparable import as_text, plain_text
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
@@ -18,7 +18,6 @@ from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, shown
 
-Floats = npt.NDArray[np.float64]
 Task = Literal["classification", "regression"]
 _LEARNERS = ("linear", "forest", "boosting")
 _MOST_LEVELS = 20
@@ -168,7 +167,7 @@ class _Files:
     """Coded predictors and outcomes of what is trained and tested on."""
 
     predictors: tuple[str, ...]
-    categories: npt.NDArray[np.bool_]
+    categories: Flags
     task: Task
     classes: int
     real: tuple[Floats, Any]
@@ -274,7 +273,7 @@ def _outcomes(frames: Sequence[pl.DataFrame], target: str, kind: Task) -> tuple[
 
 def _coded(
     frames: Sequence[pl.DataFrame], predictors: Sequence[str], coded: set[str]
-) -> tuple[list[Floats], npt.NDArray[np.bool_]]:
+) -> tuple[list[Floats], Flags]:
     """Code the predictors of all files alike; a missing number stays missing, a missing category is a level."""
     columns: list[list[Floats]] = [[] for _ in frames]
     categories = []
@@ -377,7 +376,7 @@ def _scores(model: Any, files: _Files) -> dict[str, float | None]:
     }
 
 
-def _auc(truth: npt.NDArray[np.int64], chances: Floats) -> float | None:
+def _auc(truth: Integers, chances: Floats) -> float | None:
     """Average, over the classes that the test records have, the AUC of each against the rest."""
     from sklearn.metrics import roc_auc_score
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
 from discreet.utility.propensity.fitting import Fit
-from discreet.utility.propensity.stacking import Bools, Floats, Stack
+from discreet.utility.propensity.stacking import Stack
 
 _MOST_CATEGORIES = 255
 USUAL: Mapping[str, Any] = {
@@ -42,7 +43,7 @@ class Boosting:
         )
 
     def _scores(
-        self, rows: Floats, categories: list[bool], labels: Bools, weight: Floats | None
+        self, rows: Floats, categories: list[bool], labels: Flags, weight: Floats | None
     ) -> tuple[Floats, Callable[[Floats], Floats]]:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -62,7 +63,7 @@ class Boosting:
 class Custom:
     """A function of the user: (predictors as a table, labels) to the chance of being released, by record."""
 
-    scorer: Callable[[pl.DataFrame, Bools], Any]
+    scorer: Callable[[pl.DataFrame, Flags], Any]
 
     fixed_columns = False
 
@@ -71,7 +72,7 @@ class Custom:
         rows = stacked.table() if stacked.cell is None else stacked.table()[stacked.cell]
         rows.columns = [column.name for column in stacked.columns]
 
-        def scores(labels: Bools, weight: Floats | None) -> tuple[Floats, None]:
+        def scores(labels: Flags, weight: Floats | None) -> tuple[Floats, None]:
             found = np.asarray(self.scorer(rows, labels), dtype=np.float64).ravel()
             if (
                 len(found) != len(labels)
@@ -92,10 +93,10 @@ class PreparedScorer:
     """Predictors, ready for fits with the true or with permuted labels."""
 
     stacked: Stack
-    scorer: Callable[[Bools, Floats | None], tuple[Floats, Callable[[Floats], Floats] | None]]
+    scorer: Callable[[Flags, Floats | None], tuple[Floats, Callable[[Floats], Floats] | None]]
     rows: Floats | None
 
-    def fit(self, released: Bools | None = None, *, spread: bool = False) -> Fit:
+    def fit(self, released: Flags | None = None, *, spread: bool = False) -> Fit:
         """Fit and score."""
         labels = self.stacked.released if released is None else released
         each = np.ones(len(labels)) if self.stacked.weight is None else self.stacked.weight

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError, unknown_name
 from discreet.randomness import generator
 from discreet.utility.propensity.fitting import Fit
-from discreet.utility.propensity.stacking import Bools, Floats, Stack
+from discreet.utility.propensity.stacking import Stack
 
 if TYPE_CHECKING:
     from discreet.trees import Feature
@@ -65,7 +66,7 @@ class PreparedCart:
     features: list[Feature]
     codes: Any
 
-    def fit(self, released: Bools | None = None, *, spread: bool = False) -> Fit:
+    def fit(self, released: Flags | None = None, *, spread: bool = False) -> Fit:
         """Grow and prune a tree; the score of a record is the share of released ones in its leaf."""
         from discreet.trees import grow_classification
         from discreet.trees.tree import FEATURE, LEFT, RIGHT, RISK, START, STOP, VALUE, WEIGHT

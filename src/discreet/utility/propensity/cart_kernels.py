@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Integers
+
 DEAD, LEAF, SPLIT = 0, 1, 2
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def worthwhile(errors: Floats, left: Numbers, right: Numbers, price: float) -> Numbers:
+def worthwhile(errors: Floats, left: Integers, right: Integers, price: float) -> Integers:
     """Say of each node whether it splits, ends as a leaf, or is no longer there.
 
     Parameters

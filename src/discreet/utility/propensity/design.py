@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, Codes, Floats, Integers
 from discreet.errors import ParameterError
-from discreet.utility.propensity.stacking import Coded, Floats, Stack
+from discreet.utility.propensity.stacking import Coded, Stack
 
 _BLOCKS = 8
 _FEW_ROWS = 20_000
@@ -26,7 +27,7 @@ _DENSE_BYTES = 32_000_000
 _ALIASED = 1e-9
 _FELT = 500_000_000
 _BY_ENTRY, _BY_BLAS = 1.0, 0.15  # nanoseconds of one product of two entries
-Codes = npt.NDArray[np.int32]
+
 T = TypeVar("T")
 
 
@@ -63,7 +64,7 @@ class Design:
     numbers: Floats
     number_column: Codes
     pair_column: Codes
-    keep: npt.NDArray[np.int64]
+    keep: Integers
 
     @property
     def rows(self) -> int:
@@ -180,7 +181,7 @@ class Design:
             return list(pool.map(work, edges[:-1].tolist(), edges[1:].tolist()))
 
 
-def independent(products: Floats) -> npt.NDArray[np.int64]:
+def independent(products: Floats) -> Integers:
     """Find columns that span the same as all, from the products of columns of unit length.
 
     Examples
@@ -289,8 +290,8 @@ def _pairs(sources: Sequence[_Source]) -> Iterator[tuple[_Source, _Source, int, 
                     yield one, other, a, b
 
 
-def _beside(columns: Sequence[npt.NDArray[Any]], rows: int, kind: type) -> npt.NDArray[Any]:
-    beside: npt.NDArray[Any] = np.empty((rows, len(columns)), dtype=kind, order="F")
+def _beside(columns: Sequence[Array], rows: int, kind: type) -> Array:
+    beside: Array = np.empty((rows, len(columns)), dtype=kind, order="F")
     for place, column in enumerate(columns):
         beside[:, place] = column
     return beside

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
+from discreet.arrays import Codes, Floats, Integers
+
 Rows = tuple[Codes, Codes, Codes, Floats, Codes, Codes, Codes]
 """Codes, where the levels of each begin, the column of each level, numbers, their columns, the column of each pair of
 columns, and the place of each column among those that are kept."""
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _entries(i: int, rows: Rows, at: Places, value: Floats) -> int:
+def _entries(i: int, rows: Rows, at: Integers, value: Floats) -> int:
     """Write the columns and values of row i that are not zero, and return how many."""
     codes, begins, code_column, numbers, number_column, pair_column, place = rows
     at[0] = 0

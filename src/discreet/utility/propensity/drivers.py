@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.utility.propensity.design import Term
 from discreet.utility.propensity.fitting import Fit
-from discreet.utility.propensity.stacking import Floats, Stack
+from discreet.utility.propensity.stacking import Stack
 
 _STEPS = 40
 

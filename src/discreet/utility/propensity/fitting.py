@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.utility.propensity.stacking import Bools, Floats, Stack
+from discreet.arrays import Flags, Floats
+from discreet.utility.propensity.stacking import Stack
 
 _ROUNDING = 1e-9
 
@@ -62,7 +63,7 @@ class Prepared(Protocol):
         """The files it was prepared for."""
         ...
 
-    def fit(self, released: Bools | None = None, *, spread: bool = False) -> Fit:
+    def fit(self, released: Flags | None = None, *, spread: bool = False) -> Fit:
         """Fit with the true labels, or with these."""
         ...
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import InputError
 from discreet.utility.propensity.design import Design, designed, rank
 from discreet.utility.propensity.fitting import Fit
-from discreet.utility.propensity.stacking import Bools, Floats, Stack
+from discreet.utility.propensity.stacking import Stack
 
 _ROUNDS = 60
 _SETTLED = 1e-13
@@ -58,7 +59,7 @@ class PreparedLogit:
         """Count the coefficients, less the intercept, that involve other variables than these."""
         return self.design.size - rank(self.design, self.squares, variables)
 
-    def fit(self, released: Bools | None = None, *, spread: bool = False) -> Fit:
+    def fit(self, released: Flags | None = None, *, spread: bool = False) -> Fit:
         """Fit the model; with ``spread`` also say how sure the coefficients are."""
         ours, _ = self.stacked.masses(released)
         share = float(ours.sum() / self.every.sum())

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags
 from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
@@ -22,9 +23,9 @@ from discreet.utility.propensity.findings import Findings
 from discreet.utility.propensity.fitting import Fit, Learner, Prepared
 from discreet.utility.propensity.logistic import Logit
 from discreet.utility.propensity.reference import Reference
-from discreet.utility.propensity.stacking import Bools, Stack, compared_columns, stack
+from discreet.utility.propensity.stacking import Stack, compared_columns, stack
 
-Model = Literal["logit", "cart", "boosting", "linear"] | Callable[[pl.DataFrame, Bools], Any]
+Model = Literal["logit", "cart", "boosting", "linear"] | Callable[[pl.DataFrame, Flags], Any]
 Nulls = Literal["auto", "theory", "permutation", "pairs", "resynthesis"]
 
 _MODELS = ("logit", "cart", "boosting", "linear")
@@ -228,7 +229,7 @@ class _Constant:
     stacked: Stack
     size: int = 1
 
-    def fit(self, released: Bools | None = None, *, spread: bool = False) -> Fit:
+    def fit(self, released: Flags | None = None, *, spread: bool = False) -> Fit:
         ours, every = self.stacked.masses(released)
         return Fit(np.full(len(ours), ours.sum() / every.sum()), ours, every, columns=1, leaves=1)
 

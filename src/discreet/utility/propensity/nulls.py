@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arrays import Flags
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.utility.propensity.fitting import Fit, Prepared, score_distances
-from discreet.utility.propensity.stacking import Bools, Stack
+from discreet.utility.propensity.stacking import Stack
 
 _MANY_LEAVES = 20
 
@@ -183,7 +184,7 @@ def by_resynthesis(
     return _resampled("resynthesis", fits, 1.0, None, distances=True)
 
 
-def swapped(stacked: Stack, rng: np.random.Generator) -> Bools:
+def swapped(stacked: Stack, rng: np.random.Generator) -> Flags:
     """Swap, for half of the linked pairs at random, which record is the released one."""
     half = stacked.original_records
     turn = rng.random(half) < 0.5

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import InputError, ParameterError
 from discreet.parameters import checked
 from discreet.progress import track
@@ -139,7 +140,7 @@ def permutation_test(
     )
 
 
-def _table(null: npt.NDArray[np.float64]) -> Any:
+def _table(null: Floats) -> Any:
     import polars as pl
 
     return pl.DataFrame({"statistic": null})

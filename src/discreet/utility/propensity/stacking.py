@@ -7,18 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.engine.comparable import comparable, distinct_values
 from discreet.engine.precision import stored_alike
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _WORTH_GROUPING = 0.5
 _FEW_ROWS = 2_000
@@ -30,15 +26,15 @@ class Coded:
 
     name: str
     kind: Literal["category", "number"]
-    values: npt.NDArray[np.int32] | Floats
+    values: Codes | Floats
     levels: tuple[str, ...] = ()
 
     @property
-    def gaps(self) -> Bools:
+    def gaps(self) -> Flags:
         """Which numbers are missing."""
         return np.isnan(self.values)
 
-    def at(self, rows: Ints) -> Coded:
+    def at(self, rows: Integers) -> Coded:
         """Keep some rows."""
         return replace(self, values=self.values[rows])
 
@@ -62,8 +58,8 @@ class Stack:
     """
 
     columns: tuple[Coded, ...]
-    released: Bools
-    cell: Ints | None
+    released: Flags
+    cell: Integers | None
     weight: Floats | None
     notes: tuple[str, ...] = ()
 
@@ -97,7 +93,7 @@ class Stack:
         """The share c of released records."""
         return self.released_records / self.records
 
-    def masses(self, released: Bools | None = None) -> tuple[Floats, Floats]:
+    def masses(self, released: Flags | None = None) -> tuple[Floats, Floats]:
         """Sum the weights of the released records of each cell, and those of all its records."""
         labels = self.released if released is None else released
         each = np.ones(self.records) if self.weight is None else self.weight
@@ -254,7 +250,7 @@ def _coded(values: pl.Series, name: str, *, category: bool) -> Coded | None:
     return Coded(name, "category", codes.astype(np.int32), said)
 
 
-def _dictionary(values: pl.Series) -> tuple[pl.Series, Ints]:
+def _dictionary(values: pl.Series) -> tuple[pl.Series, Integers]:
     """List the levels in the order of their text, missing last, and code each entry by them."""
     held = values.to_physical()
     found = pl.DataFrame({"text": values, "code": held}).unique("code")

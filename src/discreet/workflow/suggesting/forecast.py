@@ -12,17 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy.stats import binom
 
+from discreet.arrays import Floats, Integers
 from discreet.engine.comparable import distinct_values
 from discreet.protect import AlphaK, LDiversity, TCloseness
 from discreet.workflow.suggesting.ladders import CUT, GROUP
 from discreet.workflow.suggesting.recipes import Frame, Recipe
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _CELLS_FOR_COMPANY = 1.3
 _CELLS_FOR_MODELS = 3.0  # where larger groups are to mend it; hidden records lose all their keys
@@ -147,7 +144,7 @@ class Forecast:
         ladder = self.frame.ladders.get(column)
         return 0.0 if ladder is None else ladder.rungs[recipe.rung(column)].mixed
 
-    def _classes(self, recipe: Recipe) -> tuple[Ints, Ints]:
+    def _classes(self, recipe: Recipe) -> tuple[Integers, Integers]:
         chosen = dict(recipe.rungs)
         packed, room = np.zeros(self.records, dtype=np.int64), 1
         for key in self.frame.keys:
@@ -166,7 +163,7 @@ class Forecast:
 class _Outcome:
     """A sensitive column with few values: numbers in bins, rare categories as one."""
 
-    codes: Ints
+    codes: Integers
     width: int
     ordered: bool
     overall: Floats
@@ -178,13 +175,13 @@ class _Outcome:
         overall = np.bincount(codes, minlength=width) / max(1, len(codes))
         return cls(codes, width, ordered, overall)
 
-    def shares(self, owners: Ints, sizes: Ints, rows: Ints) -> Floats:
+    def shares(self, owners: Integers, sizes: Integers, rows: Integers) -> Floats:
         """Give the share of each value in each class, from the rows of these classes."""
         counts = np.bincount(owners * self.width + self.codes[rows], minlength=len(sizes) * self.width)
         shares: Floats = counts.reshape(len(sizes), self.width) / sizes[:, None]
         return shares
 
-    def learned(self, shares: Floats, sizes: Ints, *, against: Floats | None = None) -> float:
+    def learned(self, shares: Floats, sizes: Integers, *, against: Floats | None = None) -> float:
         """Say by how much a guess from the class is right more often than a blind one.
 
         ``against`` are the true shares, where the ones shown are others.
@@ -193,7 +190,7 @@ class _Outcome:
         hits = float(((shares * true).sum(axis=1) * sizes).sum() / sizes.sum())
         return hits - float((self.overall**2).sum())
 
-    def swapped(self, shares: Floats, sizes: Ints, models: Sequence[object]) -> tuple[Floats, float]:
+    def swapped(self, shares: Floats, sizes: Integers, models: Sequence[object]) -> tuple[Floats, float]:
         """Give the shares after swaps between classes, and the share of all values that moves.
 
         What a class has too much of is dealt out again as the file has it; other models are taken to need one swap.
@@ -210,7 +207,7 @@ class _Outcome:
             moved += 2 * float((excess.sum(axis=1) * sizes).sum() / sizes.sum())
         return shares, min(1.0, moved)
 
-    def chance_to_break(self, model: object, shares: Floats, sizes: Ints, *, drawn: bool) -> Floats:
+    def chance_to_break(self, model: object, shares: Floats, sizes: Integers, *, drawn: bool) -> Floats:
         """Give the chance that each class breaks a model, as far as bins can tell.
 
         Where values are exchanged at random the shares are expected ones, and small classes miss them by chance.
@@ -238,7 +235,7 @@ class _Outcome:
         return np.zeros(len(shares))
 
 
-def _binned(values: pl.Series) -> tuple[Ints, bool]:
+def _binned(values: pl.Series) -> tuple[Integers, bool]:
     distinct, codes = distinct_values(values)
     if values.dtype.is_numeric() or values.dtype.is_temporal():
         numbers = values.to_physical().cast(pl.Float64).fill_nan(None)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.engine.comparable import distinct_values
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _MOST_OUTCOMES = 6
 _BINS = 8
 _LIKENESS = 4.0  # how much unlike outcomes weigh against the size of the group that is joined
 
 
-def outcome_profiles(codes: Ints, levels: int, outcomes: Mapping[str, pl.Series]) -> Floats:
+def outcome_profiles(codes: Integers, levels: int, outcomes: Mapping[str, pl.Series]) -> Floats:
     """Give for each category the distribution of the outcomes of its people, side by side.
 
     Examples
@@ -36,7 +33,9 @@ def outcome_profiles(codes: Ints, levels: int, outcomes: Mapping[str, pl.Series]
     return np.hstack(parts)
 
 
-def groupings(counts: Ints, profiles: Floats, shares: Sequence[float]) -> Iterator[tuple[float, Ints]]:
+def groupings(
+    counts: Integers, profiles: Floats, shares: Sequence[float]
+) -> Iterator[tuple[float, Integers]]:
     """Join small groups until none is smaller than each of the shares, and give the group of every category.
 
     The smallest group joins the one that is small and has outcomes like its own: what is lost by joining two groups
@@ -76,7 +75,7 @@ def groupings(counts: Ints, profiles: Floats, shares: Sequence[float]) -> Iterat
             yield share, numbers[owner]
 
 
-def _binned(values: pl.Series) -> Ints:
+def _binned(values: pl.Series) -> Integers:
     """Number the values of an outcome: numbers by equally filled bins, categories by themselves, the rest together."""
     if values.dtype.is_numeric():
         numbers = values.cast(pl.Float64).fill_nan(None)

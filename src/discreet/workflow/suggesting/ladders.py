@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.engine.comparable import as_text, distinct_values, plain_text
 from discreet.hierarchy import Hierarchy
 from discreet.results import percent
@@ -24,8 +24,6 @@ from discreet.utility.column_loss import comparable_kind, linked_loss
 from discreet.utility.linked_files import same_cells
 from discreet.workflow.suggesting.grouping import groupings, outcome_profiles
 from discreet.workflow.usual_names import meaning_of
-
-Ints = npt.NDArray[np.int64]
 
 BAND, GROUP, CUT, EXCHANGE = "band", "group", "cut", "exchange"
 _CHANCES = (0.05, 0.1, 0.2, 0.35, 0.5)
@@ -66,7 +64,7 @@ class Rung:
     setting: Any
     words: str
     detail: float | str
-    codes: Ints = field(repr=False, compare=False)
+    codes: Integers = field(repr=False, compare=False)
     labels: int
     loss: float
     mixed: float = 0.0
@@ -237,7 +235,7 @@ def _calendar() -> list[tuple[str, Any, str, float | str]]:
     ]
 
 
-def _bands(name: str, numbers: npt.NDArray[np.float64]) -> list[tuple[str, Any, str, float | str]]:
+def _bands(name: str, numbers: Floats) -> list[tuple[str, Any, str, float | str]]:
     distinct, counts = np.unique(numbers, return_counts=True)
     whole = bool((distinct == np.round(distinct)).all())
     spread = distinct[-1] - distinct[0]
@@ -257,7 +255,7 @@ def _bands(name: str, numbers: npt.NDArray[np.float64]) -> list[tuple[str, Any, 
     return found
 
 
-def _even_breaks(distinct: npt.NDArray[np.float64], counts: Ints, width: int) -> list[float]:
+def _even_breaks(distinct: Floats, counts: Integers, width: int) -> list[float]:
     """Cut at multiples of a width; ends that few people reach are left open."""
     first, last = distinct[0], distinct[-1]
     breaks = np.arange(math.ceil((first + 1) / width) * width, last + 1, width)
@@ -268,7 +266,7 @@ def _even_breaks(distinct: npt.NDArray[np.float64], counts: Ints, width: int) ->
     return _plain(kept if len(kept) else breaks[len(breaks) // 2 : len(breaks) // 2 + 1])
 
 
-def _filled_breaks(distinct: npt.NDArray[np.float64], counts: Ints, bands: int) -> list[float]:
+def _filled_breaks(distinct: Floats, counts: Integers, bands: int) -> list[float]:
     """Cut so that no band holds fewer than an equal share where that can be, at numbers that are easy to read."""
     least = counts.sum() / bands
     breaks, held = [], 0
@@ -282,7 +280,7 @@ def _filled_breaks(distinct: npt.NDArray[np.float64], counts: Ints, bands: int) 
     return _plain(breaks or [_roundest(*_middle(distinct, counts))])
 
 
-def _middle(distinct: npt.NDArray[np.float64], counts: Ints) -> tuple[float, float]:
+def _middle(distinct: Floats, counts: Integers) -> tuple[float, float]:
     at = int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
     at = min(max(at, 0), len(distinct) - 2)
     return float(distinct[at]), float(distinct[at + 1])
@@ -300,7 +298,7 @@ def _roundest(low: float, high: float) -> float:
     return high
 
 
-def _plain(breaks: Sequence[float] | npt.NDArray[np.float64]) -> list[float]:
+def _plain(breaks: Sequence[float] | Floats) -> list[float]:
     rounded = [float(f"{float(number):.12g}") for number in breaks]
     return [int(number) if number.is_integer() else number for number in sorted(set(rounded))]
 
@@ -363,7 +361,7 @@ def _groups(
     return found
 
 
-def _labels(names: Sequence[str], counts: Ints, groups: Ints) -> dict[str, str]:
+def _labels(names: Sequence[str], counts: Integers, groups: Integers) -> dict[str, str]:
     """Give joined values one label that says which they are, or the largest of them and how many others."""
     table: dict[str, str] = {}
     for group in range(int(groups.max()) + 1):
@@ -378,7 +376,7 @@ def _labels(names: Sequence[str], counts: Ints, groups: Ints) -> dict[str, str]:
     return table
 
 
-def _codes(values: pl.Series) -> Ints:
+def _codes(values: pl.Series) -> Integers:
     levels, codes = distinct_values(as_text(plain_text(values)) if not values.dtype.is_numeric() else values)
     known = levels.is_not_null().to_numpy()
     numbers = np.where(known, np.cumsum(known), 0)
