@@ -145,6 +145,9 @@ def audit_table(
         int | None,
         typer.Option("--differences", help="Look for published cells that differ by fewer units than this."),
     ] = None,
+    most_cells: Annotated[
+        int, typer.Option("--most-cells", help="Refuse larger tables before the work.")
+    ] = 150_000,
     measure: Measures = None,
     count: Count = None,
     hierarchy: Hierarchies = None,
@@ -161,7 +164,7 @@ def audit_table(
         _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total), *_rules(rule)
     )
     left_out = _left_out(built, source, suppressed)
-    found = audit(built, left_out, intervals=intervals, differences=differences)
+    found = audit(built, left_out, intervals=intervals, differences=differences, most_cells=most_cells)
     if json:
         options.print_json(found.to_dict())
     else:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Integers
+from discreet.cell_limits import refuse_too_many_cells
 from discreet.dp.asking import Ask
 from discreet.dp.contributions import Bounded, Range, bounded_cells
 from discreet.dp.ledger import Ledger
@@ -185,10 +186,7 @@ def _cross(data: Microdata, columns: Sequence[str], levels: Mapping[str, Levels]
             raise ParameterError(f"levels of column '{name}' must not be empty.")
         lists.append(own)
     size = math.prod(len(own) for own in lists)
-    if size > _MOST_CELLS:
-        raise ParameterError(
-            f"The table would have {size:,} cells, more than {_MOST_CELLS:,}. Use fewer levels."
-        )
+    refuse_too_many_cells(size, _MOST_CELLS, what="The table would have", instead="Use fewer levels.")
     rows = list(itertools.product(*lists))
     return pl.DataFrame({f"k{i}": [row[i] for row in rows] for i in range(len(columns))})
 

@@ -16,8 +16,9 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Flags, Floats, Integers
+from discreet.cell_limits import refuse_too_many_cells
 from discreet.engine import collect, scan
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.errors import ColumnError, InputError, unknown_name
 from discreet.microdata import Microdata
 from discreet.outputs.checks.aggregates import CellSums
 from discreet.outputs.checks.indicators import has_few_values
@@ -327,8 +328,9 @@ def _levels(data: Microdata, question: Question, table: pl.DataFrame) -> tuple[t
                 "in."
             )
     size = prod(len(levels) for levels in found)
-    if size > _MOST_CELLS:
-        raise ParameterError(f"The table has {size:,} cells. Take fewer or coarser dimensions.")
+    refuse_too_many_cells(
+        size, _MOST_CELLS, what="The table has", instead="Take fewer or coarser dimensions."
+    )
     return tuple(found)
 
 

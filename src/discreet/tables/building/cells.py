@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ParameterError
 from discreet.hierarchy.values import canonical_text
 from discreet.tables.building.counting import entries_by_contributor
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
 from discreet.arrays import Flags, Floats, Integers
+
+MOST_SOLVED = 150_000
+"""Cells of a table whose sums are solved without being asked twice: minutes, at worst, on a small machine."""
+
+
+def need_few_cells(table: Table, most: int) -> None:
+    """Refuse to solve the sums of a table with more cells than that."""
+    if most < 1:
+        raise ParameterError("most_cells must be 1 or more.")
+    refuse_too_many_cells(
+        table.cells.height,
+        most,
+        what="The table has",
+        instead="Cross fewer or coarser columns, or publish several smaller tables; raise most_cells where you can "
+        "wait.",
+    )
 
 
 def cell_places(table: Table, given: Any, name: str) -> Integers:

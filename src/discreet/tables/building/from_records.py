@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.tables.building.contributors import Contributing
@@ -16,11 +17,10 @@ from discreet.tables.building.counting import check_columns, coded, groups_of, i
 from discreet.tables.building.dimension import MISSING, TOTAL, Dimension
 from discreet.tables.building.dimension_sources import built_dimension, level_columns, sources
 from discreet.tables.building.formula import Formula, parsed
-from discreet.tables.building.rolling import possible_cells, published_cells
+from discreet.tables.building.rolling import MOST_CELLS, possible_cells, published_cells
 from discreet.tables.building.table import Table
 
 RESERVED = ("count", "weighted", "contributors", "table", "level", "inner_cells", "primary", "rule")
-_MOST_CELLS = 50_000_000
 
 
 def table_from_microdata(
@@ -195,11 +195,13 @@ def _completed(
 ) -> pl.DataFrame:
     """Add the combinations that could occur and do not, with zeros; leave out those declared impossible."""
     many = possible_cells([len(dimensions[column].leaves) for column in formula.columns])
-    if many > _MOST_CELLS:
-        raise ParameterError(
-            f"zeros='all' would make {many:,} inner cells. Give columns that follow from another one as its hierarchy "
-            "(hierarchies={'region': 'county'}) instead of crossing them, or use zeros='observed'."
-        )
+    refuse_too_many_cells(
+        many,
+        MOST_CELLS,
+        what="zeros='all' would make",
+        instead="Give columns that follow from another one as its hierarchy (hierarchies={'region': 'county'}) instead "
+        "of crossing them, or use zeros='observed'.",
+    )
     full = pl.DataFrame({formula.columns[0]: dimensions[formula.columns[0]].leaves})
     for column in formula.columns[1:]:
         full = full.join(pl.DataFrame({column: dimensions[column].leaves}), how="cross")

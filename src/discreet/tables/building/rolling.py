@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ParameterError
 from discreet.tables.building.dimension import Dimension
 from discreet.tables.building.formula import Formula, Term
@@ -26,6 +27,8 @@ Codes = Mapping[str, Integers]
 Gather = Callable[[pl.DataFrame], pl.DataFrame]
 _LARGEST = 2**62
 _DENSE = 2**26
+MOST_CELLS = 50_000_000
+"""More cells than this are not made."""
 
 
 def published_cells(
@@ -68,7 +71,14 @@ def published_cells(
         if set(term.columns) != set(columns):
             frame = gather(frame)
         for column in term.columns:
-            frame = gather(_raised(frame, dimensions[column], *strides[column]))
+            layers = dimensions[column].layers()
+            refuse_too_many_cells(
+                frame.height * len(layers),
+                MOST_CELLS,
+                what=f"Adding up the table {term.name} over '{column}' takes",
+                instead="Cross fewer columns, or publish them as several tables: 'a*b + b*c'.",
+            )
+            frame = gather(_raised(frame, layers, *strides[column]))
         codes = _unpacked(frame["key"].to_numpy(), term, strides)
         kept = _wanted(formula, term, codes)
         places = {
@@ -158,11 +168,11 @@ def _fanned(
     return keys[entry] + (code - leaf[entry]) * stride, rows[entry]
 
 
-def _raised(frame: pl.DataFrame, dimension: Dimension, stride: int, radix: int) -> pl.DataFrame:
+def _raised(frame: pl.DataFrame, layers: Sequence[Integers], stride: int, radix: int) -> pl.DataFrame:
     keys = frame["key"].to_numpy()
     leaf = keys // stride % radix
     parts = []
-    for layer in dimension.layers():
+    for layer in layers:
         code = layer[leaf]
         raised = frame.with_columns(key=pl.Series(keys + (code - leaf) * stride))
         parts.append(raised if (code >= 0).all() else raised.filter(pl.Series(code >= 0)))

@@ -11,10 +11,12 @@ import polars as pl
 from discreet.errors import ParameterError
 from discreet.parameters import checked
 from discreet.tables.building.cells import (
+    MOST_SOLVED,
     cell_places,
     counts_only,
     empty_rows,
     known_zero_rows,
+    need_few_cells,
     single_contributors,
 )
 from discreet.tables.checking.differences import nested_differences, successive_differences
@@ -47,6 +49,7 @@ def audit(
     successive: int = 3,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    most_cells: int = MOST_SOLVED,
 ) -> Audit:
     """Does a table with suppressed cells keep its secrets?
 
@@ -83,6 +86,8 @@ def audit(
         that a small change says nothing about anybody.
     workers, progress
         Threads for the linear programs, and a function called with cells done and their total.
+    most_cells
+        A table with more cells is refused before the work. Raise it where you can wait.
 
     Examples
     --------
@@ -93,6 +98,7 @@ def audit(
     >>> audit(table).safe
     False
     """
+    need_few_cells(table, most_cells)
     count = table.cells.height
     secret = cell_places(table, primary, "primary")
     hidden = np.union1d(secret, cell_places(table, suppressed, "suppressed"))

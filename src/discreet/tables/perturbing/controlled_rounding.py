@@ -19,6 +19,7 @@ import polars as pl
 
 from discreet.errors import DiscreetWarning, ParameterError, unknown_name
 from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
+from discreet.tables.building.cells import MOST_SOLVED, need_few_cells
 from discreet.tables.building.relations import equations
 from discreet.tables.perturbing.drawing import drawn_for_cells
 from discreet.tables.perturbing.random_rounding import NO_GUARANTEE, check_base
@@ -62,6 +63,8 @@ class ControlledRounding(TableProtection):
         Refuse, rather than let a cell move beyond its adjacent multiples.
     time_limit
         Seconds for the integer program.
+    most_cells
+        A table with more cells is refused before the work. Raise it where you can wait.
 
     What it costs
     -------------
@@ -89,6 +92,7 @@ class ControlledRounding(TableProtection):
     subset: str = ""
     key_variable: str = DEFAULT_VARIABLE
     key_file: str | None = None
+    most_cells: int = MOST_SOLVED
 
     def __post_init__(self) -> None:
         check_base(self.base)
@@ -99,6 +103,7 @@ class ControlledRounding(TableProtection):
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Round all columns of values; each has its own program."""
+        need_few_cells(table, self.most_cells)
         cells: dict[str, npt.NDArray[np.generic]] = {}
         figures: dict[str, Any] = {}
         stream = self._stream(table, stream)
