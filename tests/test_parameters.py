@@ -201,3 +201,11 @@ def test_a_hostile_description_of_a_hierarchy_is_refused_or_makes_one(kind):
             Hierarchy.from_dict({"kind": value})
         with pytest.raises(DiscreetError):
             Hierarchy.from_dict(value)
+
+
+@pytest.mark.parametrize("given_as", [np.array, pl.Series, list, tuple])
+def test_a_list_may_be_an_array_and_an_empty_one_is_empty(given_as):
+    assert risk.k_anonymity(PEOPLE, keys=given_as(["sex"])).value == 2
+    synth.GaussianCopula(leave_out=given_as([])).fit(PEOPLE, seed=1)
+    with pytest.raises(ParameterError, match="leave_out must be a text, a list of texts"):
+        synth.GaussianCopula(leave_out=given_as([1.0]))

@@ -71,12 +71,37 @@ def check(value: Any, annotation: Any, name: str, *, where: str = "", plain: boo
     raise ParameterError(f"{f'{where}: ' if where else ''}{name} must be {wanted}{given}.")
 
 
+def as_plain_list(value: Any, annotation: Any) -> Any:
+    """Turn an array, a column or an index into a list where a list is asked for: whether it is empty must be plain.
+
+    Examples
+    --------
+    >>> as_plain_list(np.array(["age", "sex"]), Sequence[str] | None), as_plain_list("age", Sequence[str])
+    (['age', 'sex'], 'age')
+    """
+    if not hasattr(value, "__array__") or not (hasattr(value, "tolist") or hasattr(value, "to_list")):
+        return value
+    options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    kinds = {get_origin(option) or option for option in options}
+    if (
+        Any in kinds
+        or not kinds & set(_LISTS)
+        or any(isinstance(value, kind) for kind in kinds & {np.ndarray})
+    ):
+        return value
+    return value.tolist() if hasattr(value, "tolist") else value.to_list()
+
+
 def check_fields(thing: Any, *, where: str = "", plain: bool = False, but: Collection[str] = ()) -> None:
     """Refuse a dataclass one of whose parameters, but for some, is not what it declares."""
     kind: Any = type(thing)
     for name, annotation in _hints(kind).items():
         if name not in but:
-            check(getattr(thing, name), annotation, name, where=where, plain=plain)
+            value = getattr(thing, name)
+            made = as_plain_list(value, annotation)
+            if made is not value:
+                object.__setattr__(thing, name, made)
+            check(made, annotation, name, where=where, plain=plain)
 
 
 def typed_parameters(
@@ -134,15 +159,16 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            bound = signature.bind(*args, **kwargs)
         except TypeError:
             # Python words a wrong call itself.
             return function(*args, **kwargs)
         hints = function_hints(function)
-        for name, value in given.items():
+        for name, value in bound.arguments.items():
             if name in hints:
-                check(value, hints[name], name, where=function.__name__)
-        return function(*args, **kwargs)
+                bound.arguments[name] = as_plain_list(value, hints[name])
+                check(bound.arguments[name], hints[name], name, where=function.__name__)
+        return function(*bound.args, **bound.kwargs)
 
     return run
 

@@ -225,7 +225,7 @@ def test_permutation_gives_a_p_value_only_where_it_is_one():
     assert permutation_test(gap, x, y, n_perm=50, seed=1, assume_independent=True).figures["p_value"] > 0.01
     paired = permutation_test(gap, x, x + 5, n_perm=200, paired=True, seed=1)
     assert paired.figures["p_value"] == pytest.approx(1 / 201)
-    with pytest.raises(ParameterError, match="same length"):
+    with pytest.raises(ParameterError, match="give as many of both"):
         permutation_test(gap, x, y[:5], paired=True)
 
 

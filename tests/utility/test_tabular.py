@@ -219,5 +219,5 @@ def test_bad_input_is_refused_with_the_way_out():
         tabular(ours, Microdata(THEIRS.head(0)))
     with pytest.raises(ParameterError, match="constant"):
         tabular(Microdata(pl.DataFrame({"x": [1]})), Microdata(pl.DataFrame({"x": [1]})), ways=1)
-    with pytest.raises(ParameterError, match="same cells"):
+    with pytest.raises(ParameterError, match="give as many of both"):
         cells([1, 2], [1])

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
+from discreet.number_arrays import numbers_of
 
 _FINE = 10  # powers of two between the step and the sensitivity, for one number
 _ROOM = {1: 29, 2: 19}  # powers of two between the step and the noise that the samplers can draw, by norm
@@ -90,12 +91,10 @@ def grid_for(
         raise ParameterError("sensitivity must be a number: how far one record can move the answer.")
     if not math.isfinite(sensitivity) or sensitivity < 0:
         raise ParameterError("sensitivity must be a number of 0 or more.")
+    numbers = numbers_of(value, "value", empty=True)
     given = np.asarray(value)
     if given.dtype.kind not in "iuf":
         raise ParameterError("value must be a number or an array of numbers.")
-    numbers = given.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise ParameterError("value has missing or infinite numbers. Fill them or leave them out first.")
     # The kind of number is public: it follows from the question, not from the data.
     whole = given.dtype.kind in "iu"
     if (whole and float(sensitivity).is_integer()) or sensitivity == 0:

@@ -30,6 +30,7 @@ from discreet.dp.ledger import Ledger
 from discreet.dp.samplers import discrete_gaussian, discrete_laplace, uniform_below
 from discreet.errors import ParameterError
 from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
+from discreet.number_arrays import numbers_of
 from discreet.randomness import generator
 from discreet.wording import shown
 
@@ -243,14 +244,12 @@ def local_laplace(
             raise ParameterError(f"{named} must be a number that is known without the data.")
     if not lower < upper:
         raise ParameterError("lower must be less than upper.")
-    given = np.asarray(values)
-    if given.dtype.kind not in "iuf" or given.ndim != 1:
+    given = numbers_of(values, "values", empty=True)
+    if given.ndim != 1:
         raise ParameterError("values must be a list or array of numbers, one a person.")
     rational_epsilon(epsilon)
     one, _ = grid_for(0.0, float(upper) - float(lower), noise=1 / epsilon)
-    if not np.isfinite(given.astype(np.float64)).all():
-        raise ParameterError("values has missing or infinite numbers. Fill them or leave them out first.")
-    held = np.clip(given.astype(np.float64), lower, upper)
+    held = np.clip(given, lower, upper)
     cost = Cost(
         "local-laplace",
         "pure",
@@ -299,6 +298,7 @@ def randomized_response(
     0.75
     """
     exact = rational_epsilon(epsilon)
+    numbers_of(codes, "codes", empty=True)
     given = np.asarray(codes)
     if given.dtype.kind not in "iu" or given.ndim != 1:
         raise ParameterError("codes must be a list of whole numbers.")

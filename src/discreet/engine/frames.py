@@ -16,6 +16,7 @@ import polars as pl
 from discreet.calendar_range import check_calendar
 from discreet.errors import ColumnError, InputError, is_panic
 from discreet.microdata import Microdata
+from discreet.quiet_panics import quiet_panics
 from discreet.wording import type_name
 
 Lazy = nw.LazyFrame[Any]
@@ -82,7 +83,8 @@ def in_memory(source: Lazy, *, named: bool = False) -> pl.DataFrame:
     """
     streaming = {"engine": "streaming"} if source.implementation.is_polars() else {}
     try:
-        table: pl.DataFrame = source.collect(backend="polars", **streaming).to_native()
+        with quiet_panics():
+            table: pl.DataFrame = source.collect(backend="polars", **streaming).to_native()
     except Exception as error:
         raise _engine_error(error) from error
     except BaseException as error:

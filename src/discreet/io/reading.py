@@ -15,6 +15,7 @@ from discreet.io.delimited import scan_delimited
 from discreet.io.naming import FORMATS, checksum, existing_file, format_of, full_suffix, is_address
 from discreet.io.sidecar import Sidecar, load_sidecar, sidecar_path
 from discreet.microdata import ROLES, Metadata, Microdata, Roles
+from discreet.quiet_panics import quiet_panics
 
 _LABELLED = ("spss", "stata", "sas", "xport")
 _LABELLED_OPTIONS = ("user_missing", "value_labels", "encoding")
@@ -80,11 +81,12 @@ def read(
     options = {name: value for name, value in options.items() if value is not None}
     place = os.fspath(source)
     try:
-        if is_address(place):
-            return _read_database(place, query, _sidecar(None, roles), given, options)
-        if query is not None:
-            raise ParameterError("A query belongs to a database; a file is read whole. Leave query out.")
-        return _read_file(existing_file(Path(place)), roles, given, options)
+        with quiet_panics():
+            if is_address(place):
+                return _read_database(place, query, _sidecar(None, roles), given, options)
+            if query is not None:
+                raise ParameterError("A query belongs to a database; a file is read whole. Leave query out.")
+            return _read_file(existing_file(Path(place)), roles, given, options)
     except BaseException as error:
         if is_panic(error):
             raise InputError(

@@ -19,6 +19,7 @@ from discreet.io.delimited_writing import style_of, write_delimited
 from discreet.io.full_disk import full_disk, is_full
 from discreet.io.naming import format_of, is_address
 from discreet.microdata import Metadata, Microdata
+from discreet.quiet_panics import quiet_panics
 from discreet.written_files import note_written
 
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -109,7 +110,8 @@ def write_together(
 def _explained(name: str, place: Path | None = None) -> Iterator[None]:
     """Say that nothing was written, without the words of an engine, which may quote data."""
     try:
-        yield
+        with quiet_panics():
+            yield
     except (DiscreetError, OSError):
         raise
     except BaseException as error:

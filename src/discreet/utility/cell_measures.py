@@ -15,10 +15,10 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.arrays import Floats
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ParameterError
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
-from discreet.utility.table_distance import table_distances
+from discreet.utility.table_distance import same_cells, table_distances
 
 SpecksOrder = Literal["score", "group"]
 
@@ -82,8 +82,7 @@ def cells(
     >>> [round(found.figures[name], 6) for name in ("VW", "pMSE", "JSD", "FT", "SPECKS", "MabsDD", "dBhatt")]
     [0.40404, 0.002525, 0.007299, 0.405108, 0.1, 0.2, 0.071161]
     """
-    o, s = (np.asarray(counts, dtype=np.float64).ravel() for counts in (observed, synthetic))
-    _checked(o, s)
+    o, s = same_cells(observed, synthetic, ("observed", "synthetic"))
     expected = expected_size(k_syn, float(o.sum()), float(s.sum()))
     figures = cell_figures(o, s, ordered=ordered, expected=expected, specks_order=specks_order)
     caveats = ["No p-value: original and release are dependent, and the measures are distances."]
@@ -242,16 +241,3 @@ def _ranked(o: Floats, s: Floats, c: float) -> tuple[float, float]:
     above, level = score > c + 1e-12, np.abs(score - c) <= 1e-12
     right = s[above].sum() + o[~above & ~level].sum() + (s + o)[level].sum() / 2
     return u, float(right / (s + o).sum())
-
-
-def _checked(o: Floats, s: Floats) -> None:
-    if len(o) != len(s):
-        raise ParameterError(f"The tables have {len(o)} and {len(s)} cells; they must have the same cells.")
-    if not (np.isfinite(o).all() and np.isfinite(s).all()) or (o < 0).any() or (s < 0).any():
-        raise ParameterError("A table of counts cannot hold negative, missing or infinite numbers.")
-    with np.errstate(over="ignore"):
-        total = o.sum() + s.sum()
-    if not np.isfinite(total):
-        raise ParameterError("The counts of a table are too large to be added up.")
-    if o.sum() <= 0 or s.sum() <= 0:
-        raise InputError("A table without any counts cannot be compared.")

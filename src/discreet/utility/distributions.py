@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.errors import InputError, ParameterError
+from discreet.number_arrays import need_pairs, numbers_of
 from discreet.parameters import checked
 
 
@@ -53,7 +54,9 @@ def ks_one_sample(
     sample = np.sort(_known(values, "values"))
     _share(level, "level")
     n = len(sample)
-    expected = np.asarray(cdf(sample), dtype=np.float64)
+    expected = numbers_of(cdf(sample), "what cdf gives", least=0.0)
+    if expected.shape != sample.shape or (expected > 1).any():
+        raise ParameterError("cdf must give a share from 0 to 1 for every number it is called with.")
     above = float((np.arange(1, n + 1) / n - expected).max())
     below = float((expected - np.arange(n) / n).max())
     distance = max(above, below)
@@ -105,8 +108,10 @@ def ks_two_sample(
     """
     _share(alpha, "alpha")
     (x, w), (y, v) = (
-        _with_weights(values, weight, what)
-        for values, weight, what in zip((original, released), weights, ("original", "released"), strict=True)
+        _with_weights(values, weight, what, number)
+        for number, (values, weight, what) in enumerate(
+            zip((original, released), weights, ("original", "released"), strict=True)
+        )
     )
     order_x, order_y = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
     x, y = x[order_x], y[order_y]
@@ -119,7 +124,7 @@ def ks_two_sample(
     )
     critical = None
     if assume_independent:
-        if weights != (None, None):
+        if any(weight is not None for weight in weights):
             raise ParameterError(
                 "There is no critical value for weighted samples. Leave assume_independent out."
             )
@@ -198,11 +203,9 @@ def paired_t(original: npt.ArrayLike, released: npt.ArrayLike) -> dict[str, floa
     """
     from scipy.stats import t as student
 
-    x, y = np.asarray(original, dtype=np.float64), np.asarray(released, dtype=np.float64)
-    if x.shape != y.shape:
-        raise ParameterError(
-            f"The files have {len(x):,} and {len(y):,} records; a paired test needs linked ones."
-        )
+    x = numbers_of(original, "original", missing=True, empty=True).ravel()
+    y = numbers_of(released, "released", missing=True, empty=True).ravel()
+    need_pairs(x, y, ("original", "released"), what="records")
     away = (y - x)[~np.isnan(x - y)]
     n = len(away)
     if n < 2 or np.ptp(away) == 0:
@@ -213,18 +216,20 @@ def paired_t(original: npt.ArrayLike, released: npt.ArrayLike) -> dict[str, floa
 
 
 def _known(values: Any, what: str) -> Floats:
-    sample = np.asarray(values, dtype=np.float64).ravel()
+    sample = numbers_of(values, what, missing=True, empty=True).ravel()
     sample = sample[~np.isnan(sample)]
     if not len(sample):
         raise InputError(f"{what} holds no known values.")
     return sample
 
 
-def _with_weights(values: Any, weight: Any, what: str) -> tuple[Floats, Floats]:
-    sample = np.asarray(values, dtype=np.float64).ravel()
-    mass = np.ones(len(sample)) if weight is None else np.asarray(weight, dtype=np.float64).ravel()
-    if len(mass) != len(sample):
-        raise ParameterError(f"{what} has {len(sample):,} values and {len(mass):,} weights.")
+def _with_weights(values: Any, weight: Any, what: str, number: int) -> tuple[Floats, Floats]:
+    sample = numbers_of(values, what, missing=True, empty=True).ravel()
+    mass = np.ones(len(sample))
+    if weight is not None:
+        name = f"weights[{number}]"
+        mass = numbers_of(weight, name, empty=True, least=0.0).ravel()
+        need_pairs(sample, mass, (what, name))
     known = ~np.isnan(sample) & (mass > 0)
     if not known.any():
         raise InputError(f"{what} holds no known values.")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.errors import ParameterError
+from discreet.number_arrays import need_pairs, numbers_of
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 
@@ -62,15 +63,13 @@ def stands_in(
     >>> found.value
     0.8
     """
-    x, y = (np.asarray(values, dtype=np.float64).ravel() for values in (quick, wanted))
-    if len(x) != len(y):
-        raise ParameterError(
-            f"There are {len(x)} values of one measure and {len(y)} of the other; give pairs."
-        )
+    x, y = (
+        numbers_of(values, name, empty=True).ravel()
+        for values, name in ((quick, "quick"), (wanted, "wanted"))
+    )
+    need_pairs(x, y, ("quick", "wanted"))
     if len(x) < 4:
         raise ParameterError("Fewer than four ways to protect leave no interval. Compare more of them.")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ParameterError("Both measures must be known, and finite, for every way to protect.")
     if not 0 < level < 1:
         raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
     r = None

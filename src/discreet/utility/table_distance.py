@@ -16,6 +16,7 @@ import polars as pl
 from discreet.arrays import Floats
 from discreet.engine.comparable import as_text, plain_text
 from discreet.errors import InputError, ParameterError
+from discreet.number_arrays import need_pairs, numbers_of
 from discreet.parameters import checked
 
 Closed = Literal["left", "right"]
@@ -56,13 +57,7 @@ def table_distances(
     >>> found["pearson_protected"], round(found["ks"], 6), round(found["jsd"], 7)
     (4.0, 0.177778, 0.0367797)
     """
-    td, ta = np.asarray(original, dtype=np.float64).ravel(), np.asarray(released, dtype=np.float64).ravel()
-    if len(td) != len(ta):
-        raise ParameterError(f"The tables have {len(td)} and {len(ta)} cells; they must have the same cells.")
-    if (td < 0).any() or (ta < 0).any() or not (np.isfinite(td).all() and np.isfinite(ta).all()):
-        raise ParameterError("A table of counts cannot hold negative, missing or infinite numbers.")
-    if td.sum() <= 0 or ta.sum() <= 0:
-        raise InputError("A table without any counts cannot be compared.")
+    td, ta = same_cells(original, released, ("original", "released"))
     if log_base <= 1 or smoothing < 0:
         raise ParameterError("log_base must be above 1 and smoothing 0 or more.")
     zero = (ta == 0) & (td > 0)
@@ -127,3 +122,18 @@ def side_by_side(
 def _plogp(p: Floats, q: Floats) -> float:
     there = p > 0
     return float((p[there] * np.log(p[there] / q[there])).sum())
+
+
+def same_cells(first: npt.ArrayLike, second: npt.ArrayLike, names: tuple[str, str]) -> tuple[Floats, Floats]:
+    """Read the counts of two tables, cell by cell; both must count somebody."""
+    one, other = (
+        numbers_of(counts, name, least=0.0).ravel()
+        for counts, name in zip((first, second), names, strict=True)
+    )
+    need_pairs(one, other, names, what="cells")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(one.sum() + other.sum()):
+            raise ParameterError(f"The counts of {names[0]} and {names[1]} are too large to be added up.")
+    if one.sum() <= 0 or other.sum() <= 0:
+        raise InputError("A table without any counts cannot be compared.")
+    return one, other

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError, unknown_name
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 
 Rule = Literal["simple", "observed", "proper", "partial", "pseudo-likelihood", "bootstrap"]
@@ -182,7 +183,9 @@ def combine(
     0.0675
     """
     rule = _rule(rule, generation)
-    q, v = _numbers("estimates", estimates), _numbers("variances", variances)
+    # What a copy could not estimate is missing in the combined estimate too.
+    q = numbers_of(estimates, "estimates", missing=True, infinite=True)
+    v = numbers_of(variances, "variances", missing=True, infinite=True)
     m = len(q) if q.ndim else 0
     if q.ndim not in (1, 2) or not m or v.shape not in {q.shape, (*q.shape, q.shape[-1])}:
         raise ParameterError(
@@ -285,15 +288,6 @@ def _made(generation: Any) -> str | None:
     if made not in _GENERATIONS:
         raise ParameterError(unknown_name(str(made), _GENERATIONS, what="generation"))
     return str(made)
-
-
-def _numbers(what: str, given: npt.ArrayLike) -> Floats:
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{what} must be numbers, as many for every copy: m numbers, or m rows of the same length."
-        ) from error
 
 
 def _ratio(n: float | None, n_syn: float | None) -> float:

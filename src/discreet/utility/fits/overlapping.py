@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
@@ -45,11 +47,14 @@ def interval_overlap(a: npt.ArrayLike, b: npt.ArrayLike) -> Any:
     >>> round(interval_overlap((1, 3), (2, 5)), 6), interval_overlap((0, 1), (2, 4))
     (0.416667, -0.75)
     """
-    one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    one = numbers_of(a, "a", missing=True, infinite=True)
+    other = numbers_of(b, "b", missing=True, infinite=True)
     if one.shape[-1:] != (2,) or other.shape[-1:] != (2,):
         raise ParameterError("An interval is a lower and an upper end; give pairs, or tables of two columns.")
     if (one[..., 0] > one[..., 1]).any() or (other[..., 0] > other[..., 1]).any():
         raise ParameterError("The lower end of an interval lies above its upper end.")
+    if one.ndim > 1 and other.ndim > 1 and one.shape != other.shape:
+        raise ParameterError("a and b must be one interval each, or tables of as many intervals.")
     shared = np.minimum(one[..., 1], other[..., 1]) - np.maximum(one[..., 0], other[..., 0])
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = [
@@ -113,8 +118,14 @@ def ellipsoid_overlap(
         raise ParameterError("level must lie between 0 and 1, e.g. 0.95.")
     if draws < 2:
         raise ParameterError("draws must be at least 2; 10,000 give an error below 0.01.")
-    b, c = np.asarray(estimates, dtype=np.float64), np.asarray(other_estimates, dtype=np.float64)
-    v, w = np.asarray(covariance, dtype=np.float64), np.asarray(other_covariance, dtype=np.float64)
+    b, v = _fit_of(estimates, covariance, "")
+    c, w = _fit_of(other_estimates, other_covariance, "other_")
+    if len(b) != len(c):
+        raise ParameterError(
+            f"estimates holds {len(b):,} coefficients and other_estimates {len(c):,}; give the same ones."
+        )
+    if not all(np.isfinite(part).all() for part in (b, c, v, w)):
+        return float("nan"), float("nan")
     try:
         low, high = np.linalg.cholesky(v), np.linalg.cholesky(w)
     except np.linalg.LinAlgError:
@@ -127,3 +138,15 @@ def ellipsoid_overlap(
         shares.append((away**2).sum(axis=0) <= limit)
     each = (shares[0].astype(np.float64) + shares[1]) / (2 * level)
     return float(each.mean()), float(each.std(ddof=1) / np.sqrt(draws))
+
+
+def _fit_of(estimates: npt.ArrayLike, covariance: npt.ArrayLike, prefix: str) -> tuple[Floats, Floats]:
+    """Read the coefficients of a fit and their covariance, which belong together."""
+    b = numbers_of(estimates, f"{prefix}estimates", missing=True, infinite=True)
+    v = numbers_of(covariance, f"{prefix}covariance", missing=True, infinite=True)
+    if b.ndim != 1 or v.shape != (len(b), len(b)):
+        raise ParameterError(
+            f"{prefix}estimates must be a list of coefficients, and {prefix}covariance a square table with a row and a "
+            "column for each."
+        )
+    return b, v

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ParameterError
+from discreet.number_arrays import need_pairs, rows_of
 from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
@@ -79,19 +80,15 @@ def permutation_test(
     >>> found.value, found.figures["p_value"], round(found.figures["share_as_large"], 2)
     (6.0, None, 0.02)
     """
-    x, y = np.asarray(original), np.asarray(released)
-    if not len(x) or not len(y):
-        raise InputError("Both samples need at least one record.")
+    x, y = rows_of(original, "original"), rows_of(released, "released")
     if x.shape[1:] != y.shape[1:]:
         raise ParameterError("The records of both samples must have the same columns.")
-    if paired and len(x) != len(y):
-        raise ParameterError(
-            f"Paired samples have the same length; these have {len(x):,} and {len(y):,} records."
-        )
+    if paired:
+        need_pairs(x, y, ("original", "released"), what="records")
     if isinstance(n_perm, bool) or not isinstance(n_perm, int) or n_perm < 2:
         raise ParameterError("n_perm must be a whole number of at least 2.")
     base = int(generator(seed, "permutation test").integers(2**63))
-    seen = float(statistic(x, y))
+    seen = _number(statistic(x, y))
     pool = np.concatenate([x, y])
 
     def relabeled(turn: int) -> float:
@@ -99,9 +96,9 @@ def permutation_test(
         if paired:
             turned = rng.random(len(x)) < 0.5
             turned = turned.reshape(-1, *(1,) * (x.ndim - 1))
-            return float(statistic(np.where(turned, y, x), np.where(turned, x, y)))
+            return _number(statistic(np.where(turned, y, x), np.where(turned, x, y)))
         mixed = pool[rng.permutation(len(pool))]
-        return float(statistic(mixed[: len(x)], mixed[len(x) :]))
+        return _number(statistic(mixed[: len(x)], mixed[len(x) :]))
 
     turns = track(range(n_perm), description="Permutations", progress=progress)
     null = np.array([relabeled(turn) for turn in turns])
@@ -144,3 +141,10 @@ def _table(null: Floats) -> Any:
     import polars as pl
 
     return pl.DataFrame({"statistic": null})
+
+
+def _number(found: Any) -> float:
+    try:
+        return float(found)
+    except (TypeError, ValueError) as error:
+        raise ParameterError("statistic must give one number for two samples.") from error
