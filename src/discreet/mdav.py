@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Integers
 from discreet.distance import Points
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.distance.kernels import Metric
-
-from discreet.arrays import Integers
 
 
 def groups_of_at_least(points: npt.ArrayLike, k: int) -> Integers:

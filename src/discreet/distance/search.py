@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Bytes, Codes, Floats, Integers
 from discreet.distance.space import MixedSpace, Points
 from discreet.errors import ParameterError
 from discreet.progress import track
@@ -25,7 +26,6 @@ from discreet.progress import track
 if TYPE_CHECKING:
     from discreet.distance.kernels import Tiles
 
-from discreet.arrays import Bytes, Codes, Floats, Integers
 
 TILE = 256  # records: small enough to skip much, large enough to be worth a vector loop
 BLOCK = 512  # queries handed to a thread at a time

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.described import kebab
 from discreet.engine import ClassCounts
 from discreet.errors import ParameterError, unknown_name
@@ -27,8 +28,6 @@ from discreet.results import jsonable
 
 if TYPE_CHECKING:
     from discreet.protect.generalizing.privacy_models import KMap
-
-from discreet.arrays import Flags, Floats, Integers
 
 
 class Classes(Protocol):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags, Floats
 from discreet.engine import ClassCounts
 from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
@@ -35,7 +36,6 @@ __all__ = [
     "models_of",
 ]
 
-from discreet.arrays import Flags, Floats
 
 _SLACK = 1e-12
 """Shares and logarithms that miss a bound by rounding only meet it."""

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.distance import MixedSpace, Points
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
@@ -39,7 +40,6 @@ from discreet.protect.treatment import Change, Stream, Treatment
 if TYPE_CHECKING:
     from discreet.distance.kernels import Metric
 
-from discreet.arrays import Integers
 
 Missing = Literal["apart", "observed"]
 

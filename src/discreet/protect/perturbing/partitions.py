@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from discreet.arrays import Floats, Integers
 from discreet.distance import Points
 from discreet.mdav import groups_of_variable_size, mixed_groups_of_at_least
 
 if TYPE_CHECKING:
     from discreet.distance.kernels import Metric
 
-from discreet.arrays import Floats, Integers
 
 Method = Literal["mdav", "v-mdav", "univariate", "ranking", "projection", "clustering", "random", "labels"]
 Axis = Literal["pca", "sum"]

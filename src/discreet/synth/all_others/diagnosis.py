@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail, Measure, percent, shown
@@ -19,7 +20,6 @@ from discreet.synth.variables import Variable
 if TYPE_CHECKING:
     from discreet.synth.all_others.fitted import FittedAllOthers
 
-from discreet.arrays import Flags, Floats
 
 _LINKED_RECORDS = 2000
 

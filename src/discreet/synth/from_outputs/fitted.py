@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from discreet._version import __version__
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.randomness import Seed
@@ -24,8 +25,6 @@ from discreet.synth.synthesizer import Fitted, Stream, seed_of
 
 if TYPE_CHECKING:
     from discreet.synth.from_outputs.synthesis import FromOutputs
-
-from discreet.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

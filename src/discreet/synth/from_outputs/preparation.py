@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.synth.from_outputs.bound import Bound, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook
@@ -26,8 +27,6 @@ from discreet.synth.from_outputs.swap_search import SwapSearch, Ties
 
 if TYPE_CHECKING:
     from discreet.synth.from_outputs.synthesis import FromOutputs
-
-from discreet.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.synth.forms import columns_named
 from discreet.synth.methods.given import Stratum
@@ -15,8 +16,6 @@ from discreet.synth.sequential.plan import SynthesisPlan
 
 if TYPE_CHECKING:
     from discreet.synth.sequential.sequential import Sequential
-
-from discreet.arrays import Floats, Integers
 
 
 class Strata:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ParameterError
 from discreet.hierarchy.values import canonical_text
@@ -18,7 +19,6 @@ from discreet.tables.gauss.roles import positions
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Flags, Floats, Integers
 
 MOST_SOLVED = 150_000
 """Cells of a table whose sums are solved without being asked twice: minutes, at worst, on a small machine."""

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
 from discreet.dominance import Contributions, Negative, Weighting
 from discreet.errors import ParameterError
 from discreet.hierarchy.values import canonical_text
@@ -34,7 +35,6 @@ from discreet.wording import type_name
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Flags, Floats, Integers
 
 _NOISE = 1e-9
 

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
+from discreet.arrays import Array, Integers
 from discreet.tables.building.dimension import Dimension
 from discreet.tables.building.rolling import possible_cells
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Array, Integers
 
 _MOST_CROSSINGS = 1_000_000
 _MOST_CELLS = 2_500

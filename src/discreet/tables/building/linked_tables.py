@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
+from discreet.arrays import Flags, Integers
 from discreet.errors import DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.tables.building.crossing_ties import crossing_ties
 from discreet.tables.building.dimension import Dimension
@@ -30,7 +31,6 @@ from discreet.tables.suppressing.singles import one_person_across
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Flags, Integers
 
 _TOLERANCE = 1e-9
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.parameters import checked
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from discreet.tables.building.table import Table
-
-from discreet.arrays import Integers
 
 
 def steps_up(table: Table, dimension: str) -> Iterator[tuple[Integers, Integers]]:

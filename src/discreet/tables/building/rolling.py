@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ParameterError
 from discreet.tables.building.dimension import Dimension
@@ -21,7 +22,6 @@ from discreet.tables.building.formula import Formula, Term
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-from discreet.arrays import Integers
 
 Codes = Mapping[str, Integers]
 Gather = Callable[[pl.DataFrame], pl.DataFrame]

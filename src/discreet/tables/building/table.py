@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.tables.building.dimension import TOTAL, Dimension, code_frame, described
 from discreet.tables.building.formula import Formula
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from discreet.dominance import Contributions, Negative, Weighting
     from discreet.tables.building.contributors import Contributing
     from discreet.tables.building.linked_tables import Joined
-
-from discreet.arrays import Flags, Integers
 
 
 @dataclass(frozen=True, repr=False)

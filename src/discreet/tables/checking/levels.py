@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
-
-from discreet.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.parameters import checked
 from discreet.tables.building.cells import (
@@ -29,7 +30,6 @@ from discreet.tables.suppressing.earlier_releases import Knowledge, knowledge
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Flags, Floats, Integers
 
 # Up to so many cells intervals are a matter of seconds, and are looked at without being asked for.
 INTERVALS_UP_TO = 5_000

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Floats, Integers
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, ParameterError
 from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
@@ -28,7 +29,6 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection, add
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Floats, Integers
 
 _GRID = 401
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Floats
 from discreet.errors import DiscreetWarning, ParameterError, unknown_name
 from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
 from discreet.tables.building.cells import MOST_SOLVED, need_few_cells
@@ -28,7 +29,6 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Floats
 
 METHODS = ("nearest", "unbiased")
 _WHOLE = 1e-9

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.protect.perturbing.stochastic_rounding import definitions, keyed_uniforms
 from discreet.tables.building.dimension import MISSING
@@ -21,7 +22,6 @@ from discreet.tables.perturbing.record_keys import KEYS, record_sums
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Floats, Integers
 
 BY_RECORDS_WITHOUT_ID = (
     "Records are told apart by all their columns. Name the column that identifies them (id=), so that the same people "

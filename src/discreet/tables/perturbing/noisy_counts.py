@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from discreet import dp
+from discreet.arrays import Integers
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
 from discreet.tables import poisson
@@ -27,7 +28,6 @@ from discreet.tables.protecting import (
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Integers
 
 Domain = Literal["public", "observed"]
 MECHANISMS = ("geometric", "laplace")

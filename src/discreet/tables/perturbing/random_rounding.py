@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.protect.perturbing.stochastic_rounding import check_least_count, round_small_counts
 from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
@@ -31,7 +32,6 @@ from discreet.tables.protecting import Stream, TableChange, TableProtection, Val
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Flags, Floats, Integers
 
 Margins = Literal["recompute", "independent", "none"]
 Draws = Literal["keyed", "seed"]

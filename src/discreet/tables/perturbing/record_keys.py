@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Integers
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError
 from discreet.hierarchy.values import canonical_text
@@ -23,7 +24,6 @@ from discreet.tables.building.dimension import MISSING
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Integers
 
 # Keys are whole numbers below this, so that their sums are exact in any order of the records.
 KEYS = 1 << 32

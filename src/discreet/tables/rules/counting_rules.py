@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.tables.building.relations import steps_up
 from discreet.tables.rules.judging import Rule
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from discreet.tables.building.table import Table
-
-from discreet.arrays import Array, Flags, Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
 from discreet.parameters import checked, typed_parameters
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
-
-from discreet.arrays import Flags, Floats
 
 
 class Rule(ABC):

@@ -15,13 +15,12 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
+from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.tables.building.cells import cell_places, inner_values
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
-
-from discreet.arrays import Flags, Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.arrays import Flags, Integers
 from discreet.tables.building.cells import counts_only, known_zero_rows
 from discreet.tables.checking.levels import levels
 from discreet.tables.checking.table_audit import least_values, whole_values
@@ -23,8 +24,6 @@ from discreet.tables.suppressing.widening import Room, Widths, widened
 if TYPE_CHECKING:
     from discreet.tables.suppressing.choosing import Case, Progress
     from discreet.tables.suppressing.suppression import Suppression
-
-from discreet.arrays import Flags, Integers
 
 
 @dataclass(frozen=True)

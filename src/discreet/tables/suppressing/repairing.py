@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.arrays import Flags, Integers
 from discreet.tables.checking.combinations import disclosing_columns, together
 from discreet.tables.checking.rank import Computable, computable
 from discreet.tables.gauss import secondary
@@ -19,7 +20,6 @@ from discreet.tables.gauss.problem import default_order
 if TYPE_CHECKING:
     from discreet.tables.suppressing.choosing import Case
 
-from discreet.arrays import Flags, Integers
 
 Pairs = list[tuple[int, Any]]
 

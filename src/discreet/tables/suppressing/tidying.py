@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.arrays import Flags, Integers
 from discreet.tables.gauss import secondary
 from discreet.tables.gauss.problem import default_order
 from discreet.tables.suppressing.repairing import computed, secondary_of
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from discreet.tables.suppressing.choosing import Case
     from discreet.tables.suppressing.interval_aims import Aim
 
-from discreet.arrays import Flags, Integers
 
 # Every cell tried costs a round of linear programs over all primary cells.
 _MOST_TRIED = 40

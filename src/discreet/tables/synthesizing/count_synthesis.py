@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from discreet import dp
+from discreet.arrays import Floats, Integers
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
 from discreet.parameters import checked
@@ -33,7 +34,6 @@ from discreet.tables.synthesizing.log_linear import fit_log_linear
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
 
-from discreet.arrays import Floats, Integers
 
 Domain = Literal["public", "observed"]
 _INFLATED = 0.05

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.parameters import checked
 from discreet.tables.building.formula import parsed
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
-
-from discreet.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""The house keeps its order: rooms call the rooms above them, and what is shared is said once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = Path(__file__).parent.parent / "src" / "discreet"
+# From the foundations to the roof; what stands in one line is one floor, and its rooms do not call each other.
+FLOORS = (
+    "arrays errors progress one_thread _version",
+    "calendar_range",
+    "plain_values wording",
+    "value_gate randomness written_files cards",
+    "verdicts",
+    "results",
+    "described",
+    "comparison_results",
+    "microdata",
+    "parameters",
+    "expressions",
+    "engine",
+    "policies",
+    "io",
+    "policy",
+    "hierarchy",
+    "datasets",
+    "geography",
+    "zones",
+    "distance",
+    "record_tree",
+    "mdav_kernels",
+    "mdav",
+    "copula",
+    "pairs",
+    "dominance",
+    "loss",
+    "trees",
+    "guarantees",
+    "dp",
+    "risk",
+    "protect",
+    "synth",
+    "utility",
+    "tables",
+    "outputs",
+    "workflow",
+    "report",
+    "cli",
+    "__main__",
+)
+FLOOR = {room: level for level, floor in enumerate(FLOORS) for room in floor.split()}
+
+
+class Import(NamedTuple):
+    module: str
+    wants: str
+    inside: str  # the function that imports when it is called, or nothing
+
+
+@cache
+def modules() -> dict[str, Path]:
+    names = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return names
+
+
+def room(module: str) -> str:
+    return [*module.split("."), ""][1]
+
+
+@cache
+def imports() -> list[Import]:
+    return [
+        found for name, path in modules().items() for found in _imports(name, ast.parse(path.read_text()))
+    ]
+
+
+def _imports(module: str, node: ast.AST, inside: str = "") -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            continue
+        if isinstance(child, ast.ImportFrom) and (child.module or "").split(".")[0] == "discreet":
+            for name in child.names:
+                full = f"{child.module}.{name.name}"
+                yield Import(module, full if full in modules() else str(child.module), inside)
+        elif isinstance(child, ast.FunctionDef):
+            yield from _imports(module, child, inside or child.name)
+        else:
+            yield from _imports(module, child, inside)
+
+
+def test_every_room_has_its_floor():
+    assert {room(module) for module in modules()} - {""} - set(FLOOR) == set()
+
+
+def test_rooms_call_the_rooms_above_them_only():
+    """A result may hand over to `report` when it is asked for a picture or a page; nothing else climbs down."""
+    wrong = [
+        f"{one.module} imports {one.wants}"
+        for one in imports()
+        if room(one.module) and room(one.wants) and room(one.module) != room(one.wants)
+        if FLOOR[room(one.wants)] >= FLOOR[room(one.module)]
+        if not (room(one.wants) == "report" and one.inside)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_array_types_are_named_once():
+    named = [
+        name
+        for name, path in modules().items()
+        if re.search(r"^\s*\w+(: TypeAlias)? = npt\.NDArray\[[\w.]+\]$", path.read_text(), re.MULTILINE)
+    ]
+    assert named == ["discreet.arrays"]
