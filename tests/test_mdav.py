@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from discreet.distance import Points
 from discreet.distance.kernels import Metric
 from discreet.errors import ParameterError
-from discreet.mdav import groups_of_at_least, groups_of_variable_size, mixed_groups_of_at_least
+from discreet.mdav.groups import groups_of_at_least, groups_of_variable_size, mixed_groups_of_at_least
 
 
 def apart(points, metric, numbers, codes):

@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError, unknown_name
-from discreet.io.toml_files import read_toml
+from discreet.files.toml_files import read_toml
 from discreet.results import Check, Scenario
 from discreet.wording import figure_in_words, title_of, worded
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import discreet as package
 from discreet.calendar_range import check_calendar
 from discreet.errors import ColumnError, DiscreetError, InputError
-from discreet.io.nesting import DEEPEST, parsed_json, parsed_toml
+from discreet.files.nesting import DEEPEST, parsed_json, parsed_toml
 
 
 def refused(done, *words):

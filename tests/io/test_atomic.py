@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from discreet.errors import InputError
-from discreet.io.atomic import replacing
+from discreet.files.atomic import replacing
 
 
 def test_the_file_appears_only_when_the_block_ends(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from discreet.errors import InputError
-from discreet.io.toml_files import read_toml
+from discreet.files.toml_files import read_toml
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path):

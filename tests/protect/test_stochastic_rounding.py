@@ -6,14 +6,9 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.protect.perturbing.stochastic_rounding import (
-    StochasticRound,
-    definitions,
-    keyed_uniforms,
-    published_law,
-    round_small_counts,
-)
+from discreet.protect.perturbing.stochastic_rounding import StochasticRound, published_law, round_small_counts
 from discreet.protect.plan import Plan
+from discreet.secret_keys import definitions, keyed_uniforms
 
 KEY = b"a secret of at least sixteen bytes"
 

@@ -131,16 +131,13 @@ def test_time_and_memory_are_predicted_within_a_factor_of_three(which, survey, t
     if which == "200k":
         data = data.with_frame(data.frame.sample(200_000, with_replacement=True, seed=1))
     expected = preflight(data).expected
-    ratios = []
-    for _ in range(2):  # a machine that others use too may be slow for a moment
-        began = time.perf_counter()
-        fitted = Sequential(visit_sequence="auto").fit(data, seed=1)
-        between = time.perf_counter()
-        fitted.sample(seed=1)
-        ended = time.perf_counter()
-        ratios.append(
-            (expected["fit_seconds"] / (between - began), expected["sample_seconds"] / (ended - between))
-        )
-    assert any(1 / 3 <= fit <= 3 for fit, _ in ratios)
-    assert any(1 / 3 <= sample <= 3 for _, sample in ratios)
+    Sequential(visit_sequence="auto").fit(data.with_frame(data.frame.head(200)), seed=1)  # compiled once
+    # What the work takes of the processor, which others who use the machine do not change.
+    began = time.process_time()
+    fitted = Sequential(visit_sequence="auto").fit(data, seed=1)
+    between = time.process_time()
+    fitted.sample(seed=1)
+    ended = time.process_time()
+    assert 1 / 3 <= expected["fit_seconds"] / (between - began) <= 3
+    assert 1 / 3 <= expected["sample_seconds"] / (ended - between) <= 3
     assert 1 / 3 <= expected["memory_bytes"] / peak_memory() <= 3

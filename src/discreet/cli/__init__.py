@@ -32,7 +32,7 @@ from discreet.cli.suggest import suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
 from discreet.errors import DiscreetError, DiscreetWarning, is_panic
-from discreet.written_files import written
+from discreet.files.written import written
 
 app = typer.Typer(
     name="discreet",

@@ -137,7 +137,7 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
     >>> settings(["threshold=5", "kind=entropy", "keys=['a', 'b']"])
     {'threshold': 5, 'kind': 'entropy', 'keys': ['a', 'b']}
     """
-    from discreet.io.nesting import parsed_toml
+    from discreet.files.nesting import parsed_toml
 
     found = {}
     for item in given or ():
@@ -183,7 +183,7 @@ def write_picture(picture: Picture, path: Path) -> None:
 
 def check_report(path: Path | None) -> None:
     """Refuse a report that would overwrite something else or cannot be written, before any work is done."""
-    from discreet.io.atomic import check_target
+    from discreet.files.atomic import check_target
 
     if path is None:
         return
@@ -194,7 +194,7 @@ def check_report(path: Path | None) -> None:
 
 def check_picture(path: Path | None) -> None:
     """Refuse a drawing that cannot be written, before any work is done."""
-    from discreet.io.atomic import check_target
+    from discreet.files.atomic import check_target
 
     if path is None:
         return
@@ -210,7 +210,7 @@ def check_targets(
 
     A target is the option that names it, its path, and whether a file that is there may be replaced.
     """
-    from discreet.io.atomic import check_target
+    from discreet.files.atomic import check_target
     from discreet.io.naming import is_address
 
     files = [

@@ -142,7 +142,7 @@ def _check_plan(plan: str | None, steps: list[str] | None, policy: str | None, *
 
 def _steps(plan: str | None, steps: list[str] | None) -> Plan:
     """Read the plan from its file or from the steps on the command line."""
-    from discreet.io.nesting import parsed_toml
+    from discreet.files.nesting import parsed_toml
     from discreet.protect import Plan
 
     if plan is not None:

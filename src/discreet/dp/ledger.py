@@ -25,9 +25,9 @@ from discreet.dp.accounting import Total, together
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.costs import Adjacency, Cost, Unit
 from discreet.errors import InputError, ParameterError
-from discreet.io.atomic import replacing
-from discreet.io.staging import held
-from discreet.io.toml_files import read_toml
+from discreet.files.atomic import replacing
+from discreet.files.staging import held
+from discreet.files.toml_files import read_toml
 
 SUFFIX = ".privacy.toml"
 _FORMAT = 1

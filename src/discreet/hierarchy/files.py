@@ -37,7 +37,7 @@ def read_rows(path: Path, *, separator: str | None, header: bool, encoding: str)
 
 def write_rows(path: Path, rows: Iterable[Sequence[str]], *, separator: str) -> None:
     """Write rows as separated text, whole or not at all."""
-    from discreet.io.atomic import replacing
+    from discreet.files.atomic import replacing
 
     if len(separator) != 1:
         raise ParameterError("separator must be one character.")

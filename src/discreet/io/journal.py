@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from discreet.errors import InputError
-from discreet.io.atomic import explained
-from discreet.written_files import note_written
+from discreet.files.atomic import explained
+from discreet.files.written import note_written
 
 
 def append_line(path: Path, line: str) -> None:

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InputError, unknown_name
-from discreet.io.atomic import replacing
+from discreet.files.atomic import replacing
+from discreet.files.toml_files import read_toml
 from discreet.io.naming import bare_name
-from discreet.io.toml_files import read_toml
 from discreet.microdata import ROLES, Microdata, Roles
 
 READING_OPTIONS = (

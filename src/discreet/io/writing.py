@@ -12,15 +12,15 @@ import narwhals as nw
 import polars as pl
 
 from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name
+from discreet.files.atomic import check_target, replacing, replacing_together
+from discreet.files.full_disk import full_disk, is_full
+from discreet.files.written import note_written
 from discreet.io.address import parsed_address
-from discreet.io.atomic import check_target, replacing, replacing_together
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited_writing import style_of, write_delimited
-from discreet.io.full_disk import full_disk, is_full
 from discreet.io.naming import format_of, is_address
 from discreet.microdata import Metadata, Microdata
 from discreet.quiet_panics import quiet_panics
-from discreet.written_files import note_written
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "csv": DELIMITED_OPTIONS,

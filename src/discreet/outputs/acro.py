@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError, InputError
-from discreet.io.nesting import parsed_json
+from discreet.files.nesting import parsed_json
 from discreet.outputs.findings import CheckResult, Finding, Status, worst
 from discreet.outputs.finished import figures_of, judged, nearly_the_same
 from discreet.outputs.finished.grids import read_grids

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError
+from discreet.files.nesting import parsed_json
+from discreet.files.staging import held
 from discreet.io.journal import append_line
-from discreet.io.nesting import parsed_json
-from discreet.io.staging import held
 
 DECISIONS = ("accept", "reject", "ask")
 KEY_VARIABLE = "DISCREET_REGISTER_KEY"

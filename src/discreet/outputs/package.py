@@ -22,9 +22,10 @@ import polars as pl
 
 from discreet._version import __version__
 from discreet.errors import InputError
-from discreet.io import atomic, replacing
+from discreet.files import atomic
+from discreet.files.atomic import replacing
+from discreet.files.nesting import parsed_json
 from discreet.io.formulas import guarded
-from discreet.io.nesting import parsed_json
 from discreet.outputs.findings import Status, worst
 from discreet.outputs.manifest import checked_manifest
 from discreet.outputs.register import Registered
@@ -153,7 +154,7 @@ def write_package(session: Recorder, target: Path, *, overwrite: bool = False) -
                 item.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(item, content)
         return target
-    write_folder(files, target, overwrite=overwrite)
+    atomic.write_folder(files, target, overwrite=overwrite)
     return target
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.errors import InputError, ParameterError, unknown_name
-from discreet.io.nesting import parsed_json
-from discreet.io.toml_files import read_toml
+from discreet.files.nesting import parsed_json
+from discreet.files.toml_files import read_toml
 
 Negative = Literal["review", "absolute"]
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, ParameterError, unknown_name
+from discreet.files.toml_files import read_toml
 from discreet.guarantees import PART_OF_A_PLAN
 from discreet.io.sidecar import save_text
-from discreet.io.toml_files import read_toml
 from discreet.microdata import Microdata
 from discreet.parameters import check
 from discreet.progress import track

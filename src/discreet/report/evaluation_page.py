@@ -56,7 +56,7 @@ def render_evaluation(evaluation: Evaluation) -> str:
 
 def write_evaluation(evaluation: Evaluation, path: Path) -> Path:
     """Write the report and return its path; an older one there is replaced."""
-    from discreet.io.atomic import check_target
+    from discreet.files.atomic import check_target
 
     check_target(path, overwrite=True)
     return written_page(path, render_evaluation(evaluation))

@@ -58,7 +58,7 @@ def write_assessment(assessment: Assessment, path: Path) -> Path:
     InputError
         When the folder is missing or cannot be written to. Nothing half-written is left behind.
     """
-    from discreet.io.atomic import check_target
+    from discreet.files.atomic import check_target
 
     check_target(Path(path), overwrite=True)
     return written_page(path, render_assessment(assessment))

@@ -89,7 +89,7 @@ def write_release(report: ReleaseReport, path: str | Path) -> Path:
     InputError
         When the folder is missing or cannot be written to. Nothing half-written is left behind.
     """
-    from discreet.io.atomic import check_target
+    from discreet.files.atomic import check_target
 
     check_target(Path(path), overwrite=True)
     return written_page(path, render_release(report))

@@ -103,7 +103,7 @@ def write_table_report(
     InputError
         When the folder is missing or cannot be written to. Nothing half-written is left behind.
     """
-    from discreet.io.atomic import check_target
+    from discreet.files.atomic import check_target
 
     check_target(Path(path), overwrite=True)
     return written_page(path, render_table_report(result, show_values=show_values))

@@ -33,7 +33,7 @@ def rendered(template: str, **parts: Any) -> str:
 
 def written_page(path: str | Path, page: str) -> Path:
     """Write a page whole or not at all and return its path; an older one there is replaced."""
-    from discreet.io.atomic import replacing
+    from discreet.files.atomic import replacing
 
     with replacing(path) as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")

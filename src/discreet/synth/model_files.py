@@ -24,8 +24,8 @@ import numpy as np
 import polars as pl
 
 from discreet.errors import InputError, is_panic
-from discreet.io.atomic import replacing
-from discreet.io.nesting import parsed_json
+from discreet.files.atomic import replacing
+from discreet.files.nesting import parsed_json
 
 _FORMAT = "discreet model 2"
 _MANIFEST = "manifest.json"

@@ -21,8 +21,8 @@ from discreet import engine
 from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name
+from discreet.files.toml_files import read_toml
 from discreet.guarantees import FROM_A_FILE
-from discreet.io.toml_files import read_toml
 from discreet.microdata import Metadata, Microdata, Roles
 from discreet.one_thread import on_one_thread, one_thread
 from discreet.parameters import check, typed_parameters

@@ -18,9 +18,9 @@ import polars as pl
 from discreet import engine
 from discreet.engine import Missing
 from discreet.errors import DiscreetError, InputError, ParameterError, unknown_name
+from discreet.files.nesting import parsed_json
+from discreet.files.staging import scratch_folder
 from discreet.io.journal import append_line, lines_of
-from discreet.io.nesting import parsed_json
-from discreet.io.staging import scratch_folder
 from discreet.microdata import Metadata, Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError, InputError
-from discreet.io.nesting import parsed_json
+from discreet.files.nesting import parsed_json
 
 _WIDE_GAP = re.compile(r"\s{2,}|\t|\s*\|\s*")
 _MOST_CELLS = 4_000_000

@@ -168,7 +168,7 @@ class TCloseness(PrivacyModel):
 
     def distances(self, counts: ClassCounts) -> Floats:
         """Measure the distance of each class from the file."""
-        from discreet.risk.classes.earth_mover import hierarchical_emd, ordered_emd
+        from discreet.earth_mover import hierarchical_emd, ordered_emd
 
         share = counts.counts / counts.sizes[counts.owners]
         base = counts.overall[counts.codes]

@@ -17,8 +17,8 @@ from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.protect.coded_columns import Units
 from discreet.protect.columns import existing
-from discreet.protect.swapping.categories import Units
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.distance import Points
-from discreet.mdav import groups_of_variable_size, mixed_groups_of_at_least
+from discreet.mdav.groups import groups_of_variable_size, mixed_groups_of_at_least
 
 if TYPE_CHECKING:
     from discreet.distance.kernels import Metric

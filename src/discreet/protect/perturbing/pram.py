@@ -16,6 +16,7 @@ from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata
+from discreet.protect.coded_columns import Units, coded, crossed
 from discreet.protect.columns import existing
 from discreet.protect.perturbing.transition_matrices import (
     even_change,
@@ -27,7 +28,6 @@ from discreet.protect.perturbing.transition_matrices import (
     whole_local_epsilon,
     whole_weights,
 )
-from discreet.protect.swapping.categories import Units, coded, crossed
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.wording import type_name
 
@@ -344,7 +344,7 @@ class _Block:
 
     def randomized(self, stream: Stream) -> dict[str, pl.Series]:
         """Draw the new values of every record."""
-        from discreet.protect.swapping.category_kernels import alias_tables, draw
+        from discreet.alias_tables import alias_tables, draw
 
         if not self.levels.height:
             return {name: self.table[name] for name in self.names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,11 +13,10 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError
-from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
-from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
 from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.secret_keys import DEFAULT_VARIABLE, definitions, keyed_uniforms, secret_key
 
 
 @dataclass(frozen=True)
@@ -243,56 +241,3 @@ def published_law(prior: npt.ArrayLike, k: int) -> PublishedLaw:
         behind_least=up / least if least else np.full(k, np.nan),
         added_variance=float(chances @ rounding_variance(np.arange(len(chances)), k)),
     )
-
-
-def definitions(
-    table: pl.DataFrame, cell: Sequence[str], run: Sequence[str] = (), *, subset: str = "", measure: str = ""
-) -> pl.Series:
-    """Write down what each count is about in a text that does not depend on the table it stands in.
-
-    The subset and what is counted come first, then the pairs (variable, category) in the order of the names of the
-    variables, then the run, by its value alone; lengths stand before names and values, so that no two definitions read
-    alike.
-
-    Examples
-    --------
-    >>> two = pl.DataFrame({"sex": ["f"], "age": [30]})
-    >>> definitions(two, ["sex", "age"]).to_list() == definitions(two, ["age", "sex"]).to_list()
-    True
-    """
-    head = f"{len(subset)}:{subset}{len(measure)}:{measure}"
-    parts = [pl.lit(head)]
-    for kind, names in (("v", sorted(cell)), ("r", list(run))):
-        for name in names:
-            values = table[name]
-            text = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-            known = pl.lit(text)
-            parts += [
-                pl.lit(f"{kind}{len(name)}:{name}" if kind == "v" else kind),
-                known.str.len_bytes().cast(pl.String).fill_null("-"),
-                pl.lit(":"),
-                known.fill_null(""),
-            ]
-    return (
-        table.select(pl.concat_str(parts).alias("definition")).to_series()
-        if table.height
-        else pl.Series("definition", [], dtype=pl.String)
-    )
-
-
-def keyed_uniforms(texts: pl.Series, key: bytes) -> Floats:
-    """Draw a uniform number in [0, 1) for each text: the same text and key always give the same number.
-
-    Examples
-    --------
-    >>> one, same, other = keyed_uniforms(pl.Series(["a", "a", "b"]), b"a secret of at least sixteen bytes")
-    >>> bool(one == same), bool(one == other)
-    (True, False)
-    """
-    distinct = texts.unique(maintain_order=True)
-    digests = b"".join(hmac.digest(key, text.encode(), "sha256")[:8] for text in distinct)
-    drawn = (np.frombuffer(digests, dtype=">u8") >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    at = pl.DataFrame({"text": texts}).join(
-        pl.DataFrame({"text": distinct, "drawn": drawn}), on="text", how="left", maintain_order="left"
-    )
-    return at["drawn"].to_numpy()

@@ -12,8 +12,8 @@ from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
-from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
 from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
 
 _NOTHING = (
     "Nothing was left out: no column has the role of an identifier, and none was named. If the file has names or "

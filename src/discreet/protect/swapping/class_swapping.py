@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.protect.coded_columns import crossed
 from discreet.protect.generalizing.coded_keys import positions
 from discreet.protect.generalizing.mondrian_partition import Pieces, Watched
 from discreet.protect.generalizing.privacy_models import (
@@ -22,7 +23,6 @@ from discreet.protect.generalizing.privacy_models import (
     TCloseness,
     models_of,
 )
-from discreet.protect.swapping.categories import crossed
 from discreet.protect.treatment import Change, Stream, Treatment
 
 _MOST_ROUNDS, _MOST_FAILURES = 100, 12

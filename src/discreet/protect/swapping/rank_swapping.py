@@ -13,8 +13,8 @@ from discreet import engine
 from discreet.arrays import Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.protect.coded_columns import Units, crossed
 from discreet.protect.columns import existing
-from discreet.protect.swapping.categories import Units, crossed
 from discreet.protect.treatment import Change, Stream, Treatment
 
 
@@ -108,7 +108,7 @@ class RankSwap(Treatment):
     def _swapped(
         self, values: pl.Series, groups: Integers, rng: np.random.Generator
     ) -> tuple[pl.Series, int]:
-        from discreet.protect.swapping.category_kernels import rank_partners
+        from discreet.protect.swapping.rank_kernels import rank_partners
 
         ranked = _sortable(values, self.name)
         there = np.flatnonzero(values.is_not_null().to_numpy())

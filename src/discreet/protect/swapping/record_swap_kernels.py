@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.protect.swapping.category_kernels import count_before, nth, take_out
+from discreet.protect.swapping.rank_kernels import count_before, nth, take_out
 
 
 @njit(cache=True, nogil=True)

@@ -13,8 +13,8 @@ from discreet import engine
 from discreet.arrays import Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.protect.coded_columns import Units, coded, crossed
 from discreet.protect.columns import existing, group_column
-from discreet.protect.swapping.categories import Units, coded, crossed
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
 

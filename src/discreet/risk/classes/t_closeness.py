@@ -12,6 +12,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet import engine
+from discreet.earth_mover import hierarchical_emd, ordered_emd
 from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
@@ -20,7 +21,6 @@ from discreet.parameters import checked
 from discreet.results import Measure, percent
 from discreet.risk.classes.class_tables import attribute_detail, worst_column
 from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
-from discreet.risk.classes.earth_mover import hierarchical_emd, ordered_emd
 from discreet.risk.classes.l_diversity import breaks_of, class_profile, sensitive_caveats
 
 Distance = Literal["emd", "kl", "tv"]

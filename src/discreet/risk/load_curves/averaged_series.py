@@ -21,7 +21,7 @@ import polars as pl
 from discreet import engine
 from discreet.dominance import Negative
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.mdav import groups_of_at_least
+from discreet.mdav.groups import groups_of_at_least
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.progress import track

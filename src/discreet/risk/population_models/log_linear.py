@@ -22,7 +22,6 @@ from discreet.risk.population_models.coded_sample import CodedSample, code_table
 from discreet.risk.population_models.jackknife import interval, jackknife_error
 from discreet.risk.population_models.log_linear_fit import (
     Model,
-    fit_margins,
     independence,
     mean_reciprocal_poisson,
     search,
@@ -230,7 +229,7 @@ def refitted(sample: CodedSample, fitted: Fitted) -> Fitted:
     counts = _table(sample, fitted.model.means.shape)
     terms = fitted.model.terms
     start = fitted.model.means * (counts.sum() / fitted.model.means.sum())
-    means = fit_margins(counts, terms, start)
+    means = fitted(counts, terms, start)
     return read_off(sample, counts, Model(means, terms, (0.0, 0.0), (0.0, 0.0)), ())
 
 

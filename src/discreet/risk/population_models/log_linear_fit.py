@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.proportional_fitting import AxisMargin, fit_margins
 
 Term = tuple[int, ...]
 
@@ -49,28 +50,19 @@ def independence(counts: Floats) -> Floats:
     total = counts.sum()
     means = np.full(counts.shape, total)
     for axis in range(counts.ndim):
-        means = means * (_margin(counts, (axis,)) / total)
+        means = means * (AxisMargin.of(counts, (axis,)).wanted / total)
     return means
 
 
-def fit_margins(
+def fitted(
     counts: Floats, terms: Iterable[Term], start: Floats, *, tolerance: float = 0.05, rounds: int = 60
 ) -> Floats:
-    """Scale cell means in turn until they reproduce the given margins (iterative proportional fitting).
+    """Fit the means of a model to the margins of its terms; ``start`` must itself be of the model.
 
-    ``start`` must itself be of the model, e.g. the means of a smaller one.
+    The means of a smaller model are such a start.
     """
-    means = start.copy()
-    targets = [(term, _margin(counts, term)) for term in terms]
-    for _ in range(rounds):
-        worst = 0.0
-        for term, target in targets:
-            now = _margin(means, term)
-            worst = max(worst, float(np.abs(now - target).max()))
-            means *= np.divide(target, now, out=np.zeros_like(now), where=now > 0)
-        if worst < tolerance:
-            break
-    return means
+    margins = [AxisMargin.of(counts, term) for term in terms]
+    return fit_margins(start, margins, tolerance=tolerance, rounds=rounds).cells
 
 
 def risk_errors(
@@ -168,17 +160,12 @@ def _model(counts: Floats, means: Floats, terms: tuple[Term, ...], fraction: flo
 def _with_term(counts: Floats, model: Model, term: Term, fraction: float) -> Model:
     kept = tuple(old for old in model.terms if not set(old) < set(term))
     terms = (*kept, term)
-    return _model(counts, fit_margins(counts, terms, model.means), terms, fraction)
+    return _model(counts, fitted(counts, terms, model.means), terms, fraction)
 
 
 def _missed(counts: Floats, means: Floats, term: Term) -> float:
     """How badly the means miss a margin: its deviance less its degrees of freedom."""
-    seen, fitted = _margin(counts, term), _margin(means, term)
+    seen, modelled = AxisMargin.of(counts, term).wanted, AxisMargin.of(means, term).wanted
     there = seen > 0
     freedom = float(np.prod([counts.shape[axis] - 1 for axis in term]))
-    return float(2 * (seen[there] * np.log(seen[there] / fitted[there])).sum()) - freedom
-
-
-def _margin(table: Floats, term: Term) -> Floats:
-    others = tuple(axis for axis in range(table.ndim) if axis not in term)
-    return np.asarray(table.sum(axis=others, keepdims=True))
+    return float(2 * (seen[there] * np.log(seen[there] / modelled[there])).sum()) - freedom

@@ -63,9 +63,9 @@ def discrete_inverse(
     shares = uniforms(size, uniform, seed)
     q = len(levels)
     if search == "alias":
-        from discreet.synth.distributions.alias_kernel import alias_table
+        from discreet.alias_tables import alias_tables
 
-        own, other = alias_table(chances / chances.sum())
+        (own,), (other,) = alias_tables((chances / chances.sum())[np.newaxis])
         column = np.minimum((shares * q).astype(np.int64), q - 1)
         at: Integers = np.where(shares * q - column < own[column], column, other[column])
         each = np.ones(q, dtype=np.int64)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Floats
 from discreet.described import made_from
 from discreet.errors import ParameterError
 from discreet.parameters import typed_parameters
+from discreet.proportional_fitting import GroupMargin, fit_margins
 from discreet.synth.from_outputs.codebook import Codebook
 
 
@@ -63,35 +64,33 @@ class Raking:
 
     def weigh(self, codebook: Codebook, file: Floats) -> tuple[Floats, pl.DataFrame]:
         """Return the weights, and the margins published and reached."""
-        sides = [self._side(codebook, name, file) for name in self.margins]
-        total = sides[0][1].sum()
-        weights = np.full(len(file), total / len(file))
-        low, high = (bound * total / len(file) for bound in self.clip)
-        for _ in range(self.rounds):
-            before = weights.copy()
-            for codes, wanted in sides:
-                reached = np.bincount(codes, weights=weights, minlength=len(wanted))
-                weights = (
-                    weights * np.divide(wanted, reached, out=np.ones(len(wanted)), where=reached > 0)[codes]
-                )
-            weights = np.clip(weights, low, high)
-            if np.abs(weights - before).max() < 1e-10 * total / len(file):
-                break
+        margins = [self._margin(codebook, name, file) for name in self.margins]
+        mean = margins[0].wanted.sum() / len(file)
+        low, high = (bound * mean for bound in self.clip)
+        weights = fit_margins(
+            np.full(len(file), mean),
+            margins,
+            tolerance=1e-10 * mean,
+            rounds=self.rounds,
+            empty=1.0,
+            within=lambda weights: np.clip(weights, low, high),
+        ).cells
         rows = []
-        for (codes, wanted), name in zip(sides, self.margins, strict=True):
-            reached = np.bincount(codes, weights=weights, minlength=len(wanted))
+        for margin, name in zip(margins, self.margins, strict=True):
             rows += [
                 {"variable": name, "level": str(level), "population": float(people), "reached": float(got)}
-                for level, people, got in zip(codebook[name].levels, wanted, reached, strict=True)
+                for level, people, got in zip(
+                    codebook[name].levels, margin.wanted, margin.sums(weights), strict=True
+                )
             ]
         return weights, pl.DataFrame(rows).with_columns(difference=pl.col("reached") - pl.col("population"))
 
-    def _side(self, codebook: Codebook, name: str, file: Floats) -> tuple[Integers, Floats]:
+    def _margin(self, codebook: Codebook, name: str, file: Floats) -> GroupMargin:
         wanted = self._wanted(codebook, name)
         first = next(iter(self.margins.values()))
         # Margins of different sources rarely agree on the size of the population; the first one settles it.
         wanted *= sum(first.values()) / wanted.sum()
-        return file[:, codebook.index(name)].astype(np.int64), wanted
+        return GroupMargin(file[:, codebook.index(name)].astype(np.int64), wanted)
 
     def _wanted(self, codebook: Codebook, name: str) -> Floats:
         variable = codebook[name]

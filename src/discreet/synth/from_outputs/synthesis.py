@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from discreet.errors import ParameterError, unknown_name
+from discreet.files.toml_files import read_toml
 from discreet.io.sidecar import save_text
-from discreet.io.toml_files import read_toml
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.randomness import Seed

@@ -12,6 +12,7 @@ import numpy as np
 from discreet import dp
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.proportional_fitting import AxisMargin, fit_margins
 from discreet.synth.methods.method import JointConditional, JointMethod, JointTask, check_number, check_whole
 from discreet.synth.variables import Variable
 
@@ -99,28 +100,19 @@ class Ipf(JointMethod):
         shape = _shape(task.targets, self.max_cells)
         names = [target.name.removesuffix(": state") for target in task.targets]
         sets = self._margins(names)
-        wanted = []
+        margins = []
         for axes in sets:
-            own = tuple(shape[axis] for axis in axes)
-            counts = _counts([task.targets[axis] for axis in axes], own, task.weights)
-            wanted.append((counts + self.prior / len(counts)).reshape(own))
-        table = np.ones(shape)
-        largest = np.inf
-        for _ in range(self.max_rounds):
-            largest = 0.0
-            for axes, goal in zip(sets, wanted, strict=True):
-                others = tuple(axis for axis in range(len(shape)) if axis not in axes)
-                now = table.sum(axis=others)
-                largest = max(largest, float(np.abs(now - goal).max()))
-                ratio = np.divide(goal, now, out=np.zeros_like(goal), where=now > 0)
-                table *= np.expand_dims(ratio, others) if others else ratio
-            if largest < self.tolerance:
-                break
+            own = tuple(levels if axis in axes else 1 for axis, levels in enumerate(shape))
+            counts = _counts(
+                [task.targets[axis] for axis in axes], tuple(shape[axis] for axis in axes), task.weights
+            )
+            margins.append(AxisMargin(axes, (counts + self.prior / len(counts)).reshape(own)))
+        fit = fit_margins(np.ones(shape), margins, tolerance=self.tolerance, rounds=self.max_rounds)
         return TableLaw(
             shape,
-            np.cumsum(table.ravel()),
+            np.cumsum(fit.cells.ravel()),
             total=len(task.targets[0]),
-            left=largest,
+            left=fit.gap,
             tolerance=self.tolerance,
         )
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
-from discreet.io.toml_files import read_toml
+from discreet.files.toml_files import read_toml
 from discreet.microdata import Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.results import jsonable

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from discreet.errors import InputError
-from discreet.io.atomic import replacing
+from discreet.files.atomic import replacing
 from discreet.tables.argus.hierarchies import text_lines
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError
+from discreet.files.atomic import replacing
 from discreet.hierarchy import Hierarchy
-from discreet.io.atomic import replacing
 from discreet.tables.building.dimension import Dimension
 
 Tree = dict[str, Any]

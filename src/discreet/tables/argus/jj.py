@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from discreet.errors import InputError, ParameterError
-from discreet.io.atomic import replacing
+from discreet.files.atomic import replacing
 from discreet.tables.argus.hierarchies import text_lines
 from discreet.tables.building.relations import equations
 from discreet.tables.building.table import Table

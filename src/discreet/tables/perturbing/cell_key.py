@@ -16,14 +16,14 @@ from discreet import engine
 from discreet.arrays import Floats, Integers
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, ParameterError
-from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
+from discreet.secret_keys import DEFAULT_VARIABLE, keyed_numbers, secret_key
 from discreet.tables.building.counting import check_columns
 from discreet.tables.perturbing.perturbation_table import (
     PerturbationTable,
     largest_entropy,
     perturbation_table,
 )
-from discreet.tables.perturbing.record_keys import KEYS, identifier_texts, keyed_numbers, summed_by_inner_cell
+from discreet.tables.perturbing.record_keys import KEYS, identifier_texts, summed_by_inner_cell
 from discreet.tables.protecting import Stream, TableChange, TableProtection, added_up
 
 if TYPE_CHECKING:

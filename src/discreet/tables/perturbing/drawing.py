@@ -15,7 +15,7 @@ import polars as pl
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
-from discreet.protect.perturbing.stochastic_rounding import definitions, keyed_uniforms
+from discreet.secret_keys import definitions, keyed_uniforms
 from discreet.tables.building.dimension import MISSING
 from discreet.tables.perturbing.record_keys import KEYS, record_sums
 

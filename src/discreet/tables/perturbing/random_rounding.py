@@ -18,7 +18,7 @@ import polars as pl
 from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.protect.perturbing.stochastic_rounding import check_least_count, round_small_counts
-from discreet.protect.recoding.secret_key import DEFAULT_VARIABLE, secret_key
+from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.tables.building.relations import equations
 from discreet.tables.perturbing.drawing import (
     BY_DEFINITION,

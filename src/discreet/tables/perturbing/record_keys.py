@@ -6,7 +6,6 @@ level the cell stands.
 
 from __future__ import annotations
 
-import hmac
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,7 @@ from discreet.arrays import Integers
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError
 from discreet.hierarchy.values import canonical_text
-from discreet.protect.perturbing.stochastic_rounding import definitions
+from discreet.secret_keys import definitions, keyed_numbers
 from discreet.tables.building.counting import check_columns
 from discreet.tables.building.dimension import MISSING
 
@@ -27,17 +26,6 @@ if TYPE_CHECKING:
 
 # Keys are whole numbers below this, so that their sums are exact in any order of the records.
 KEYS = 1 << 32
-
-
-def keyed_numbers(texts: pl.Series, key: bytes, purpose: bytes, words: int) -> Integers:
-    """For every text so many numbers below 2^32, from the secret key and the purpose: one row a text."""
-    distinct = texts.unique(maintain_order=True)
-    digests = b"".join(hmac.digest(key, purpose + text.encode(), "sha256")[: 4 * words] for text in distinct)
-    drawn = np.frombuffer(digests, dtype=">u4").astype(np.int64).reshape(-1, words)
-    if len(distinct) == len(texts):
-        return drawn
-    place = texts.replace_strict(distinct, pl.Series(np.arange(len(distinct))), return_dtype=pl.Int64)
-    return np.asarray(drawn[place.to_numpy()])
 
 
 def identifier_texts(ids: pl.Series, column: str) -> pl.Series:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.parameters import checked
+from discreet.proportional_fitting import GroupMargin, fit_margins
 from discreet.tables.building.formula import parsed
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class LogLinearFit:
 
 @checked
 def fit_log_linear(
-    table: Table, model: str, *, tolerance: float = 1e-8, most_rounds: int = 1000
+    table: Table, model: str, *, tolerance: float = 1e-8, max_rounds: int = 1000
 ) -> LogLinearFit:
     """Fit a log-linear model to the inner cells of a table.
 
@@ -61,7 +62,7 @@ def fit_log_linear(
         The margins to keep, as a formula over the dimensions of the table: ``"age*sex + region"``.
     tolerance
         How far a fitted margin may be off, relative to the total.
-    most_rounds
+    max_rounds
         When to give up.
 
     Examples
@@ -79,41 +80,26 @@ def fit_log_linear(
             if name not in table.dimensions:
                 raise ColumnError(unknown_name(name, table.dimensions, what="dimension"))
     counts = table.inner["count"].to_numpy().astype(np.float64)
-    groups = [_groups(table, margin) for margin in margins]
-    means, rounds, gap = _proportional(counts, groups, tolerance, most_rounds)
+    sides = [_margin(table, margin, counts) for margin in margins]
+    level = np.full(len(counts), counts.sum() / max(len(counts), 1))
+    total = max(float(counts.sum()), 1.0)
+    fit = fit_margins(level, sides, tolerance=tolerance * total, rounds=max_rounds)
+    if not fit.settled:
+        raise ParameterError(
+            f"The log-linear model did not settle in {max_rounds} rounds (the worst margin is off by {fit.gap:.2g}). "
+            "Keep fewer margins, or raise the tolerance."
+        )
+    means = fit.cells
     seen = counts > 0
     deviance = 2 * float(
         (counts[seen] * np.log(counts[seen] / means[seen])).sum() - counts.sum() + means.sum()
     )
-    return LogLinearFit(means, margins, max(0.0, deviance), rounds, gap)
+    return LogLinearFit(means, margins, max(0.0, deviance), fit.rounds, fit.gap)
 
 
-def _groups(table: Table, margin: Sequence[str]) -> Integers:
+def _margin(table: Table, margin: Sequence[str], counts: Floats) -> GroupMargin:
     packed = np.zeros(table.inner.height, dtype=np.int64)
     for name in margin:
         packed = packed * len(table.hierarchy[name].leaves) + table.leaves[name]
-    return np.unique(packed, return_inverse=True)[1].astype(np.int64)
-
-
-def _proportional(
-    counts: Floats, groups: Sequence[Integers], tolerance: float, most_rounds: int
-) -> tuple[Floats, int, float]:
-    total = max(float(counts.sum()), 1.0)
-    wanted = [np.bincount(group, counts) for group in groups]
-    means = np.full(len(counts), counts.sum() / max(len(counts), 1))
-    gap = np.inf
-    for done in range(1, most_rounds + 1):
-        for group, target in zip(groups, wanted, strict=True):
-            now = np.bincount(group, means)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                means = means * np.where(now > 0, target / now, 0.0)[group]
-        gap = max(
-            float(np.abs(np.bincount(group, means) - target).max(initial=0.0))
-            for group, target in zip(groups, wanted, strict=True)
-        )
-        if gap <= tolerance * total:
-            return means, done, gap
-    raise ParameterError(
-        f"The log-linear model did not settle in {most_rounds} rounds (the worst margin is off by {gap:.2g}). Keep "
-        "fewer margins, or raise the tolerance."
-    )
+    groups = np.unique(packed, return_inverse=True)[1].astype(np.int64)
+    return GroupMargin(groups, np.bincount(groups, counts))

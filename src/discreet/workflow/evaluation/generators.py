@@ -14,8 +14,8 @@ import polars as pl
 from discreet import engine
 from discreet.described import nested
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.files.nesting import parsed_toml
 from discreet.io.naming import checked_name, filled_in
-from discreet.io.nesting import parsed_toml
 from discreet.microdata import Microdata
 from discreet.parameters import typed_parameters
 from discreet.protect import Plan, Treatment

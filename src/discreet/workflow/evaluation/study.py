@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from discreet.errors import DiscreetError, ParameterError, unknown_name
-from discreet.io.toml_files import read_toml
+from discreet.files.toml_files import read_toml
 from discreet.microdata import Microdata
 from discreet.parameters import check, check_fields
 from discreet.protect import Treatment

@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import DiscreetError, InputError
-from discreet.io.staging import scratch_folder
+from discreet.files.staging import scratch_folder
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan

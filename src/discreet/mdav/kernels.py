@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from discreet.arrays import Codes, Floats, Integers
-from discreet.record_tree import LEAF, Tree, farthest, measure, nearest, planted, take_out
+from discreet.mdav.record_tree import LEAF, Tree, farthest, measure, nearest, planted, take_out
 
 
 class Rim(NamedTuple):

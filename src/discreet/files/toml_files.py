@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError
-from discreet.io.nesting import parsed_toml
+from discreet.files.nesting import parsed_toml
 
 
 def read_toml(path: str | Path, what: str) -> dict[str, Any]:

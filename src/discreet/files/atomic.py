@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from discreet.errors import InputError
-from discreet.io.exchanging import exchange
-from discreet.io.full_disk import full_disk, is_full
-from discreet.io.staging import MADE, REPLACED, staging
-from discreet.written_files import note_written
+from discreet.files.exchanging import exchange
+from discreet.files.full_disk import full_disk, is_full
+from discreet.files.staging import MADE, REPLACED, staging
+from discreet.files.written import note_written
 
 
 @contextlib.contextmanager

@@ -1,0 +1,1 @@
+"""Groups of at least k similar records, by maximum distance to average vector."""
