@@ -74,6 +74,6 @@ def test_releases_of_the_nist_excerpt_are_put_side_by_side(test_data, tmp_path):
 def test_adult_as_synthesized_is_compared_and_meets_the_policy(test_data):
     adult = discreet.datasets.adult(keys=["age", "sex", "race", "education"], sensitive="income")
     released = Sequential().fit(adult, seed=1).sample(seed=2)
-    found = compare(adult, released, policy="scientific-use-file")
+    found = compare(adult, released, policy="synthetic-file")
     assert found.utility["margins"].value < 0.02
     assert found.verdict.meets

@@ -9,7 +9,7 @@ from discreet import Microdata
 from discreet.errors import ParameterError
 from discreet.risk.population_models.log_linear import log_linear
 from discreet.risk.population_models.log_linear_fit import (
-    fitted,
+    fitted_means,
     independence,
     mean_reciprocal_poisson,
     risk_errors,
@@ -170,7 +170,7 @@ def test_the_search_keeps_to_independence_where_keys_are_independent():
 @settings(deadline=None, max_examples=40)
 @given(arrays(float, (3, 4, 2), elements=st.integers(0, 9).map(float)).filter(lambda table: table.sum() > 0))
 def test_fitted_margins_are_those_of_the_counts(counts):
-    means = fitted(counts, [(0, 1), (1, 2)], independence(counts), tolerance=1e-9, rounds=500)
+    means = fitted_means(counts, [(0, 1), (1, 2)], independence(counts), tolerance=1e-9, rounds=500)
     assert means.sum(axis=2) == pytest.approx(counts.sum(axis=2), abs=1e-6)
     assert means.sum(axis=0) == pytest.approx(counts.sum(axis=0), abs=1e-6)
     assert (means >= 0).all()

@@ -154,7 +154,7 @@ def write_package(session: Recorder, target: Path, *, overwrite: bool = False) -
                 item.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(item, content)
         return target
-    atomic.write_folder(files, target, overwrite=overwrite)
+    write_folder(files, target, overwrite=overwrite)
     return target
 
 

@@ -22,6 +22,7 @@ from discreet.risk.population_models.coded_sample import CodedSample, code_table
 from discreet.risk.population_models.jackknife import interval, jackknife_error
 from discreet.risk.population_models.log_linear_fit import (
     Model,
+    fitted_means,
     independence,
     mean_reciprocal_poisson,
     search,
@@ -229,7 +230,7 @@ def refitted(sample: CodedSample, fitted: Fitted) -> Fitted:
     counts = _table(sample, fitted.model.means.shape)
     terms = fitted.model.terms
     start = fitted.model.means * (counts.sum() / fitted.model.means.sum())
-    means = fitted(counts, terms, start)
+    means = fitted_means(counts, terms, start)
     return read_off(sample, counts, Model(means, terms, (0.0, 0.0), (0.0, 0.0)), ())
 
 

@@ -54,7 +54,7 @@ def independence(counts: Floats) -> Floats:
     return means
 
 
-def fitted(
+def fitted_means(
     counts: Floats, terms: Iterable[Term], start: Floats, *, tolerance: float = 0.05, rounds: int = 60
 ) -> Floats:
     """Fit the means of a model to the margins of its terms; ``start`` must itself be of the model.
@@ -160,7 +160,7 @@ def _model(counts: Floats, means: Floats, terms: tuple[Term, ...], fraction: flo
 def _with_term(counts: Floats, model: Model, term: Term, fraction: float) -> Model:
     kept = tuple(old for old in model.terms if not set(old) < set(term))
     terms = (*kept, term)
-    return _model(counts, fitted(counts, terms, model.means), terms, fraction)
+    return _model(counts, fitted_means(counts, terms, model.means), terms, fraction)
 
 
 def _missed(counts: Floats, means: Floats, term: Term) -> float:

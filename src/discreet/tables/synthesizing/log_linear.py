@@ -102,4 +102,4 @@ def _margin(table: Table, margin: Sequence[str], counts: Floats) -> GroupMargin:
     for name in margin:
         packed = packed * len(table.hierarchy[name].leaves) + table.leaves[name]
     groups = np.unique(packed, return_inverse=True)[1].astype(np.int64)
-    return GroupMargin(groups, np.bincount(groups, counts))
+    return GroupMargin(groups, np.bincount(groups, counts).astype(np.float64, copy=False))
