@@ -15,7 +15,7 @@ FLOORS = (
     "arrays errors progress one_thread _version",
     "calendar_range",
     "plain_values wording",
-    "value_gate randomness files cards alias_tables proportional_fitting cell_limits",
+    "value_gate randomness files cards alias_tables proportional_fitting cell_limits number_arrays quiet_panics",
     "verdicts",
     "results",
     "described",
