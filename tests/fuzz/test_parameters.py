@@ -27,7 +27,11 @@ MEASURES = {
     for name in room.__all__
     if inspect.isfunction(getattr(room, name))
 }
-RULES = {name: getattr(rules, name) for name in rules.__all__ if inspect.isclass(getattr(rules, name))}
+RULES = {
+    name: kind
+    for name in rules.__all__
+    if inspect.isclass(kind := getattr(rules, name)) and not inspect.isabstract(kind)
+}
 # Numbers of repetitions: a user who asks for a billion of them waits for a billion of them.
 _SLOW = {"n_perm", "draws", "replicates", "repeats", "copies", "trees", "n_resyntheses", "progress"}
 _FILES = {"data", "original", "released", "next", "population", "holdout", "control"}

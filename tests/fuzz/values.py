@@ -70,7 +70,9 @@ PLAIN_WRONG = st.sampled_from(
 ARRAYS = st.sampled_from(
     [[1, 2, 3], [0.5, 1.5, 2.5, 9.0], [], [1.0], [float("nan"), 1, 2], [float("inf"), 1], [0, 0, 0], [-1, 5], [1e308,
      1e308],
-     [[1.0, 0.2], [0.2, 1.0]], [[1, 2, 3]]]
+     [[1.0, 0.2], [0.2, 1.0]], [[1, 2, 3]], "text", ["1", "2", "3"], [[1, 2], [3]], [None, 1.0, 2.0], None, 5,
+     np.array(["a", "b"]), pl.Series([1.0, None, 2.0]), (i for i in range(3)), {1.0, 2.0}, [object(), 1], [1j, 2],
+     [10**400, 1], [True, False]]
 )  # fmt: skip
 _NUMBERS = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0, 10.0]), st.floats(0, 5))
 _COUNTS = st.integers(0, 12)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import time
 
 import polars as pl
 import pytest
 
+from discreet import engine
 from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.io import read, write
 from discreet.microdata import Metadata, Microdata
@@ -269,3 +271,21 @@ def test_a_column_the_format_cannot_hold_is_named(tmp_path):
     with pytest.raises(ColumnError, match="Column 'many'"):
         write(pl.DataFrame({"many": [[1, 2]]}), tmp_path / "a.sav")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["sav", "zsav", "xpt", "dta", "xlsx"])
+def test_no_time_of_writing_stands_in_a_file(tmp_path, suffix):
+    pytest.importorskip("pyreadstat")
+    frame = pl.DataFrame({"age": [30, 40], "job": ["a", "b"]})
+    first, second = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    write(frame, first)
+    # Stata's time has minutes; the others have seconds.
+    time.sleep(1.1)
+    write(frame, second)
+    assert first.read_bytes() == second.read_bytes()
+    today = dt.date.today()
+    assert not any(
+        today.strftime(form).encode() in first.read_bytes()
+        for form in ("%d %b %y", "%d%b%y", "%d %b %Y", "%Y-%m-%d")
+    )
+    assert engine.collect(read(first)).rows() == frame.rows()

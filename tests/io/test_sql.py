@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import gc
 import os
@@ -321,3 +322,21 @@ def test_a_sqlite_file_whose_writer_was_killed_is_read_as_it_was_before(tmp_path
     connection.close()
     assert read(f"sqlite:///{left}", query="people").frame["age"].to_list() == [30, None, 52]
     assert not (tmp_path / "left.db-journal").exists()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT " + "+".join(["age"] * 900) + " AS s FROM people",
+        "SELECT * FROM " + "(SELECT * FROM " * 3000 + "people" + ")" * 3000,
+        "SELECT " + "NOT " * 950 + "true AS x FROM people",
+        "SELECT " + "(" * 20_000 + "1" + ")" * 20_000 + " FROM people",
+        " UNION ALL ".join(["SELECT * FROM people"] * 20_000),
+    ],
+    ids=["sum", "subqueries", "not", "parentheses", "union"],
+)
+def test_a_query_without_end_is_refused_in_a_sentence(address, query):
+    # SQLite computes a long sum, and has no true.
+    refused = pytest.raises(DiscreetError) if "duckdb" in address else contextlib.suppress(DiscreetError)
+    with refused:
+        read(address, query=query)

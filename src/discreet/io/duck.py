@@ -99,7 +99,14 @@ def _only_select(connection: Any, query: str, tables: Sequence[str], address: Ad
     kinds = [statement.type.name for statement in connection.extract_statements(query)]
     if kinds != ["SELECT"]:
         raise only_reading(address)
-    read = json.loads(connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()[0][0])
+    told = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()[0][0]
+    try:
+        read = json.loads(told)
+    except RecursionError:
+        raise InputError(
+            f"The query on {address.shown} is nested too deep to be checked. Write it with WITH, or make it a view of "
+            "the database. It was not run."
+        ) from None
     if read.get("error"):
         raise only_reading(address)
     parts = list(_parts(read))

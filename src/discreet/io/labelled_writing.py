@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,15 @@ from discreet.io.labelled import TRUTH_LABELS
 from discreet.microdata import Metadata
 from discreet.wording import type_name
 
+# Where the formats keep the time of writing, and what stands there instead: the same data give the same bytes.
+_HEADER = 4096
+_TIMES = {
+    "spss": ((92, rb"\d\d \w{3} \d\d\d\d:\d\d:\d\d", b"01 Jan 7000:00:00"),),
+    "stata": ((None, rb"(?<=<timestamp>\x11)\d\d \w{3} \d{4} \d\d:\d\d", b"01 Jan 1970 00:00"),),
+    "xport": tuple(
+        (place, rb"\d\d[A-Z]{3}\d\d:\d\d:\d\d:\d\d", b"01JAN70:00:00:00") for place in (144, 160, 464, 480)
+    ),
+}
 _STATA_WHOLE = (-2_147_483_647, 2_147_483_620)
 
 
@@ -48,6 +58,18 @@ def write_labelled(frame: pl.DataFrame, path: Path, kind: str, metadata: Metadat
         )
     else:
         pyreadstat.write_xport(frame, str(path), **common)
+    _without_time(path, kind)
+
+
+def _without_time(path: Path, kind: str) -> None:
+    """Take the time of writing out of the head of a file, which its writer puts there unasked."""
+    with path.open("r+b") as file:
+        head = file.read(_HEADER)
+        for place, pattern, instead in _TIMES[kind]:
+            found = re.compile(pattern).search(head, place or 0)
+            if found is not None and place in (None, found.start()):
+                file.seek(found.start())
+                file.write(instead)
 
 
 def _check_whole(pyreadstat: Any, path: Path, records: int) -> None:

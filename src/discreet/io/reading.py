@@ -18,6 +18,7 @@ from discreet.microdata import ROLES, Metadata, Microdata, Roles
 from discreet.quiet_panics import quiet_panics
 
 _LABELLED = ("spss", "stata", "sas", "xport")
+_LONGEST_QUERY = 100_000
 _LABELLED_OPTIONS = ("user_missing", "value_labels", "encoding")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "csv": ("separator", "decimal", "encoding", "missing", "text", "dates"),
@@ -144,6 +145,11 @@ def _read_database(
 ) -> Microdata:
     address = parsed_address(uri)
     _check_options(options, None, address.shown)
+    if query is not None and len(query) > _LONGEST_QUERY:
+        raise ParameterError(
+            f"The query has {len(query):,} characters, more than {_LONGEST_QUERY:,}. Make it a view of the database, "
+            "or put its long lists into a table."
+        )
     frame: Any
     if address.engine == "duckdb":
         from discreet.io.duck import open_duckdb
