@@ -34,7 +34,7 @@ RULES = {
 }
 # Numbers of repetitions: a user who asks for a billion of them waits for a billion of them.
 _SLOW = {"n_perm", "draws", "replicates", "repeats", "copies", "trees", "n_resyntheses", "progress"}
-_FILES = {"data", "original", "released", "next", "population", "holdout", "control"}
+_FILES = {"data", "original", "released", "next", "population", "holdout"}
 
 
 @st.composite

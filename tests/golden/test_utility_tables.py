@@ -35,7 +35,7 @@ def incomes(breaks, **options):
     before, after = (
         Microdata(pl.DataFrame({"income": [float(x) for x in file]})) for file in (BEFORE, AFTER)
     )
-    return tabular(before, after, ways=1, groups={"income": breaks}, **options)
+    return tabular(before, after, ways=1, breaks={"income": breaks}, **options)
 
 
 def test_u3_counts_as_printed():

@@ -150,7 +150,7 @@ def test_values_closer_than_the_tolerance_count_as_one(columns, tolerance):
 @quiet
 @given(files())
 def test_bins_join_values_between_two_breaks_and_leave_missing_apart(columns):
-    found = measured.l_diversity(microdata(columns, "pay"), bins=[20, 45])
+    found = measured.l_diversity(microdata(columns, "pay"), groups=[20, 45])
     banded = [None if pay is None else sum(pay >= x for x in (20, 45)) for pay in columns["pay"]]
     expected = {
         key: len(set(members)) for key, members in oracles.classes_of(keys_of(columns), banded).items()

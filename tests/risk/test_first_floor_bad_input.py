@@ -134,8 +134,8 @@ def test_a_population_that_cannot_contain_the_file_is_refused():
         (risk.l_diversity, {"kind": "recursive", "c": 0}),
         (risk.l_diversity, {"threshold": 0}),
         (risk.l_diversity, {"sensitive": "weight", "tolerance": 0}),
-        (risk.l_diversity, {"sensitive": "weight", "bins": 0}),
-        (risk.l_diversity, {"sensitive": "weight", "bins": [2, 1]}),
+        (risk.l_diversity, {"sensitive": "weight", "groups": 0}),
+        (risk.l_diversity, {"sensitive": "weight", "groups": [2, 1]}),
         (risk.alpha_k, {"alpha": 0}),
         (risk.alpha_k, {"values": ["absent"]}),
         (risk.t_closeness, {"distance": "far"}),
@@ -151,7 +151,7 @@ def test_a_parameter_that_makes_no_sense_is_refused(measure, options):
     refused(ParameterError, lambda: measure(data, **options))
 
 
-@pytest.mark.parametrize("options", [{"bins": 2}, {"tolerance": 1.0}])
+@pytest.mark.parametrize("options", [{"groups": 2}, {"tolerance": 1.0}])
 def test_bins_and_tolerance_are_for_numbers(options):
     data = Microdata(PEOPLE, keys="age", sensitive="ill")
     refused(ColumnError, lambda: risk.l_diversity(data, **options), "'ill'", next(iter(options)))

@@ -69,7 +69,7 @@ def test_a_column_can_say_who_is_who_whatever_the_order_of_the_rows():
     release = noisy(table, 0.05)
     by_row = linkage(Microdata(table), Microdata(release), columns=COLUMNS)
     shuffled = release.sample(fraction=1, shuffle=True, seed=3)
-    by_id = linkage(Microdata(table, identifiers="id"), Microdata(shuffled), link="id")
+    by_id = linkage(Microdata(table, identifiers="id"), Microdata(shuffled), ids="id")
     assert by_id.value == pytest.approx(by_row.value)
     assert by_id.parameters["columns"] == COLUMNS
 
@@ -77,7 +77,7 @@ def test_a_column_can_say_who_is_who_whatever_the_order_of_the_rows():
 def test_released_records_without_an_original_cannot_be_linked_and_are_counted():
     table = people(50)
     stranger = table[:10].with_columns(id=pl.lit("x") + pl.col("id"))
-    found = linkage(Microdata(table), Microdata(pl.concat([table, stranger])), link="id", columns=COLUMNS)
+    found = linkage(Microdata(table), Microdata(pl.concat([table, stranger])), ids="id", columns=COLUMNS)
     assert found.figures["linkable"] == 50
     assert found.value == pytest.approx(50 / 60)
     assert any("no original" in caveat for caveat in found.caveats)
@@ -181,14 +181,14 @@ def test_bad_input_is_refused_with_the_way_out():
     data = Microdata(table)
     with pytest.raises(ParameterError, match="method"):
         linkage(data, data, method="magic")
-    with pytest.raises(ParameterError, match="link="):
+    with pytest.raises(ParameterError, match="ids="):
         linkage(data, Microdata(table[:20]))
     with pytest.raises(ColumnError, match="both"):
-        linkage(data, data, link="nobody")
+        linkage(data, data, ids="nobody")
     with pytest.raises(ColumnError, match="not unique"):
-        linkage(data, data, link="sex")
+        linkage(data, data, ids="sex")
     with pytest.raises(ColumnError, match="counterpart"):
-        linkage(data, Microdata(table.with_columns(id=pl.lit("y") + pl.col("id"))), link="id")
+        linkage(data, Microdata(table.with_columns(id=pl.lit("y") + pl.col("id"))), ids="id")
     with pytest.raises(ColumnError, match="not numeric"):
         linkage(data, data, method="interval", columns=["sex"])
     with pytest.raises(ParameterError, match="negative"):
@@ -202,7 +202,7 @@ def test_bad_input_is_refused_with_the_way_out():
     with pytest.raises(ColumnError, match="same"):
         linkage(flat, flat, method="robust")
     with pytest.raises(ParameterError, match="Nothing is left"):
-        linkage(data, data, columns=["id"], link="id")
+        linkage(data, data, columns=["id"], ids="id")
 
 
 def test_rows_of_a_query_engine_have_no_order_and_need_a_linking_column():
@@ -213,7 +213,7 @@ def test_rows_of_a_query_engine_have_no_order_and_need_a_linking_column():
     relation = connection.sql("select * from people")
     with pytest.raises(ParameterError, match="no order"):
         linkage(Microdata(relation), Microdata(table), columns=COLUMNS)
-    found = linkage(Microdata(relation, identifiers="id"), Microdata(table), link="id")
+    found = linkage(Microdata(relation, identifiers="id"), Microdata(table), ids="id")
     assert found.value == 1
 
 

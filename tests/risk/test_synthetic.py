@@ -143,12 +143,12 @@ def test_a_constant_number_falls_back_to_groups_of_equal_width():
 def test_a_control_file_tells_general_knowledge_from_what_is_specific():
     rows = [(str(i), 1, "x" if i % 2 else "y") for i in range(40)]
     training, held_out = file(rows, keys=["k"]), file([(k, j, "x") for k, j, _ in rows])
-    measure = disclosure(training, training, ["t"], control=held_out)
-    row = measure.detail["control"].row(0, named=True)
+    measure = disclosure(training, training, ["t"], holdout=held_out)
+    row = measure.detail["holdout"].row(0, named=True)
     assert row["DiSCO_control"] == pytest.approx(50)
     assert row["R"] == pytest.approx(specific_risk(1, 0.5)) == pytest.approx(1)
-    with pytest.raises(ParameterError, match="control records is disclosed"):
-        attribute_disclosure(training, training, "t", control=training)
+    with pytest.raises(ParameterError, match="held-out records is disclosed"):
+        attribute_disclosure(training, training, "t", holdout=training)
 
 
 def test_several_copies_are_averaged_and_listed():
@@ -247,7 +247,13 @@ ORIGINAL = file([("a", 1, "x"), ("b", 2, "y"), ("c", 3, "y")], keys=["k"])
             ParameterError,
             "does not occur",
         ),
-        (ORIGINAL, "t", {"control": file([("a", 1)], ("k", "j"))}, ColumnError, "control file has no column"),
+        (
+            ORIGINAL,
+            "t",
+            {"holdout": file([("a", 1)], ("k", "j"))},
+            ColumnError,
+            "hold-out file has no column",
+        ),
         (ORIGINAL, "t", {"compat": "r"}, ParameterError, "compat"),
     ],
 )

@@ -193,7 +193,7 @@ def test_the_exponential_mechanism_prefers_what_tells_more_in_the_stated_odds():
             parents=1,
             records=400,
             epsilon=1.0,
-            most_cells=1000,
+            max_cells=1000,
             rng=np.random.default_rng(seed),
             words=seeded_words(np.random.default_rng(seed + 1)),
         )

@@ -35,11 +35,11 @@ def test_whoever_can_wait_raises_the_limit():
         Table.from_microdata(pl.DataFrame({"a": list("xxyy"), "b": list("pqpq")}), "a*b"), Threshold(2)
     )
     with pytest.raises(ParameterError, match="9 cells, more than 8"):
-        Suppression(most_cells=8).apply(table)
+        Suppression(max_cells=8).apply(table)
     with pytest.warns(match="Every cell is suppressed"):
-        assert Suppression(most_cells=9, intervals=False).apply(table).audit.safe
-    with pytest.raises(ParameterError, match="most_cells must be 1 or more"):
-        audit(table, most_cells=0)
+        assert Suppression(max_cells=9, intervals=False).apply(table).audit.safe
+    with pytest.raises(ParameterError, match="max_cells must be 1 or more"):
+        audit(table, max_cells=0)
 
 
 def test_a_table_that_grows_too_large_while_it_is_added_up_is_refused(monkeypatch):

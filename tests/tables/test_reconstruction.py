@@ -75,7 +75,7 @@ def test_rounded_counts_are_bounded_within_the_tolerance():
 
 
 def test_many_solutions_are_not_counted_to_the_end():
-    found = reconstruct(margins(np.full((2, 3), 40)), dimensions=DIMENSIONS, most_solutions=50)
+    found = reconstruct(margins(np.full((2, 3), 40)), dimensions=DIMENSIONS, max_solutions=50)
     assert found.units["solutions"].to_list() == [None]
 
 

@@ -91,7 +91,7 @@ def test_bounds_hold_for_any_two_tables(pairs):
 
 def test_the_breaks_are_those_of_both_files_together():
     ours, theirs = (pl.DataFrame({"x": np.arange(k, k + 100.0)}) for k in (0, 100))
-    found = tabular(Microdata(ours), Microdata(theirs), ways=1, ngroups=4)
+    found = tabular(Microdata(ours), Microdata(theirs), ways=1, groups=4)
     assert found.detail["groups"]["label"].to_list() == ["≤ 49", "49 to 99", "99 to 149", "> 149"]
     assert found.detail["tables"]["SPECKS"].to_list() == [1.0]
 
@@ -189,9 +189,9 @@ def test_numbers_and_text_are_compared_as_numbers_where_they_can_be_and_it_is_sa
 
 
 def test_the_grouping_changes_the_answer_and_the_helper_says_by_how_much():
-    found = grouping_sensitivity(Microdata(OURS), Microdata(THEIRS), ngroups=(3, 10))
+    found = grouping_sensitivity(Microdata(OURS), Microdata(THEIRS), groups=(3, 10))
     assert found.value >= 1
-    assert found.detail["groups"]["ngroups"].to_list() == [3, 10]
+    assert found.detail["groups"]["groups"].to_list() == [3, 10]
     assert set(found.detail["tables"].columns) == {"variables", "3", "10"}
 
 
@@ -212,7 +212,7 @@ def test_bad_input_is_refused_with_the_way_out():
     with pytest.raises(ParameterError, match="style"):
         tabular(ours, theirs, style="nice")
     with pytest.raises(ColumnError, match="does not hold numbers"):
-        tabular(ours, theirs, groups={"sex": [1]})
+        tabular(ours, theirs, breaks={"sex": [1]})
     with pytest.raises(ColumnError, match="cannot be compared"):
         tabular(ours, Microdata(THEIRS.with_columns(age=pl.lit("2020-01-01").str.to_date())))
     with pytest.raises(InputError, match="no records"):

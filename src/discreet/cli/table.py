@@ -145,8 +145,8 @@ def audit_table(
         int | None,
         typer.Option("--differences", help="Look for published cells that differ by fewer units than this."),
     ] = None,
-    most_cells: Annotated[
-        int, typer.Option("--most-cells", help="Refuse larger tables before the work.")
+    max_cells: Annotated[
+        int, typer.Option("--max-cells", help="Refuse larger tables before the work.")
     ] = 150_000,
     measure: Measures = None,
     count: Count = None,
@@ -164,7 +164,7 @@ def audit_table(
         _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total), *_rules(rule)
     )
     left_out = _left_out(built, source, suppressed)
-    found = audit(built, left_out, intervals=intervals, differences=differences, most_cells=most_cells)
+    found = audit(built, left_out, intervals=intervals, differences=differences, max_cells=max_cells)
     if json:
         options.print_json(found.to_dict())
     else:

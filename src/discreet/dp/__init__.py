@@ -75,3 +75,8 @@ __all__ = [
     "weighted_rows",
     "zcdp_from",
 ]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

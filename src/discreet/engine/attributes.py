@@ -266,14 +266,14 @@ def value_shares(data: Microdata, target: str) -> pl.DataFrame:
     return counted.with_columns(share=pl.col("count") / pl.col("count").sum()).sort("s", nulls_last=True)
 
 
-def equal_breaks(data: Microdata, target: str, bins: int) -> Breaks:
-    """Place the inner breaks of so many bins of equal width over the range of a numeric column."""
+def equal_breaks(data: Microdata, target: str, groups: int) -> Breaks:
+    """Place the inner breaks of so many groups of equal width over the range of a numeric column."""
     lowest, highest = collect(
         keyed_rows(data, (), "category", {"s": target}).select(
             nw.col("s").min().cast(nw.Float64).alias("low"), nw.col("s").max().cast(nw.Float64).alias("high")
         )
     ).row(0)
-    return tuple(float(x) for x in np.linspace(lowest, highest, bins + 1)[1:-1])
+    return tuple(float(x) for x in np.linspace(lowest, highest, groups + 1)[1:-1])
 
 
 def _target_rows(data: Microdata, keys: Sequence[str], target: str, missing: Missing, breaks: Breaks) -> Lazy:

@@ -42,7 +42,7 @@ class Cutting:
 
     def __post_init__(self) -> None:
         if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 1:
-            raise ParameterError("ngroups must be a whole number, 1 or more.")
+            raise ParameterError("groups must be a whole number, 1 or more.")
         if self.style not in ("quantile", "equal"):
             raise ParameterError(
                 "style must be 'quantile' (equally filled groups) or 'equal' (equally wide ones)."
@@ -51,7 +51,7 @@ class Cutting:
             raise ParameterError("closed must be 'left' or 'right'.")
         for name, breaks in (self.breaks or {}).items():
             if not len(breaks) or list(breaks) != sorted(set(breaks)):
-                raise ParameterError(f"The breaks of '{name}' in groups must be numbers in increasing order.")
+                raise ParameterError(f"The breaks of '{name}' must be numbers in increasing order.")
 
 
 @dataclass(frozen=True)

@@ -8,3 +8,8 @@ ARX-style CSV file, a data frame, a nested dictionary) or from a rule (intervals
 from discreet.hierarchy.algebra import Hierarchy
 
 __all__ = ["Hierarchy"]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

@@ -41,3 +41,8 @@ __all__ = [
     "verify_register",
     "write_acro",
 ]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

@@ -1,5 +1,6 @@
 """Treatments of microdata: recode, suppress, perturb, mask."""
 
+from discreet.protect import spectral
 from discreet.protect.generalizing.mondrian import Mondrian
 from discreet.protect.generalizing.optimal_generalization import OptimalGeneralization
 from discreet.protect.generalizing.privacy_models import (
@@ -34,6 +35,7 @@ from discreet.protect.swapping.record_swapping import RecordSwap
 from discreet.protect.treatment import Change, Treatment
 
 __all__ = [
+    "spectral",
     "AddNoise",
     "AlphaK",
     "Band",
@@ -73,3 +75,8 @@ __all__ = [
     "TopBottomCode",
     "Treatment",
 ]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

@@ -80,14 +80,14 @@ class Plan(Treatment):
             if not isinstance(step, Treatment):
                 raise ParameterError(f"A plan is made of treatments; {type(step).__name__} is none.")
 
-    def apply(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> Release:
+    def apply(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> Release:
         """Apply the steps in order; each has a random stream of its own."""
         release = Release(data)
         for release in self.stages(data, seed=seed, progress=progress):  # noqa: B007
             pass
         return release
 
-    def stages(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> Iterator[Release]:
+    def stages(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> Iterator[Release]:
         """Apply the steps one by one and hand over what each has made; the last one is what `apply` gives."""
         root = None if seed is None else generator(seed).integers(2**62)
         release = Release(data)
@@ -208,13 +208,13 @@ class Draft:
 
     release: Release
     plan: Plan
-    seed: int = field(repr=False)
     previous: Draft | None = field(default=None, repr=False)
+    seed: int = field(repr=False, kw_only=True)
 
     @classmethod
     def of(cls, data: Microdata, *, seed: int | None = None) -> Draft:
         """Start from a file as it is."""
-        return cls(Release(data), Plan(), fresh_seed() if seed is None else seed)
+        return cls(Release(data), Plan(), seed=fresh_seed() if seed is None else seed)
 
     @property
     def data(self) -> Microdata:
@@ -226,7 +226,7 @@ class Draft:
         number = len(self.plan.steps) + 1
         done = step.apply(self.data, seed=int(generator(self.seed, str(number), step.name).integers(2**62)))
         release = Release(done.data, (*self.release.log, *done.log))
-        return Draft(release, self.plan.then(step), self.seed, self)
+        return Draft(release, self.plan.then(step), self, seed=self.seed)
 
     def back(self) -> Draft:
         """Undo the last step."""

@@ -253,12 +253,12 @@ def _importances(measure: Measure) -> Iterator[Chart]:
 
 def _sensitivity(measure: Measure) -> Iterator[Chart]:
     rows = sorted(
-        rows_of(measure, "groups", "ngroups", "max_S_pMSE", "mean_S_pMSE"), key=lambda row: row["ngroups"]
+        rows_of(measure, "groups", "groups", "max_S_pMSE", "mean_S_pMSE"), key=lambda row: row["groups"]
     )
     if len(rows) > 1:
         yield Lines(
             title="The same tables with other groups",
-            places=tuple(float(row["ngroups"]) for row in rows),
+            places=tuple(float(row["groups"]) for row in rows),
             lines=(
                 Line("Worst table", tuple(number(row["max_S_pMSE"]) for row in rows)),
                 Line("Mean of all", tuple(number(row["mean_S_pMSE"]) for row in rows)),

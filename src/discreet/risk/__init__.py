@@ -63,3 +63,8 @@ __all__ = [
     "uniqueness",
     "unsafe_combinations",
 ]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

@@ -46,3 +46,8 @@ __all__ = [
     "save_plan",
     "survey_check",
 ]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

@@ -45,7 +45,7 @@ class Independent(Synthesizer):
     weights: Weights = "use"
     leave_out: Columns = None
 
-    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedDraws:
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedDraws:
         """Take the columns."""
         return _taken(data, self.leave_out, self.weights, together=False)
 
@@ -73,7 +73,7 @@ class Bootstrap(Synthesizer):
     weights: Weights = "use"
     leave_out: Columns = None
 
-    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedDraws:
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedDraws:
         """Take the records."""
         return _taken(data, self.leave_out, self.weights, together=True)
 

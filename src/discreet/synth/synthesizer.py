@@ -56,7 +56,7 @@ class Synthesizer(ABC):
         return kebab(type(self).__name__)
 
     @abstractmethod
-    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> Fitted:
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> Fitted:
         """Learn from the file. The same data, parameters and seed give the same model."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Fitted(ABC):
         """Make the model again from its state."""
 
     def sample(
-        self, n: int | None = None, *, copies: int = 1, seed: Seed = None, progress: bool = False
+        self, n: int | None = None, *, copies: int = 1, progress: bool = False, seed: Seed = None
     ) -> Any:
         """Draw synthetic files.
 

@@ -106,3 +106,8 @@ __all__ = [
     "invariant_violations",
     "primary",
 ]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

@@ -81,3 +81,8 @@ __all__ = [
     "transport",
     "zone_shares",
 ]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

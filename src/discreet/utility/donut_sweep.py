@@ -37,8 +37,8 @@ def donut_settings(
     radius_law: RadiusLaw = "uniform",
     k_critical: int = 3,
     max_share_critical: float = 0.10,
-    seed: Seed = None,
     progress: bool = False,
+    seed: Seed = None,
 ) -> Measure:
     """Which ring of a donut mask, with which keys in the release, is safe enough and hurts least?
 

@@ -31,7 +31,7 @@ def gini_change(
     categorical: str | Sequence[str] = (),
     max_leaves: int = 16,
     min_leaf: int = 5,
-    ngroups: int = 5,
+    groups: int = 5,
     seed: Seed = 0,
 ) -> Measure:
     """Does a tree grown on the release separate the original's groups as well as one grown on the original?
@@ -51,7 +51,7 @@ def gini_change(
         Columns of numbers that are codes.
     max_leaves, min_leaf
         How large the trees grow, and how many records a leaf needs.
-    ngroups
+    groups
         Groups of a numeric target.
     seed
         Decides between splits that are equally good.
@@ -90,7 +90,7 @@ def gini_change(
         raise ParameterError("max_leaves must be 2 or more, and min_leaf 1 or more.")
     copies_of(released, original)
     coded = names_checked(original, categorical, "categorical")
-    held = design(original, released, target, columns, categorical=coded, groups=ngroups)
+    held = design(original, released, target, columns, categorical=coded, groups=groups)
     x, y = held.features[0], held.targets[0]
     trees, rows = [], []
     for side, name in ((0, "original"), (1, "release")):
@@ -134,7 +134,7 @@ def gini_change(
             "categorical": list(coded),
             "max_leaves": max_leaves,
             "min_leaf": min_leaf,
-            "ngroups": ngroups,
+            "groups": groups,
             "needs_alignment": False,
             "inference_valid": False,
         },

@@ -30,8 +30,8 @@ def cost_of_order(
     synthesizer: Sequential | None = None,
     orders: Sequence[str] | Mapping[str, Sequence[str] | str] = _USUAL,
     copies: int = 3,
-    seed: Seed = None,
     progress: bool = False,
+    seed: Seed = None,
 ) -> Measure:
     """What does the order of a sequential synthesis cost?
 

@@ -24,7 +24,7 @@ def grouping_sensitivity(
     original: Microdata,
     released: Microdata | Sequence[Microdata],
     *,
-    ngroups: Sequence[int] = (3, 5, 10),
+    groups: Sequence[int] = (3, 5, 10),
     **options: Any,
 ) -> Measure:
     """How much do the answers of `tabular` depend on how numbers are grouped?
@@ -33,7 +33,7 @@ def grouping_sensitivity(
     ----------
     original, released
         As in `tabular`.
-    ngroups
+    groups
         The numbers of groups to try.
     options
         Anything else that `tabular` takes.
@@ -65,10 +65,10 @@ def grouping_sensitivity(
     >>> grouping_sensitivity(adult, adult, columns=["age", "sex"]).figures["same_worst"]
     True
     """
-    tried = list(dict.fromkeys(ngroups))
+    tried = list(dict.fromkeys(groups))
     if len(tried) < 2:
-        raise ParameterError("ngroups must name at least two numbers of groups, e.g. (3, 5, 10).")
-    measures = {number: tabular(original, released, ngroups=number, **options) for number in tried}
+        raise ParameterError("groups must name at least two numbers of groups, e.g. (3, 5, 10).")
+    measures = {number: tabular(original, released, groups=number, **options) for number in tried}
     frames = [
         pl.DataFrame(
             _polars(measures[number].detail["tables"]).select(
@@ -90,7 +90,7 @@ def grouping_sensitivity(
     first = {frame["variables"][0] for frame in frames if frame.height}
     table = pl.DataFrame(
         [
-            {"ngroups": number, **{name: measure.figures[name] for name in _SUMMARY}}
+            {"groups": number, **{name: measure.figures[name] for name in _SUMMARY}}
             for number, measure in measures.items()
         ]
     )
@@ -118,7 +118,7 @@ def grouping_sensitivity(
         ],
         parameters={
             **measures[tried[0]].parameters,
-            "ngroups": tried,
+            "groups": tried,
         },
         detail=Detail(
             groups=lambda: engine.like(original, table), tables=lambda: engine.like(original, joined)

@@ -36,10 +36,10 @@ def tabular(
     *,
     columns: str | Sequence[str] | None = None,
     ways: int | Sequence[int] = 2,
-    ngroups: int = 5,
+    groups: int = 5,
     style: Style = "quantile",
     closed: Closed = "right",
-    groups: Mapping[str, Sequence[float]] | None = None,
+    breaks: Mapping[str, Sequence[float]] | None = None,
     special_codes: Mapping[str, Sequence[Any]] | None = None,
     categorical: str | Sequence[str] = (),
     synthesized: str | Sequence[str] | None = None,
@@ -63,14 +63,14 @@ def tabular(
         What to compare; all columns that both files have, but identifiers and the weight, unless named.
     ways
         How many variables a table has, 1 to 5; or several such numbers.
-    ngroups
+    groups
         Number of groups of numbers and dates. As many distinct values or fewer stay apart.
     style
         ``"quantile"``: groups equally filled in both files together; ``"equal"``: equally wide. A column most of
         whose values are the same is cut into equally wide groups anyway.
     closed
         Whether a value on a break belongs to the group below (``"right"``) or above it (``"left"``).
-    groups
+    breaks
         ``{column: [break, …]}`` where the breaks are to be others.
     special_codes
         ``{column: [code, …]}``: values that mean something else, such as -9 for "refused"; each a group of its own.
@@ -138,8 +138,8 @@ def tabular(
     compared = compared_columns(original, copies[0], columns, without=[weight])
     if columns is not None:
         compared = compared_columns(original, copies[0], [*compared.names, *levels])
-    cutting = Cutting(ngroups, style, closed, groups, _special(original, compared.names, special_codes))
-    for what, named in (("groups", groups), ("special_codes", special_codes)):
+    cutting = Cutting(groups, style, closed, breaks, _special(original, compared.names, special_codes))
+    for what, named in (("breaks", breaks), ("special_codes", special_codes)):
         for name in named or {}:
             if name not in compared.names:
                 raise ColumnError(f"{what} names '{name}', which is not among the compared columns.")
@@ -158,10 +158,10 @@ def tabular(
         {
             "columns": list(compared.names),
             "ways": list(chosen),
-            "ngroups": ngroups,
+            "groups": groups,
             "style": style,
             "closed": closed,
-            "groups": None if groups is None else {name: list(breaks) for name, breaks in groups.items()},
+            "breaks": None if breaks is None else {name: list(own) for name, own in breaks.items()},
             "special_codes": sorted(special_codes or {}),
             "categorical": list(coded),
             "synthesized": None
@@ -204,7 +204,7 @@ def _measure(
         caveats.append(
             f"{first.left_out:,} tables could have more than {parameters['max_cells']:,.0f} cells and were left out."
         )
-    constant = [name for name, groups in first.shared.groups.items() if groups.size < 2]
+    constant = [name for name, own in first.shared.groups.items() if own.size < 2]
     if constant:
         caveats.append(f"Constant in both files, and left out: {', '.join(map(repr, constant))}.")
     return Measure(

@@ -21,3 +21,8 @@ __all__ = [
     "search",
     "suggest",
 ]
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return __all__

@@ -43,9 +43,9 @@ def compare(
     aligned: bool | None = None,
     missing: Missing = "category",
     precision: Setting = None,
-    seed: Seed = None,
     progress: bool = False,
     show_values: bool = False,
+    seed: Seed = None,
 ) -> Comparison:
     """What did the protection cost, what is left of the risk, and what went wrong first?
 

@@ -75,10 +75,10 @@ def judge(
     models: Any = None,
     ids: str | None = None,
     missing: Missing = "category",
-    seed: Seed = None,
     stop_at_failure: bool = False,
     measured: Mapping[str, Scenario] | None = None,
     labels: pl.DataFrame | None = None,
+    seed: Seed = None,
 ) -> Verdict:
     """Does this release meet the policy?
 

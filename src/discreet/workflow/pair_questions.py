@@ -181,7 +181,6 @@ class PairQuestion:
             "keys": list(case.keys) or None,
             "sensitive": list(case.sensitive) or None,
             "holdout": case.files.holdout,
-            "control": case.files.holdout,
             "missing": case.missing if case.missing != "wildcard" else None,
             "precision": case.precision,
             "seed": case.seed,
@@ -226,7 +225,7 @@ def _usual(name: str, case: PairCase) -> dict[str, Any]:
     if name == "linkage":
         # The names of the two functions for the same thing differ; the rows are in order unless there is an id.
         known = case.keys or tuple(case.files.columns)
-        return {"columns": list(known), "link": case.ids, "missing": _UNSET}
+        return {"columns": list(known), "ids": case.ids, "missing": _UNSET}
     return {}
 
 

@@ -32,8 +32,8 @@ def pair_of(
     aligned: bool | None = None,
     missing: Missing = "category",
     precision: Setting = None,
-    seed: Seed = None,
     labels: pl.DataFrame | None = None,
+    seed: Seed = None,
 ) -> PairCase:
     """Bring an original and the copies of one release together; the roles are those of the original.
 

@@ -98,8 +98,8 @@ def synthesize_for_policy(
     *,
     n: int | None = None,
     copies: int = 1,
-    seed: Seed = None,
     progress: bool = False,
+    seed: Seed = None,
 ) -> SynthesisForPolicy:
     """Synthesize a file and take the steps that a policy asks for.
 

@@ -39,7 +39,7 @@ def l_diversity(
     sensitive: str | Sequence[str] | None = None,
     kind: Kind = "distinct",
     c: float = 2.0,
-    bins: int | Sequence[float] | None = None,
+    groups: int | Sequence[float] | None = None,
     tolerance: float | None = None,
     threshold: float = 2,
     missing: Missing = "category",
@@ -61,8 +61,8 @@ def l_diversity(
         value is rarer than c times the l-th most frequent and all rarer ones together.
     c
         The constant of the recursive kind.
-    bins
-        For numeric columns: number of bins of equal width, or their inner breaks; values in one bin are alike.
+    groups
+        For numeric columns: number of groups of equal width, or their inner breaks; values in one group are alike.
     tolerance
         For numeric columns: values closer than this count as one.
     threshold
@@ -92,7 +92,7 @@ def l_diversity(
     Values that differ may still tell the same story: three kinds of cancer count as three values. With two
     values l can never exceed 2, however safe the file is. It does not ask whether the value is rare or
     harmless: a group in which everybody is healthy counts like one in which everybody is ill. For numbers,
-    values a penny apart count as different unless ``bins`` or ``tolerance`` says otherwise.
+    values a penny apart count as different unless ``groups`` or ``tolerance`` says otherwise.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def l_diversity(
     _check(kind, c, tolerance, threshold)
     keys = engine.resolve_keys(data, keys)
     columns = engine.resolve_sensitive(data, sensitive, keys)
-    breaks = {column: breaks_of(data, column, bins) for column in columns}
+    breaks = {column: breaks_of(data, column, groups) for column in columns}
     if tolerance is not None:
         _must_be_numeric(data, columns, "tolerance")
 
@@ -130,7 +130,7 @@ def l_diversity(
         keys,
         columns,
         worst,
-        grouped=tolerance is not None or bins is not None,
+        grouped=tolerance is not None or groups is not None,
         missing=missing,
         breaks=breaks,
     )
@@ -145,7 +145,7 @@ def l_diversity(
             "sensitive": list(columns),
             "kind": kind,
             "c": c if kind == "recursive" else None,
-            "bins": bins,
+            "groups": groups,
             "tolerance": tolerance,
             "threshold": threshold,
             "missing": missing,
@@ -181,18 +181,18 @@ def class_profile(
     return pl.concat([classes, profile], how="horizontal")
 
 
-def breaks_of(data: Microdata, column: str, bins: int | Sequence[float] | None) -> tuple[float, ...]:
-    """Turn the bins a user asks for into inner breaks of a numeric column."""
-    if bins is None:
+def breaks_of(data: Microdata, column: str, groups: int | Sequence[float] | None) -> tuple[float, ...]:
+    """Turn the groups a user asks for into inner breaks of a numeric column."""
+    if groups is None:
         return ()
-    _must_be_numeric(data, [column], "bins")
-    if isinstance(bins, int):
-        if bins < 1:
-            raise ParameterError("bins must be 1 or more.")
-        return engine.equal_breaks(data, column, bins)
-    breaks = tuple(float(x) for x in bins)
+    _must_be_numeric(data, [column], "groups")
+    if isinstance(groups, int):
+        if groups < 1:
+            raise ParameterError("groups must be 1 or more.")
+        return engine.equal_breaks(data, column, groups)
+    breaks = tuple(float(x) for x in groups)
     if list(breaks) != sorted(set(breaks)):
-        raise ParameterError("bins must be breaks in increasing order, each once.")
+        raise ParameterError("groups must be breaks in increasing order, each once.")
     return breaks
 
 
@@ -336,7 +336,7 @@ def _caveats(
         named = ", ".join(f"'{column}'" for column in numeric)
         caveats.append(
             f"{named} is numeric: values that differ only a little count as different, which flatters l. "
-            "Give bins or a tolerance."
+            "Give groups or a tolerance."
         )
     k = int(engine.size_spectrum(data, keys, missing)["class_size"][0])
     if worst["homogeneous_classes"] and k > 1:

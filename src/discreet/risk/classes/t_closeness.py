@@ -36,7 +36,7 @@ def t_closeness(
     distance: Distance = "emd",
     ground: Ground = "auto",
     hierarchy: Hierarchy | None = None,
-    bins: int | Sequence[float] | None = None,
+    groups: int | Sequence[float] | None = None,
     threshold: float = 0.2,
     missing: Missing = "category",
 ) -> Measure:
@@ -59,8 +59,8 @@ def t_closeness(
         hierarchy). ``auto`` takes ``ordered`` for numbers, dates and ordered categories, else ``equal``.
     hierarchy
         The hierarchy of the sensitive column, for the hierarchical ground.
-    bins
-        For numeric columns: number of bins of equal width, or their inner breaks.
+    groups
+        For numeric columns: number of groups of equal width, or their inner breaks.
     threshold
         t above which classes and records are counted.
     missing
@@ -84,7 +84,7 @@ def t_closeness(
     Small groups are far from the whole file by chance, so a strict t mostly asks for larger groups. With the
     earth mover's distance on numbers a shift matters by its size; with the equal ground distance all
     differences between categories count the same: choose the one that fits the column. Values of one file
-    compare; values with different ground distances or bins do not. A small t does not protect from being
+    compare; values with different ground distances or groups do not. A small t does not protect from being
     found, only from what is learned.
 
     Examples
@@ -103,7 +103,7 @@ def t_closeness(
     columns = engine.resolve_sensitive(data, sensitive, keys)
     if hierarchy is not None and len(columns) > 1:
         raise ParameterError("A hierarchy belongs to one sensitive column; name it with sensitive='column'.")
-    breaks = {column: breaks_of(data, column, bins) for column in columns}
+    breaks = {column: breaks_of(data, column, groups) for column in columns}
     grounds = {column: _ground_of(data, column, ground) for column in columns}
 
     def by_class(column: str, *, named: bool = True) -> pl.DataFrame:
@@ -155,7 +155,7 @@ def t_closeness(
             "sensitive": list(columns),
             "distance": distance,
             "ground": grounds if distance == "emd" else None,
-            "bins": bins,
+            "groups": groups,
             "threshold": threshold,
             "missing": missing,
             **company_parameters(data),

@@ -51,7 +51,7 @@ def linkage(
     *,
     method: Method = "distance",
     columns: Sequence[str] | None = None,
-    link: str | None = None,
+    ids: str | None = None,
     categorical: Sequence[str] = (),
     distance: Distance = "gower",
     missing: MissingRule = "ignore",
@@ -60,15 +60,15 @@ def linkage(
     crowd_width: float = 0.05,
     blocking: Sequence[str] = (),
     threshold: float = 0.9,
-    seed: Seed = None,
     progress: bool = False,
+    seed: Seed = None,
 ) -> Measure:
     """Can released records be led back to the people behind them?
 
     Parameters
     ----------
     original, released
-        The two files. Their rows correspond one to one, unless ``link`` names the column that says who is who.
+        The two files. Their rows correspond one to one, unless ``ids`` names the column that says who is who.
     method
         ``distance``: each released record is linked to its nearest original. ``assignment``: the cheapest
         one-to-one pairing of all records, the stronger attack while the noise is small (with much noise it is no
@@ -77,7 +77,7 @@ def linkage(
         around the released one (by standard deviations, by ranks, by robust Mahalanobis distances)?
     columns
         What the intruder knows; the keys of the original, or all columns where it has none.
-    link
+    ids
         Column in both files that holds the same value for the same person; not compared.
     categorical
         Numeric columns whose numbers are codes.
@@ -140,14 +140,14 @@ def linkage(
     if columns is None and original.roles.keys:
         columns = original.roles.keys
     chosen = shared_columns(original, [released], columns)
-    names = tuple(name for name in chosen if name != link)
+    names = tuple(name for name in chosen if name != ids)
     if not names:
         raise ParameterError("Nothing is left to compare beside the column that links the files.")
     ours, theirs = tables_of([original, released], names)
-    truth = _truth(original, released, link, ours.height, theirs.height)
+    truth = _truth(original, released, ids, ours.height, theirs.height)
     files = LinkedFiles(released, ours, theirs, truth)
     codes = check_categorical(names, categorical)
-    about: dict[str, Any] = {"method": method, "columns": list(names), "link": link}
+    about: dict[str, Any] = {"method": method, "columns": list(names), "ids": ids}
     if method in ("interval", "rank", "robust"):
         half = WIDTHS[method] if width is None else width
         return _interval_measure(
@@ -195,37 +195,37 @@ class LinkedFiles:
         return int((self.truth >= 0).sum())
 
 
-def _truth(original: Microdata, released: Microdata, link: str | None, ours: int, theirs: int) -> Integers:
+def _truth(original: Microdata, released: Microdata, ids: str | None, ours: int, theirs: int) -> Integers:
     """Say for each released record which original it belongs to; -1 where there is none."""
-    if link is None:
+    if ids is None:
         if ours != theirs:
             raise ParameterError(
                 f"The original has {ours:,} records and the release {theirs:,}, so rows cannot correspond. Name the "
-                "column that says who is who with link='id', or use risk.neighbours for files that are not linked."
+                "column that says who is who with ids='id', or use risk.neighbours for files that are not linked."
             )
         for data in (original, released):
             if not has_row_order(data):
                 raise ParameterError(
                     f"Records in {engine.engine_name(data)} have no order, so rows cannot correspond. Name the column "
-                    "that says who is who with link='id'."
+                    "that says who is who with ids='id'."
                 )
         return np.arange(ours, dtype=np.int64)
     for data in (original, released):
-        if link not in data.schema:
-            raise ColumnError(f"The column '{link}' that links the files must be in both of them.")
-    left = engine.collect(original, [link])[link].cast(pl.String)
-    right = engine.collect(released, [link])[link].cast(pl.String)
+        if ids not in data.schema:
+            raise ColumnError(f"The column '{ids}' that links the files must be in both of them.")
+    left = engine.collect(original, [ids])[ids].cast(pl.String)
+    right = engine.collect(released, [ids])[ids].cast(pl.String)
     for column, which in ((left, "original"), (right, "released")):
         if column.null_count() or column.n_unique() < len(column):
             raise ColumnError(
-                f"The column '{link}' that links the files is missing or not unique for some records of the {which} "
+                f"The column '{ids}' that links the files is missing or not unique for some records of the {which} "
                 "file. It must name each record once."
             )
     known = pl.DataFrame({"id": left, "at": np.arange(ours)})
     lined = pl.DataFrame({"id": right}).join(known, on="id", how="left", maintain_order="left")
     truth = lined["at"].fill_null(-1).to_numpy().astype(np.int64)
     if not (truth >= 0).any():
-        raise ColumnError(f"No record of the release has a counterpart in the original by '{link}'.")
+        raise ColumnError(f"No record of the release has a counterpart in the original by '{ids}'.")
     return truth
 
 
@@ -299,8 +299,8 @@ def _probabilistic_measure(
     *,
     blocking: Sequence[str],
     threshold: float,
-    seed: Seed,
     about: dict[str, Any],
+    seed: Seed,
 ) -> Measure:
     from discreet.risk.linkage_and_distance.fellegi_sunter import probabilistic_links
 
@@ -345,8 +345,8 @@ def _interval_measure(
     *,
     crowd: int,
     crowd_width: float,
-    seed: Seed,
     about: dict[str, Any],
+    seed: Seed,
 ) -> Measure:
     if width < 0 or crowd_width < 0 or crowd < 0:
         raise ParameterError("width, crowd and crowd_width must not be negative.")

@@ -48,8 +48,8 @@ def neighbours(
     distance: Distance = "gower",
     hit_tolerance: float = 1 / 30,
     precision: Setting = None,
-    seed: Seed = None,
     progress: bool = False,
+    seed: Seed = None,
 ) -> Measure:
     """Does the release keep too close to the people it was made from?
 
@@ -337,8 +337,8 @@ def _against_holdout(
     tolerances: Tolerances,
     weighted: MixedSpace,
     exposed: Identified,
-    seed: Seed,
     progress: bool,
+    seed: Seed,
 ) -> tuple[Floats, dict[str, Any]]:
     """Hold the release against people who were not used, calibrated to their number or with files of one size."""
     ours, theirs, fresh = points

@@ -14,7 +14,7 @@ CANDIDATES = 20  # nearest originals (and released records) that are weighed bey
 
 
 def cheapest_pairs(
-    space: MixedSpace, points: Points, queries: Points, truth: Integers, *, seed: Seed, progress: bool
+    space: MixedSpace, points: Points, queries: Points, truth: Integers, *, progress: bool, seed: Seed
 ) -> tuple[pl.DataFrame, str]:
     """Pair all records at the lowest total distance; the order of the originals is shuffled, as it may be the truth."""
     order = generator(seed, "linkage", "assignment").permutation(len(points)).astype(np.int64)

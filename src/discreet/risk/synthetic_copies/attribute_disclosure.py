@@ -68,7 +68,7 @@ def attribute_disclosure(
     denominator: Which = "released",
     thresh_1way: tuple[float, float] = (50, 90),
     thresh_2way: tuple[float, float] = (4, 80),
-    control: Microdata | None = None,
+    holdout: Microdata | None = None,
     compat: Literal["synthpop"] | None = None,
     weight: str | None = None,
     precision: Setting = None,
@@ -81,7 +81,7 @@ def attribute_disclosure(
     Parameters
     ----------
     original, released, keys, groups_keys, special_values, missing_keys, missing_target, denom_lim, \
-    exclude_over_denom, denominator, thresh_1way, thresh_2way, control, weight, precision
+    exclude_over_denom, denominator, thresh_1way, thresh_2way, holdout, weight, precision
         As in `disclosure`.
     target
         The column an intruder wants to learn.
@@ -98,7 +98,7 @@ def attribute_disclosure(
     -------
     Measure
         ``value`` is ``DiSCO``. ``figures``: those of `disclosure` and the columns of its tables ``targets`` and
-        ``companions`` for this target, ``records_over_denom`` and, with a control file, ``DiSCO_control``,
+        ``companions`` for this target, ``records_over_denom`` and, with a hold-out file, ``DiSCO_control``,
         ``DCAP_control``, ``R`` and ``R_DCAP``. ``detail``: ``records``, ``one_way``, ``two_way``, ``exclusions``
         and, for several, ``copies``.
 
@@ -116,7 +116,7 @@ def attribute_disclosure(
     It believes an intruder who trusts synthetic data blindly; one who knows that records are made up is less
     sure. More keys or finer keys make more groups of one and a higher figure: keep the keys to what can be
     known. A numeric target hardly ever agrees to the last digit, so group it (``groups_target``) or the
-    result is falsely low. Without a control file you cannot tell what comes from the person's own record and
+    result is falsely low. Without a hold-out file you cannot tell what comes from the person's own record and
     what from the population; give one if you have it.
 
     Examples
@@ -160,8 +160,8 @@ def attribute_disclosure(
         who = result.thinned_identity() if compat else identity_of(files, i, left_out, "original")
         rows.append({**who, **result.figures})
     figures = mean_of(rows)
-    if control is not None:
-        figures |= _against_control(files, control, target, exclusions, figures)
+    if holdout is not None:
+        figures |= _against_holdout(files, holdout, target, exclusions, figures)
     first = results[0]
     tables: dict[str, Any] = {
         "records": lambda: _flag_records(files, target, exclusions),
@@ -192,7 +192,7 @@ def attribute_disclosure(
             excluded_pairs=len(exclusions.pairs),
             thresh_1way=thresh_1way,
             thresh_2way=thresh_2way,
-            control_file=control is not None,
+            holdout_file=holdout is not None,
             compat=compat,
         ),
         detail=Detail(**tables),
@@ -218,7 +218,7 @@ def disclosure(
     denominator: Which = "released",
     thresh_1way: tuple[float, float] = (50, 90),
     thresh_2way: tuple[float, float] = (4, 80),
-    control: Microdata | None = None,
+    holdout: Microdata | None = None,
     weight: str | None = None,
     precision: Setting = None,
 ) -> Measure:
@@ -252,7 +252,7 @@ def disclosure(
         Whose records of a cell are its denominator: the ``released`` ones or the ``original`` ones.
     thresh_1way, thresh_2way
         Count and percent above which the two checks for disclosures that anybody would have guessed speak up.
-    control
+    holdout
         Original records that were not used for the synthesis: what is disclosed about them is general knowledge,
         and ``R`` is the risk beyond it.
     weight
@@ -270,7 +270,7 @@ def disclosure(
         ``iS`` (keys found in the release), ``DiS`` (of these, one-valued classes), ``DiSCO`` (and correct),
         ``DiSDiO`` (and disclosed by the original too), ``CAPd``, ``baseCAPd``, ``DCAP``, ``TCAP``, ``denom_max``,
         ``denom_mean``; ``companions``, further figures and the two checks; ``one_way``, ``two_way``,
-        ``exclusions``; ``copies`` and ``control`` where they apply.
+        ``exclusions``; ``copies`` and ``holdout`` where they apply.
 
     How to read it
     --------------
@@ -313,7 +313,7 @@ def disclosure(
     means: list[dict[str, Any]] = []
     warnings: dict[str, list[str]] = {}
     checks: dict[str, list[pl.DataFrame]] = {"one_way": [], "two_way": [], "exclusions": []}
-    controls: list[dict[str, Any]] = []
+    held_out_rows: list[dict[str, Any]] = []
     refuse_unknown(exclude_values, exclude_pairs, columns)
     exclusions = exclusions_of(
         (),
@@ -350,8 +350,8 @@ def disclosure(
             target, first.one_way, first.two_way, mean, exclusions=here, most=thresh_2way[1]
         )
         means.append({"target": target, **mean})
-        if control is not None:
-            controls.append({"target": target, **_against_control(files, control, target, here, mean)})
+        if holdout is not None:
+            held_out_rows.append({"target": target, **_against_holdout(files, holdout, target, here, mean)})
     table = pl.DataFrame(means, infer_schema_length=None).sort(
         "DiSCO", "target", descending=[True, False], nulls_last=True
     )
@@ -367,8 +367,10 @@ def disclosure(
     }
     if len(files.copies) > 1:
         tables["copies"] = lambda: engine.like(original, pl.DataFrame(by_copy, infer_schema_length=None))
-    if controls:
-        tables["control"] = lambda: engine.like(original, pl.DataFrame(controls, infer_schema_length=None))
+    if held_out_rows:
+        tables["holdout"] = lambda: engine.like(
+            original, pl.DataFrame(held_out_rows, infer_schema_length=None)
+        )
     flagged = [target for target in table["target"] if warnings[target]]
     figures: dict[str, Figure] = {
         **{name: who[name] for name in IDENTITY},
@@ -399,43 +401,43 @@ def disclosure(
             excluded_pairs={name: len(given) for name, given in (exclude_pairs or {}).items()},
             thresh_1way=thresh_1way,
             thresh_2way=thresh_2way,
-            control_file=control is not None,
+            holdout_file=holdout is not None,
         ),
         detail=Detail(**tables),
     )
 
 
-def specific_risk(training: float, control: float) -> float:
+def specific_risk(training: float, holdout: float) -> float:
     """How much is disclosed about the people in the file beyond what is about anybody?
 
-    ``(training - control) / (1 - control)``, both as fractions (Giomi et al. 2023).
+    ``(training - holdout) / (1 - holdout)``, both as fractions (Giomi et al. 2023).
 
     Examples
     --------
     >>> round(specific_risk(0.3450, 0.2130), 4), round(specific_risk(0.4928, 0.3130), 4)
     (0.1677, 0.2617)
     """
-    if control >= 1:
+    if holdout >= 1:
         raise ParameterError(
-            "Everything about the control records is disclosed, so no risk specific to the file can be told apart."
+            "Everything about the held-out records is disclosed, so no risk specific to the file can be told apart."
         )
-    return (training - control) / (1 - control)
+    return (training - holdout) / (1 - holdout)
 
 
-def _against_control(
+def _against_holdout(
     files: PairedFiles,
-    control: Microdata,
+    holdout: Microdata,
     target: str,
     exclusions: Exclusions,
     figures: Mapping[str, Any],
 ) -> dict[str, float]:
     """Measure the same for people who were not used, and what goes beyond it."""
     for column in (*files.keys, target):
-        if column not in control.schema:
+        if column not in holdout.schema:
             raise ColumnError(
-                f"The control file has no column '{column}'. It needs the keys and the targets."
+                f"The hold-out file has no column '{column}'. It needs the keys and the targets."
             )
-    held_out = files.with_original(control)
+    held_out = files.with_original(holdout)
     shares = [
         DisclosureCells.of(
             held_out.cells(target, i)[0], files.keys, replace(exclusions, strict=False)

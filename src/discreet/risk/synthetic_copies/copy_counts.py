@@ -93,7 +93,7 @@ class CopyCounts:
 
 
 def count_copies(
-    space: MixedSpace, ours: Points, theirs: Points, *, most: int, seed: Seed, progress: bool = False
+    space: MixedSpace, ours: Points, theirs: Points, *, most: int, progress: bool = False, seed: Seed
 ) -> CopyCounts:
     """Measure how close released records are to people, and people to each other; larger files by a sample of records.
 

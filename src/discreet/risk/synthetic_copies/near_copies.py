@@ -43,8 +43,8 @@ def near_copies(
     outlying: float = 0.1,
     precision: Setting = None,
     most: int = 50_000,
-    seed: Seed = None,
     progress: bool = False,
+    seed: Seed = None,
 ) -> Measure:
     """How many people come back in the release, whole or almost?
 
@@ -236,8 +236,8 @@ def _by_keys(
     reach: float,
     *,
     most: int,
-    seed: Seed,
     progress: bool,
+    seed: Seed,
 ) -> Found | None:
     """Look people up by their keys alone; None where there is no key that tells anybody apart."""
     if not any(tables[0][key].n_unique() > 1 for key in tables[0].columns):

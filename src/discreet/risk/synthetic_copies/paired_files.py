@@ -113,7 +113,7 @@ class PairedFiles:
         """Set other records (a hold-out set) in the place of the original, in the same groups."""
         counted = engine.overview(other, ())
         if not counted.rows:
-            raise ParameterError("The control file has no records.")
+            raise ParameterError("The hold-out file has no records.")
         return replace(self, original=other, weight=None)
 
 

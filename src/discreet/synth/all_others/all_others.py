@@ -175,7 +175,7 @@ class AllOthers(Synthesizer):
             if len(tuple(pair)) != 2 or not all(_is_number(end) for end in pair) or not pair[0] < pair[1]:
                 raise ParameterError(f"The bounds of '{name}' must be two numbers, the smaller one first.")
 
-    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedAllOthers:
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedAllOthers:
         """Fit a model of every column given the others.
 
         Parameters

@@ -65,7 +65,7 @@ class FittedAllOthers(Fitted):
         return {name: model.predictors for name, model in self.models.items()}
 
     def sample(
-        self, n: int | None = None, *, copies: int = 1, seed: Seed = None, progress: bool = False
+        self, n: int | None = None, *, copies: int = 1, progress: bool = False, seed: Seed = None
     ) -> Any:
         """Draw synthetic files; see `Fitted.sample`. Record by record they belong to the original ones."""
         if self.keeps_records and n is not None and n != self.rows:

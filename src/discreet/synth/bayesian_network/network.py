@@ -129,7 +129,7 @@ class BayesianNetwork(Synthesizer):
                 "epsilon cannot be honored with bins by quantile: they are read off the data."
             )
 
-    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedBayesianNetwork:
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedBayesianNetwork:
         """Learn the network and its counts."""
         require_microdata(data)
         frame = engine.collect(data)
@@ -253,7 +253,7 @@ class BayesianNetwork(Synthesizer):
             parents=self.parents or automatic_parents(records, len(codes), self.epsilon),
             records=records,
             epsilon=epsilon,
-            most_cells=self.max_cells,
+            max_cells=self.max_cells,
             rng=rng,
             words=stream.words("choices"),
         )

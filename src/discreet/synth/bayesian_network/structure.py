@@ -129,7 +129,7 @@ def greedy_network(
     parents: int,
     records: int,
     epsilon: float,
-    most_cells: int,
+    max_cells: int,
     rng: np.random.Generator,
     words: dp.Words,
 ) -> list[Node]:
@@ -142,7 +142,7 @@ def greedy_network(
     root = int(rng.integers(d))
     placed, network = [root], [Node(root, ())]
     while len(placed) < d:
-        candidates = list(_candidates(informations.sizes, placed, parents, most_cells))
+        candidates = list(_candidates(informations.sizes, placed, parents, max_cells))
         scores = np.array([informations.of(child, own) for child, own in candidates])
         if epsilon:
             limits = [_limit(informations.sizes, records, child, own) for child, own in candidates]
@@ -159,7 +159,7 @@ def greedy_network(
 
 
 def _candidates(
-    sizes: Sequence[int], placed: Sequence[int], parents: int, most_cells: int
+    sizes: Sequence[int], placed: Sequence[int], parents: int, max_cells: int
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     free = [column for column in range(len(sizes)) if column not in placed]
     for child in free:
@@ -167,7 +167,7 @@ def _candidates(
         # Where all sets of the full number are too large, smaller ones are looked at, down to none.
         for count in range(min(parents, len(placed)), -1, -1):
             for own in combinations(sorted(placed), count):
-                if sizes[child] * math.prod(sizes[p] for p in own) <= most_cells:
+                if sizes[child] * math.prod(sizes[p] for p in own) <= max_cells:
                     found = True
                     yield child, own
             if found:

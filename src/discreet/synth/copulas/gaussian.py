@@ -111,7 +111,7 @@ class GaussianCopula(Synthesizer):
             )
         Preparation.of(self).check()
 
-    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedCopula:
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedCopula:
         """Fit margins and correlations.
 
         Parameters

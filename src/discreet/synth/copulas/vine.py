@@ -127,7 +127,7 @@ class VineCopula(Synthesizer):
                 raise ParameterError(f"{name} must be a whole number of at least {least}.")
         Preparation.of(self).check()
 
-    def fit(self, data: Microdata, *, seed: Seed = None, progress: bool = False) -> FittedCopula:
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedCopula:
         """Fit margins and the vine.
 
         Parameters

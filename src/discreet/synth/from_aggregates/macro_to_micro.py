@@ -158,8 +158,8 @@ class MacroToMicro(Synthesizer):
         data: Any,
         *,
         microdata: Any = None,
-        seed: Seed = None,
         progress: bool = False,
+        seed: Seed = None,
     ) -> FittedMacroToMicro:
         """Read the aggregates and settle every parameter.
 

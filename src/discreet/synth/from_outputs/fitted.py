@@ -200,7 +200,7 @@ class FittedOutputs(Fitted):
         }
 
     def sample(
-        self, n: int | None = None, *, copies: int = 1, seed: Seed = None, progress: bool = False
+        self, n: int | None = None, *, copies: int = 1, progress: bool = False, seed: Seed = None
     ) -> Any:
         """Return files, each of an independent run.
 

@@ -125,7 +125,7 @@ class FromOutputs(Synthesizer):
             )
 
     def fit(
-        self, data: Microdata | None = None, *, seed: Seed = None, progress: bool = False
+        self, data: Microdata | None = None, *, progress: bool = False, seed: Seed = None
     ) -> FittedOutputs:
         """Make the files.
 

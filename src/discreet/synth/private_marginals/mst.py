@@ -101,9 +101,9 @@ class MST(Synthesizer):
         self,
         data: Microdata,
         *,
-        seed: Seed = None,
         progress: bool = False,
         ledger: dp.Ledger | None = None,
+        seed: Seed = None,
     ) -> FittedTree:
         """Measure the file; with a ledger the price is entered before noise is drawn."""
         require_microdata(data)

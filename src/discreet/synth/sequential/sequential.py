@@ -218,7 +218,7 @@ class Sequential(Synthesizer):
         return plan_units(self, unit, data, frame)
 
     def fit(
-        self, data: Microdata, *, seed: Seed = None, progress: bool = False
+        self, data: Microdata, *, progress: bool = False, seed: Seed = None
     ) -> FittedSequential | FittedUnits:
         """Fit a model of every column given those before it.
 

@@ -27,12 +27,12 @@ MOST_SOLVED = 150_000
 def need_few_cells(table: Table, most: int) -> None:
     """Refuse to solve the sums of a table with more cells than that."""
     if most < 1:
-        raise ParameterError("most_cells must be 1 or more.")
+        raise ParameterError("max_cells must be 1 or more.")
     refuse_too_many_cells(
         table.cells.height,
         most,
         what="The table has",
-        instead="Cross fewer or coarser columns, or publish several smaller tables; raise most_cells where you can "
+        instead="Cross fewer or coarser columns, or publish several smaller tables; raise max_cells where you can "
         "wait.",
     )
 

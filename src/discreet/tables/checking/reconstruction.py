@@ -77,7 +77,7 @@ def reconstruct(
     count: str = "count",
     solver: Solver = "ip",
     tolerance: float = 0.0,
-    most_solutions: int = 10_000,
+    max_solutions: int = 10_000,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reconstruction:
@@ -99,7 +99,7 @@ def reconstruct(
         ``ip`` also counts the tables of whole numbers that fit.
     tolerance
         How far published counts may be from the truth, where they were rounded or perturbed.
-    most_solutions
+    max_solutions
         Counting stops here.
     workers
         How many processes rebuild units at the same time; worth it from some thousand units on.
@@ -134,7 +134,7 @@ def reconstruct(
         keys.append(key[0])
         systems.append(system)
     cells, units = [], []
-    outcomes = _all_rebuilt(systems, solver, most_solutions, workers)
+    outcomes = _all_rebuilt(systems, solver, max_solutions, workers)
     for done, (key, found) in enumerate(zip(keys, outcomes, strict=True)):
         solved = found.low == found.high
         place = {} if unit is None else {unit: [key] * len(combos)}

@@ -49,7 +49,7 @@ def audit(
     successive: int = 3,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
-    most_cells: int = MOST_SOLVED,
+    max_cells: int = MOST_SOLVED,
 ) -> Audit:
     """Does a table with suppressed cells keep its secrets?
 
@@ -86,7 +86,7 @@ def audit(
         that a small change says nothing about anybody.
     workers, progress
         Threads for the linear programs, and a function called with cells done and their total.
-    most_cells
+    max_cells
         A table with more cells is refused before the work. Raise it where you can wait.
 
     Examples
@@ -98,7 +98,7 @@ def audit(
     >>> audit(table).safe
     False
     """
-    need_few_cells(table, most_cells)
+    need_few_cells(table, max_cells)
     count = table.cells.height
     secret = cell_places(table, primary, "primary")
     hidden = np.union1d(secret, cell_places(table, suppressed, "suppressed"))

@@ -63,7 +63,7 @@ class ControlledRounding(TableProtection):
         Refuse, rather than let a cell move beyond its adjacent multiples.
     time_limit
         Seconds for the integer program.
-    most_cells
+    max_cells
         A table with more cells is refused before the work. Raise it where you can wait.
 
     What it costs
@@ -92,7 +92,7 @@ class ControlledRounding(TableProtection):
     subset: str = ""
     key_variable: str = DEFAULT_VARIABLE
     key_file: str | None = None
-    most_cells: int = MOST_SOLVED
+    max_cells: int = MOST_SOLVED
 
     def __post_init__(self) -> None:
         check_base(self.base)
@@ -103,7 +103,7 @@ class ControlledRounding(TableProtection):
 
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Round all columns of values; each has its own program."""
-        need_few_cells(table, self.most_cells)
+        need_few_cells(table, self.max_cells)
         cells: dict[str, npt.NDArray[np.generic]] = {}
         figures: dict[str, Any] = {}
         stream = self._stream(table, stream)

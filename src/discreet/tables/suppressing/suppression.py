@@ -75,7 +75,7 @@ class Suppression:
         Seconds for ``optimal``.
     workers
         Threads for linear programs.
-    most_cells
+    max_cells
         A table with more cells is refused before the work, which could take hours; most of its cells would be left out
         in any case where they come from crossing columns of thousands of codes. Raise it where you can wait.
 
@@ -105,12 +105,12 @@ class Suppression:
     repair: bool = True
     time_limit: float = 600.0
     workers: int = 1
-    most_cells: int = MOST_SOLVED
+    max_cells: int = MOST_SOLVED
 
     def __post_init__(self) -> None:
         if self.method not in {"gauss", "optimal"}:
             raise ParameterError(unknown_name(str(self.method), ["gauss", "optimal"], what="method"))
-        for name in ("tries", "workers", "most_cells"):
+        for name in ("tries", "workers", "max_cells"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be 1 or more.")
         if self.zero_method not in {"auto", *ZERO_METHODS}:
@@ -127,7 +127,7 @@ class Suppression:
             raise ParameterError(
                 "The table has no primary cells yet. Flag them first, e.g. tables.primary(table, Threshold(3))."
             )
-        need_few_cells(table, self.most_cells)
+        need_few_cells(table, self.max_cells)
         case = Case.of(self, table)
         _warn_of_gaps(case)
         wide = self.method == "optimal" or intervals_wanted(table, self.intervals)
@@ -159,7 +159,7 @@ class Suppression:
             table, left_out, intervals=wide, protection=self.protection, previous=case.previous,
             successive=self.successive,
             contributors=False if case.contributors is None else case.contributors[: table.inner.height],
-            workers=self.workers, most_cells=self.most_cells,
+            workers=self.workers, max_cells=self.max_cells,
         )  # fmt: skip
         found = _with_what_cannot_be_had(found, aim)
         narrow = [] if found.intervals is None else [found.intervals.filter(~pl.col("wide_enough"))]

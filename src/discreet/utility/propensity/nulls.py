@@ -117,8 +117,8 @@ def by_permutation(
     scale: float | str,
     fixed_columns: bool,
     aligned: bool,
-    seed: Seed,
     progress: bool,
+    seed: Seed,
 ) -> Null:
     """Shuffle which record is a released one and fit again; for linked records only within each pair."""
 
@@ -168,8 +168,8 @@ def by_resynthesis(
     prepare: Callable[[Microdata, Microdata], Prepared],
     rounds: int,
     *,
-    seed: Seed,
     progress: bool,
+    seed: Seed,
 ) -> Null:
     """Synthesize, synthesize from that again, and compare the two: exactly the situation of a correct synthesis."""
     base = _base(seed)

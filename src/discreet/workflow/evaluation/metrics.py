@@ -26,7 +26,7 @@ _ELSEWHERE = {
     "utility.detection": "discreet.utility.detection",
     "utility.new_rows": "discreet.utility.row_novelty",
 }
-_GIVEN = ("original", "released", "data", "holdout", "control", "seed", "progress")
+_GIVEN = ("original", "released", "data", "holdout", "seed", "progress")
 _GLOBAL = ("detection", "pmse", "transport")
 _SPECIFIC = ("compare_model", "gini_change", "importance_shift", "train_on_synthetic")
 _ABOUT_RISK = ("new_rows",)
@@ -176,13 +176,13 @@ class Metric:
             given["seed"] = int(generator(seed, "metric", self.measure).integers(2**62))
         if "progress" in known:
             given["progress"] = False
-        held = next((name for name in ("holdout", "control") if name in known), None)
+        wants_holdout = "holdout" in known
         holdout = parts.holdout
-        if is_holdout and held is not None:
+        if is_holdout and wants_holdout:
             # Real people stand in for the release, so other real people must be the hold-out.
             copies, holdout = _halves(copies[0])
-        if held is not None and holdout is not None:
-            given[held] = holdout
+        if wants_holdout and holdout is not None:
+            given["holdout"] = holdout
         if "original" not in known:
             return [function(copy, **given) for copy in copies]
         if "Sequence[Microdata]" in str(known["released"].annotation):

@@ -109,11 +109,11 @@ class Study:
     holdout: float = 0.2
     split: Literal["once", "by seed"] = "once"
     references: bool = True
-    seed: int = 1
     time_limit: float | None = None
     memory_limit: float | None = None
     keep_files: bool = False
     folder: Path = field(default=Path(), compare=False)
+    seed: int = 1
 
     def __post_init__(self) -> None:
         # One seed may stand for a list of them, and a path for a folder may be a text.
