@@ -14,8 +14,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "discreet"
 FLOORS = (
     "arrays errors progress one_thread _version",
     "calendar_range",
-    "plain_values wording",
-    "value_gate randomness files cards alias_tables proportional_fitting cell_limits number_arrays quiet_panics",
+    "plain_values wording quiet_panics",
+    "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays",
     "verdicts",
     "results",
     "described",

@@ -9,8 +9,8 @@ import pytest
 
 from discreet import Microdata
 from discreet.hierarchy import Hierarchy
-from discreet.protect.suppressing.disparity import disparity
 from discreet.protect.suppressing.robin_hood import RobinHood
+from discreet.utility.odds_of_groups import disparity
 
 KEYS = ["sex", "age", "race", "marital-status", "education", "workclass"]
 

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet.errors import ColumnError, ParameterError
 from discreet.risk.population_models.log_linear import log_linear
 from discreet.risk.population_models.log_linear_fit import (
     fitted_means,
+    fitted_model,
     independence,
     mean_reciprocal_poisson,
     risk_errors,
@@ -174,3 +175,21 @@ def test_fitted_margins_are_those_of_the_counts(counts):
     assert means.sum(axis=2) == pytest.approx(counts.sum(axis=2), abs=1e-6)
     assert means.sum(axis=0) == pytest.approx(counts.sum(axis=0), abs=1e-6)
     assert (means >= 0).all()
+
+
+def test_a_model_may_be_given_as_a_formula(drawn):
+    people = Microdata(drawn[1], keys=KEYS)
+    found = log_linear(people, population_size=20_000, model="age*job + size*area", seed=1)
+    assert found.parameters["model"] == ["age * job", "size * area"]
+    named = log_linear(people, population_size=20_000, model="age*job", seed=1)
+    assert named.parameters["model"] == ["age * job"]
+    assert named.figures["tau2"] != found.figures["tau2"]
+    with pytest.raises(ColumnError, match=r"'jobs'.*model"):
+        log_linear(people, population_size=20_000, model="age*jobs")
+    with pytest.raises(ParameterError, match="repeats the table"):
+        log_linear(people, population_size=20_000, model="*".join(KEYS))
+
+
+def test_the_model_of_all_single_keys_is_independence():
+    counts = np.random.default_rng(1).poisson(3.0, (3, 4, 2)).astype(float)
+    assert fitted_model(counts, ((0,), (1,), (2,)), 0.1).means == pytest.approx(independence(counts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.tables.building.formula import Formula, Term, parsed
+from discreet.formula import Formula, Term, parsed
 
 
 def margins(formula: Formula) -> set[frozenset[str]]:

@@ -12,7 +12,7 @@ import io
 import re
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -170,13 +170,6 @@ def records(path: Path, dialect: Dialect) -> Any:
         opened(path, compressed=dialect.compressed), encoding=dialect.encoding, errors="replace", newline=""
     )
     return stream, csv.reader(stream, delimiter=dialect.separator)
-
-
-def options_from(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Pick from a record of how a file was read what `detect` takes."""
-    return {
-        name: reading[name] for name in ("separator", "decimal", "encoding", "missing") if name in reading
-    }
 
 
 def _is_gzip(path: Path) -> bool:

@@ -26,6 +26,7 @@ from discreet.protect.recoding.global_recoding import Band, Generalize, Recode, 
 from discreet.protect.recoding.identifiers import DropIdentifiers, Pseudonymize
 from discreet.protect.recoding.top_and_bottom_coding import TopBottomCode
 from discreet.protect.sampling.sample_and_anonymize import SampleAndAnonymize
+from discreet.protect.sampling.sampling_privacy import sampling_plan
 from discreet.protect.spectral import SpectralAnonymize
 from discreet.protect.suppressing.local_suppression import LocalSuppression
 from discreet.protect.suppressing.robin_hood import RobinHood
@@ -35,6 +36,7 @@ from discreet.protect.swapping.record_swapping import RecordSwap
 from discreet.protect.treatment import Change, Treatment
 
 __all__ = [
+    "sampling_plan",
     "spectral",
     "AddNoise",
     "AlphaK",

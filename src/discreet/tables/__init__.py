@@ -3,9 +3,9 @@
 A `Table` holds what is to be published and the inner cells it is made of.
 """
 
+from discreet.formula import Formula, Term
 from discreet.tables import gauss, poisson
 from discreet.tables.building.dimension import Dimension
-from discreet.tables.building.formula import Formula, Term
 from discreet.tables.building.relations import equations
 from discreet.tables.building.table import Table
 from discreet.tables.checking import Audit, Protection, audit

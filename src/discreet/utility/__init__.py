@@ -29,6 +29,7 @@ from discreet.utility.information import information_loss
 from discreet.utility.margin_change import margins
 from discreet.utility.measure_agreement import stands_in
 from discreet.utility.model_shift import gini_change, importance_shift
+from discreet.utility.odds_of_groups import disparity
 from discreet.utility.order_cost import cost_of_order
 from discreet.utility.propensity import (
     permutation_test,
@@ -43,6 +44,7 @@ from discreet.utility.tables import tabular
 from discreet.utility.transport_distance import transport
 
 __all__ = [
+    "disparity",
     "Combined",
     "ModelFit",
     "cells",

@@ -11,7 +11,8 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Floats
 from discreet.engine import Missing
-from discreet.errors import ParameterError
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.formula import parsed
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.progress import track
@@ -22,7 +23,9 @@ from discreet.risk.population_models.coded_sample import CodedSample, code_table
 from discreet.risk.population_models.jackknife import interval, jackknife_error
 from discreet.risk.population_models.log_linear_fit import (
     Model,
+    Term,
     fitted_means,
+    fitted_model,
     independence,
     mean_reciprocal_poisson,
     search,
@@ -53,6 +56,7 @@ def log_linear(
     keys: Sequence[str] | None = None,
     population_size: int | None = None,
     sampling_fraction: float | None = None,
+    model: str | None = None,
     missing: Missing = "category",
     repeats: int = 10,
     progress: bool = False,
@@ -77,6 +81,9 @@ def log_linear(
         Key columns; those of the data unless named.
     population_size, sampling_fraction
         People in the population, or the share of them in the file. Without either the survey weights are summed.
+    model
+        The margins that the model keeps, as a formula over the keys: ``"age*sex + region"``. Keys that it leaves out
+        come in by themselves. Chosen by the criterion above unless given.
     missing
         ``category``: missing is a value of its own. ``drop``: records with a missing key are left out.
     repeats
@@ -125,7 +132,7 @@ def log_linear(
     sample = coded_sample(
         data, keys, missing, population_size=population_size, sampling_fraction=sampling_fraction
     )
-    fitted = fit_sample(sample)
+    fitted = fit_sample(sample, None if model is None else _terms_of(model, keys))
     uniques = sample.sizes().uniques
     parameters = {
         "keys": list(keys),
@@ -181,8 +188,24 @@ def log_linear(
     )
 
 
-def fit_sample(sample: CodedSample) -> Fitted:
-    """Choose a log-linear model for the key table of a sample and read the risk off it."""
+def _terms_of(model: str, keys: Sequence[str]) -> tuple[Term, ...]:
+    """Read the margins of a model off its formula, as places of the keys."""
+    named = [term.columns for term in parsed(model).terms]
+    for name in (name for columns in named for name in columns):
+        if name not in keys:
+            raise ColumnError(f"{unknown_name(name, keys, what='key')} It was named in model.")
+    if any(set(columns) == set(keys) for columns in named):
+        raise ParameterError(
+            "The model of all keys together repeats the table and says nothing of the population. Leave an interaction "
+            "out of model."
+        )
+    wanted = [tuple(sorted({keys.index(name) for name in columns})) for columns in named]
+    alone = [(place,) for place in range(len(keys)) if not any(place in term for term in wanted)]
+    return tuple(dict.fromkeys([*alone, *wanted]))
+
+
+def fit_sample(sample: CodedSample, terms: tuple[Term, ...] | None = None) -> Fitted:
+    """Fit a log-linear model to the key table of a sample, chosen unless its terms are given, and read the risk off."""
     cells = float(np.prod([float(levels) for levels in sample.shape]))
     if cells > LARGEST_TABLE:
         reason = (
@@ -196,7 +219,9 @@ def fit_sample(sample: CodedSample) -> Fitted:
     counts = _table(sample)
     fraction = sample.records / sample.population
     path = (
-        tuple(search(counts, fraction))
+        (fitted_model(counts, terms, fraction),)
+        if terms is not None
+        else tuple(search(counts, fraction))
         if fraction < 1
         else (Model(independence(counts), tuple((i,) for i in range(counts.ndim)), (0.0, 0.0), (0.0, 0.0)),)
     )

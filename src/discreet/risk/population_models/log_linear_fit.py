@@ -91,6 +91,17 @@ def risk_errors(
     return (errors[0], errors[1]), (standardized[0], standardized[1])
 
 
+def fitted_model(counts: Floats, terms: tuple[Term, ...], fraction: float) -> Model:
+    """Fit the model that keeps these margins, starting from equal cells."""
+    start = np.full(counts.shape, counts.sum() / counts.size)
+    means = fitted_means(counts, terms, start, tolerance=1e-6, rounds=500)
+    return (
+        _model(counts, means, terms, fraction)
+        if fraction < 1
+        else Model(means, terms, (0.0, 0.0), (0.0, 0.0))
+    )
+
+
 def search(counts: Floats, fraction: float) -> Iterator[Model]:
     """Grow a model from independence by the interactions that leave the smallest error, pairs before triples.
 

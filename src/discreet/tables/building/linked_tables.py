@@ -20,9 +20,9 @@ from scipy import sparse
 
 from discreet.arrays import Flags, Integers
 from discreet.errors import DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.formula import Formula
 from discreet.tables.building.crossing_ties import crossing_ties
 from discreet.tables.building.dimension import Dimension
-from discreet.tables.building.formula import Formula
 from discreet.tables.building.merged_dimensions import merged_dimension
 from discreet.tables.building.relations import equations
 from discreet.tables.building.remainders import Remainders, remainders_of

@@ -16,8 +16,8 @@ import polars as pl
 from discreet.arrays import Integers
 from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ParameterError
+from discreet.formula import Formula, Term
 from discreet.tables.building.dimension import Dimension
-from discreet.tables.building.formula import Formula, Term
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

@@ -13,8 +13,8 @@ import polars as pl
 
 from discreet.arrays import Flags, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.formula import Formula
 from discreet.tables.building.dimension import TOTAL, Dimension, code_frame, described
-from discreet.tables.building.formula import Formula
 from discreet.tables.building.rolling import cell_matrix
 
 if TYPE_CHECKING:

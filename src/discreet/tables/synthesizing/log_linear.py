@@ -14,9 +14,9 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.formula import parsed
 from discreet.parameters import checked
 from discreet.proportional_fitting import GroupMargin, fit_margins
-from discreet.tables.building.formula import parsed
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

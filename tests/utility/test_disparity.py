@@ -9,8 +9,8 @@ import pytest
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.protect.suppressing.disparity import disparity
 from discreet.protect.suppressing.robin_hood import RobinHood
+from discreet.utility.odds_of_groups import disparity
 
 
 def simulated(n: int, seed: int = 1) -> Microdata:
