@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
+from discreet.distance import MixedSpace
 from discreet.errors import ColumnError, ParameterError
+from discreet.protect.perturbing.group_values import nearest_members
 from discreet.protect.perturbing.microaggregation import Microaggregate
 from discreet.protect.perturbing.partitions import (
     best_of_one_column,
@@ -254,7 +256,7 @@ def test_sorted_groups_of_one_column_do_not_overlap():
     [
         ({"k": 1}, "k must be a whole number"),
         ({"method": "mdva"}, "mdav"),
-        ({"measure": "max"}, "measure must be 'mean' or 'median'"),
+        ({"measure": "max"}, "measure must be 'mean', 'median' or 'member'"),
         ({"method": "labels"}, "labels="),
         ({"time": "t"}, "series="),
         ({"series": "m", "method": "ranking"}, "one column at a time"),
@@ -288,3 +290,46 @@ def test_columns_may_have_any_name():
     table = table.with_columns(order=pl.Series(["a", "b"] * 3))
     shown = treated(table, columns=names, strata="order").data.frame
     assert shown.select(names).unique().height == 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(4, 40), st.integers(2, 5), st.booleans())
+def test_a_member_that_stands_for_its_group_is_the_nearest_to_the_others(seed, n, k, mixed):
+    rng = np.random.default_rng(seed)
+    table = pl.DataFrame({"a": rng.integers(0, 9, n), "b": rng.normal(size=n)})
+    table = table.with_columns(c=pl.Series(rng.choice(["x", "y", "z"], n))) if mixed else table
+    space = MixedSpace.fit(table, distance="gower" if mixed else "euclidean")
+    points, groups = space.place(table), rng.integers(0, 1 + n // k, n)
+    groups = np.unique(groups, return_inverse=True)[1]
+    found, apart = nearest_members(points, space.metric, groups), space.matrix(points, points)
+    apart = apart if mixed else apart**2
+    for group in range(groups.max() + 1):
+        rows = np.flatnonzero(groups == group)
+        sums = apart[np.ix_(rows, rows)].sum(axis=1)
+        assert set(found[rows]) == {found[rows[0]]}
+        assert sums[rows == found[rows[0]]][0] == pytest.approx(sums.min(), abs=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(6, 60), st.integers(2, 6))
+def test_members_make_every_shown_combination_one_of_the_file_and_shared_by_k(seed, n, k):
+    rng = np.random.default_rng(seed)
+    table = pl.DataFrame(
+        {
+            "age": [None if rng.random() < 0.1 else int(x) for x in rng.integers(0, 90, n)],
+            "town": rng.choice(["a", "b", "c"], n),
+            "pay": rng.integers(0, 10**6, n),
+        },
+        schema_overrides={"age": pl.Int64},
+    )
+    release = treated(table, k=k, columns=["age", "town"], measure="member")
+    shown = release.data.frame
+    assert shown.schema == table.schema and shown["pay"].equals(table["pay"])
+    assert shown.group_by("age", "town").len()["len"].min() >= min(k, n)
+    assert set(shown.select("age", "town").rows()) <= set(table.select("age", "town").rows())
+    assert release.log[0].guarantee is not None
+
+
+def test_a_member_cannot_stand_for_one_column_at_a_time():
+    with pytest.raises(ParameterError, match="whole records"):
+        Microaggregate(method="univariate", measure="member")

@@ -36,7 +36,7 @@ class Trial:
 
     ``meets`` is None where all that could be judged holds and ``not_judged`` names the rest. ``reasons`` say why the
     policy is not met, ``miss`` by which part of its limit the rule that failed was missed; ``failed`` why the plan
-    could not be applied or measured.
+    could not be applied or measured. ``losses`` are the shares lost of single columns, where they were kept.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Trial:
     on_frontier: bool = False
     not_judged: str = ""
     miss: float | None = None
+    losses: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from discreet.protect.perturbing.group_values import (
     category_of_group,
     fewest_people,
     lost_shares,
+    nearest_members,
     number_of_group,
     squares_lost,
     without_thin_cells,
@@ -82,9 +83,12 @@ class Microaggregate(Treatment):
     strata
         Columns whose combinations are never mixed in a group. Each must have k records.
     measure
-        What stands for the numbers of a group: ``"mean"`` or ``"median"`` (robust, but totals change).
+        What stands for the numbers of a group: ``"mean"`` or ``"median"`` (robust, but totals change). Or
+        ``"member"``: all columns are those of one record of the group, the one nearest to the others, so that types
+        stay and no combination is shown that nobody has; totals change.
     categories
-        What stands for its categories: the ``"mode"``, or the (lower) ``"median"`` of ordered levels.
+        What stands for its categories: the ``"mode"``, or the (lower) ``"median"`` of ordered levels; with
+        ``measure="member"`` those of the member.
     distance
         ``"euclidean"`` or ``"gower"``; unless given, Gower as soon as a column is categorical.
     standardize
@@ -113,7 +117,7 @@ class Microaggregate(Treatment):
         grouped with those that lack the same columns (patterns of fewer than k records are pooled).
         ``"observed"``: all are grouped together, what is missing standing at the mean for distances; always so for
         series. Either way a value that fewer than k records would make up is not released: those cells become
-        missing, and the log says how many.
+        missing, and the log says how many. With ``measure="member"`` the gaps are those of the member.
     round
         Whether whole numbers stay whole.
 
@@ -162,7 +166,7 @@ class Microaggregate(Treatment):
         if self.method not in METHODS:
             raise ParameterError(unknown_name(self.method, METHODS, what="method"))
         choices = {
-            "measure": ("mean", "median"),
+            "measure": ("mean", "median", "member"),
             "categories": ("mode", "median"),
             "distance": ("euclidean", "gower", None),
             "axis": ("pca", "sum"),
@@ -182,6 +186,10 @@ class Microaggregate(Treatment):
             raise ParameterError("time= goes with series=, the column that names the meter or person.")
         if self.series is not None and self.distance == "gower":
             raise ParameterError("Series are compared by Euclidean distances; leave distance= out.")
+        if self.measure == "member" and (self.series is not None or self.method in ONE_BY_ONE):
+            raise ParameterError(
+                "measure='member' shows whole records: group on all columns, without series."
+            )
         if self.series is not None and self.method in ONE_BY_ONE:
             raise ParameterError(f"method='{self.method}' looks at one column at a time; a series is many.")
 
@@ -236,6 +244,8 @@ class Microaggregate(Treatment):
             parts = table.select(names)
             lacking = parts.select(pl.all().is_null()) if self.missing == "apart" else None
             groups = self._groups(table, strata, lambda: self._placed(parts), lacking, stream)
+            if self.measure == "member":
+                return self._as_members(table, names, groups)
             cells = dict.fromkeys(names, pl.DataFrame({"group": groups}))
         else:
             cells = dict.fromkeys(names, self._series(table, names, strata, time, stream))
@@ -399,6 +409,24 @@ class Microaggregate(Treatment):
             columns=columns,
             notes=self._notes(sizes, thin),
             parameters=lost_shares(losses, scaled=self.series is None and self.standardize is not False),
+            guarantee=self._guarantee(columns),
+        )
+
+    def _as_members(self, table: pl.DataFrame, names: Sequence[str], groups: Integers) -> Change:
+        """Show every record of a group as the one that is nearest to the others."""
+        source = nearest_members(*self._placed(table.select(names)), groups)
+        columns = {name: table[name].gather(source) for name in names}
+        numbers = [
+            name for name in names if table[name].dtype.is_numeric() or table[name].dtype.is_temporal()
+        ]
+        losses = {
+            name: squares_lost(*(x.to_physical().cast(pl.Float64) for x in (table[name], columns[name])))
+            for name in numbers
+        }
+        return Change(
+            columns=columns,
+            notes=self._notes({"": np.bincount(groups)}, 0),
+            parameters=lost_shares(losses, scaled=self.standardize is not False),
             guarantee=self._guarantee(columns),
         )
 

@@ -20,10 +20,11 @@ _OWN = ("near_copies.telling_share", "near_copies.largest_share")
 _LARGEST = 200
 _BEARABLE = 15
 _STRONGER = (
-    0.85,
-    0.7,
-    0.55,
-)  # the largest share of a value in a class, where classes tell too much on average
+    2.5,
+    2.0,
+    1.7,
+    1.4,
+)  # what a class may teach at most, in limits of what may be learned on average
 _COMPANY = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
 
 
@@ -52,20 +53,30 @@ class Aims:
         """List class sizes to aim at: the smallest allowed, and larger ones for rules that are about averages."""
         return tuple(dict.fromkeys(max(2, math.ceil(self.k * factor)) for factor in _COMPANY))
 
-    def swaps(self, columns: Sequence[str]) -> tuple[tuple[PrivacyModel, ...], ...]:
+    def swaps(self, columns: Mapping[str, pl.Series]) -> tuple[tuple[PrivacyModel, ...], ...]:
         """List what swaps of sensitive values between classes may aim at: nothing, the models, and ever more.
 
-        A column whose classes tell too much on average is mixed further than its models ask for. Values that are about
-        as common in the file as they may be in a class are left out: no class can have fewer of them.
+        A column whose classes tell too much on average is mixed further than its models ask for: no value may be more
+        frequent in a class than a blind guess is right, and some multiples of what may be learned. Values that are
+        about as common in the file as they may be in a class are left out: no class can have fewer of them.
         """
         plain = tuple(model for model in self.models if set(model.columns) <= set(columns))
         levels: list[tuple[PrivacyModel, ...]] = [(), plain]
         if self.learned < 1:
-            levels += [
-                (*plain, *(AlphaK(column, share, common=share - 0.05) for column in columns))
-                for share in _STRONGER
-            ]
+            blind = {name: _right_by_chance(values) for name, values in columns.items()}
+            for factor in _STRONGER:
+                shares = {name: round(right + factor * self.learned, 3) for name, right in blind.items()}
+                mixed = [
+                    AlphaK(name, share, common=share - 0.05) for name, share in shares.items() if share < 0.95
+                ]
+                levels += [(*plain, *mixed)] if mixed else []
         return tuple(levels) if columns and len(levels) > 1 and any(levels) else ((),)
+
+
+def _right_by_chance(values: pl.Series) -> float:
+    """Say how often a guess is right that is drawn from the column as a whole."""
+    shares = values.value_counts(name="n")["n"] / max(1, len(values))
+    return float((shares**2).sum())
 
 
 def company_for_swaps(models: Sequence[PrivacyModel], values: Mapping[str, pl.Series]) -> int:

@@ -15,6 +15,7 @@ from discreet.protect import (
     DropIdentifiers,
     Generalize,
     LocalSuppression,
+    Microaggregate,
     Mondrian,
     OptimalGeneralization,
     Plan,
@@ -79,6 +80,11 @@ def _words(step: Treatment, frame: Frame, recipe: Recipe) -> str:
         return (
             "Cut the records into groups of similar people and show the range of each group's keys, so that every "
             "group meets what the policy asks of it."
+        )
+    if isinstance(step, Microaggregate):
+        return (
+            f"Put the records into groups of at least {step.k} most similar people and give all of a group the keys of "
+            "the one in its middle."
         )
     if isinstance(step, OptimalGeneralization):
         return "Blank all keys of the records whose group would still give a sensitive value away."

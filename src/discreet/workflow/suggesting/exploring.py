@@ -7,12 +7,13 @@ policy and the seed, not on the clock or the number of processes, unless a time 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from discreet.workflow.suggesting.forecast import Forecast
-from discreet.workflow.suggesting.recipes import ALONG, NOTHING, REGROUP, SUPPRESS, Frame, Recipe
+from discreet.workflow.suggesting.recipes import ALONG, GATHER, NOTHING, REGROUP, SUPPRESS, Frame, Recipe
 from discreet.workflow.suggesting.trying import Laboratory
 from discreet.workflow.trials import Trial
 
@@ -21,8 +22,11 @@ _BATCH = 4
 _MOST_KEYS_TO_HIDE = 12
 _VISITS = 2  # so often the neighbours of a recipe that fails are tried
 _HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
-# What a trial costs, about, in seconds of one processor: by cell to judge, and by hidden record and pair of keys.
-_FIXED, _A_CELL, _A_HIDDEN_RECORD = 0.8, 4e-6, 5e-6
+_DEAR = 6  # a recipe that takes more than this part of the budget is tried only where the forecast calls it the best
+_NEAR_MISS = 0.5
+# What a trial costs, about, in seconds of one processor: by cell to judge, by hidden record and pair of keys, and by
+# cell of a key to gather.
+_FIXED, _A_CELL, _A_HIDDEN_RECORD, _A_GATHERED_CELL = 0.6, 7e-6, 8e-6, 3e-6
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Explorer:
     tried: dict[Recipe, Trial] = field(default_factory=dict)
     spent: float = 0.0
     visits: dict[Recipe, int] = field(default_factory=dict)
+    anything: bool = False
 
     def run(self) -> None:
         """Explore until the budget is spent or nothing better is in sight."""
@@ -61,24 +66,27 @@ class Explorer:
             return
         companies = self.frame.aims.companies()
         self.attempt(self._quick(companies))
+        self._improve(self.spent + (self.budget.units - self.spent) / (4 if self.best else 2))
         starts = sorted(self._starts(companies), key=self.forecast.loss)
         self.attempt(starts[:1])
         self.learn()
         self._improve(self.spent + (self.budget.units - self.spent) / 3)
         self.attempt(self._others(sorted(starts, key=self.forecast.loss), companies))
         if self.best is None:
+            self.anything = True
             self.attempt(self._stronger(companies))
         self._improve()
         if self.best is None:
             self._erase()
 
     def _quick(self, companies: Sequence[int]) -> list[Recipe]:
-        """Regroup the file as it is, which takes little time and often passes."""
+        """Gather or regroup the file as it is, which takes little time and often passes."""
         plain = [Recipe(finish=REGROUP, k=k) for k in companies[:2]]
         if not self.may_swap:
-            return [*plain, Recipe(finish=ALONG, k=companies[0])]
-        swapped = [Recipe(finish=REGROUP, k=k, swap=1) for k in self.swap_companies[:2]]
-        return [*swapped, *plain, Recipe(finish=ALONG, k=self.swap_companies[0], swap=1)]
+            gathered = [Recipe(finish=GATHER, k=k, hide=self.may_hide) for k in companies[:2]]
+            return [*gathered, *plain, Recipe(finish=ALONG, k=companies[0])]
+        k = self.swap_companies[0]
+        return [*(Recipe(finish=finish, k=k, swap=1) for finish in (GATHER, ALONG, REGROUP)), *plain]
 
     def _starts(self, companies: Sequence[int]) -> list[Recipe]:
         """Descend by forecasts with more and less company: hiding what breaks a model, or swapping it away."""
@@ -125,8 +133,13 @@ class Explorer:
 
     @property
     def spendable(self) -> bool:
-        """Whether another recipe may be tried."""
-        return self.spent < self.budget.units and not self.laboratory.out_of_time
+        """Whether another recipe may be tried; the winner will have to be applied and judged once more."""
+        return self.spent + self._closing < self.budget.units and not self.laboratory.out_of_time
+
+    @property
+    def _closing(self) -> float:
+        best = self.best
+        return 0.0 if best is None else 2 * self._price(best)
 
     @property
     def best(self) -> Recipe | None:
@@ -154,7 +167,7 @@ class Explorer:
     def _affordable(self, recipes: Sequence[Recipe]) -> list[Recipe]:
         """Keep those that fit into what is left to spend, and the first in any case."""
         kept: list[Recipe] = []
-        left = self.budget.units - self.spent
+        left = self.budget.units - self.spent - self._closing
         for recipe in recipes:
             left -= self._price(recipe)
             if left >= 0 or not kept:
@@ -166,12 +179,22 @@ class Explorer:
         return f"{named(recipe)}{', erasing' if self.laboratory.bench.may_erase else ''}"
 
     def _promising(self, recipe: Recipe) -> bool:
+        """Say whether a recipe may win; what takes long must be forecast to win, and not against near misses only."""
         if self.forecast.of_columns(recipe) >= self.lowest:
             return False
-        return recipe.finish != SUPPRESS or self.forecast.loss(recipe) < _HOPELESS * self.lowest
+        if recipe.finish != SUPPRESS:
+            return True
+        dear = self._price(recipe) > self.budget.units / _DEAR
+        bound = self.lowest
+        if self.best is None and not self.anything:
+            near = [trial.loss for trial in self.tried.values() if (trial.miss or 1.0) < _NEAR_MISS]
+            bound = min([loss for loss in near if loss is not None], default=bound)
+        return self.forecast.loss(recipe) < (1.0 if dear else _HOPELESS) * bound
 
     def _price(self, recipe: Recipe) -> float:
         judged = _FIXED + _A_CELL * self.forecast.records * len(self.forecast.weights)
+        if recipe.finish == GATHER:
+            return judged + _A_GATHERED_CELL * self.forecast.records * len(self.frame.keys)
         if recipe.finish != SUPPRESS:
             return judged
         treated = self.forecast.exposure(recipe).small + recipe.hide * self.forecast.records
@@ -256,17 +279,48 @@ class Explorer:
         found = []
         for center in self._centers():
             self.visits[center] = self.visits.get(center, 0) + 1
-            others = [other for column in self.frame.movable for other in self._moves(center, column)]
-            companies = self.swap_companies if center.swap else self.frame.aims.companies()
-            at = companies.index(center.k) if center.k in companies else 0
-            others += [replace(center, k=k) for k in companies[max(0, at - 1) : at + 2] if k != center.k]
-            if center.swap:
-                levels = (center.swap - 1, center.swap + 1)
-                others += [replace(center, swap=s) for s in levels if 0 < s < len(self.frame.swaps)]
+            others = [
+                *self._other_strengths(center),
+                *(other for column in self.frame.movable for other in self._moves(center, column)),
+            ]
             fresh = [r for r in others if r not in self.tried and self._promising(r)]
-            found.append(sorted(fresh, key=self.forecast.loss)[:_BATCH])
+            found.append(sorted(fresh, key=lambda r: self._expected(r, center))[:_BATCH])
         # By turns, so that both get their part of what is left.
         return [recipe for pair in zip_longest(*found) for recipe in pair if recipe is not None][:_BATCH]
+
+    def _other_strengths(self, center: Recipe) -> Iterator[Recipe]:
+        """Ask for more or less company, and for fewer swaps where it passes or more where it does not."""
+        companies = self.swap_companies if center.swap else self.frame.aims.companies()
+        at = companies.index(center.k) if center.k in companies else 0
+        yield from (replace(center, k=k) for k in companies[max(0, at - 1) : at + 2] if k != center.k)
+        if center.swap:
+            more = -1 if self.tried[center].meets else 1
+            yield from (
+                replace(center, swap=level)
+                for level in (center.swap + more, center.swap + 2 * more)
+                if 0 < level < len(self.frame.swaps)
+            )
+
+    def _expected(self, recipe: Recipe, center: Recipe) -> float:
+        """Say what a neighbour is expected to cost: by forecast, or by what its center lost in each column.
+
+        Where groups have codings of their own, a column that loses much in them gains by a coarser coding that costs
+        little. Another company or another strength of swaps is asked first: the center says whether that may help.
+        """
+        if recipe.finish == SUPPRESS or not self.tried[center].losses:
+            return self.forecast.loss(recipe)
+        if recipe.rungs == center.rungs:
+            return -1.0
+        trial = self.tried[center]
+        expected = trial.loss or 0.0
+        for column in {name for name, _ in {*recipe.rungs} ^ {*center.rungs}}:
+            ladder, lost = self.frame.ladders[column], trial.losses.get(column, 0.0)
+            before, after = ladder.rungs[center.rung(column)], ladder.rungs[recipe.rung(column)]
+            detail = math.log(max(2, after.labels)) / math.log(max(2, before.labels))
+            expected += self.forecast.weights.get(column, 0.0) * (
+                after.loss + detail * max(0.0, lost - before.loss) - lost
+            )
+        return expected
 
     def _centers(self) -> list[Recipe]:
         missed = [
@@ -289,7 +343,12 @@ def _regrouped(recipe: Recipe, k: int, *, along: bool = False) -> Recipe:
 def named(recipe: Recipe) -> str:
     """Name a recipe briefly: what is coarsened, and how it ends; different recipes have different names."""
     coarser = ", ".join(f"{column} {rung}" for column, rung in recipe.rungs) or "no coarser column"
-    ends = {SUPPRESS: "suppress to", REGROUP: "regroup to", ALONG: "regroup along the codings to"}
+    ends = {
+        SUPPRESS: "suppress to",
+        REGROUP: "regroup to",
+        ALONG: "regroup along the codings to",
+        GATHER: "gather by",
+    }
     end = f"{ends[recipe.finish]} {recipe.k}" if recipe.finish in ends else "no more"
     also = f"{', hide' if recipe.hide else ''}{f', swap {recipe.swap}' if recipe.swap else ''}"
     return f"{coarser}; {end}{also}"

@@ -13,6 +13,7 @@ from discreet.protect import (
     Generalize,
     KAnonymity,
     LocalSuppression,
+    Microaggregate,
     Mondrian,
     OptimalGeneralization,
     Plan,
@@ -26,7 +27,7 @@ from discreet.protect.generalizing.privacy_models import PrivacyModel
 from discreet.workflow.suggesting.aims import Aims
 from discreet.workflow.suggesting.ladders import BAND, CUT, EXCHANGE, GROUP, Ladder
 
-SUPPRESS, REGROUP, ALONG, NOTHING = "suppress", "regroup", "along", "nothing"
+SUPPRESS, REGROUP, ALONG, GATHER, NOTHING = "suppress", "regroup", "along", "gather", "nothing"
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Recipe:
         ``(column, rung)`` for the columns that are coarsened.
     finish
         What is done about records that still stand out: ``suppress`` cells, ``regroup`` records and show the range of
-        each group, do so ``along`` the codings of the columns, or ``nothing``.
+        each group, do so ``along`` the codings of the columns, ``gather`` the most similar records and show the keys of
+        one of them, or ``nothing``.
     k
         The company that the last step aims at.
     hide
@@ -121,12 +123,14 @@ class Recipe:
         if self.finish == SUPPRESS and keys:
             costs = {key: cost for key, cost in frame.cautious.items() if key in frame.keys and cost != 1}
             steps.append(LocalSuppression(k=self.k, importance=costs or None, missing="category", keys=keys))
-            if self.hide and models:
-                steps.append(
-                    OptimalGeneralization(
-                        [KAnonymity(max(2, frame.aims.k)), *models], suppression_limit=0.5, keys=keys
-                    )
+        if self.finish == GATHER and keys:
+            steps.append(Microaggregate(k=self.k, columns=keys, measure="member"))
+        if self.finish in (SUPPRESS, GATHER) and keys and self.hide and models:
+            steps.append(
+                OptimalGeneralization(
+                    [KAnonymity(max(2, frame.aims.k)), *models], suppression_limit=0.5, keys=keys
                 )
+            )
         if self.finish == REGROUP and keys:
             steps.append(Mondrian(models=[KAnonymity(self.k), *models], keys=keys))
         if self.finish == ALONG and keys:

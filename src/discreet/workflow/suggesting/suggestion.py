@@ -258,7 +258,7 @@ def _frame(
     mixable = [
         name for name in roles.sensitive if name not in details and can_be_dealt_out(table[name], aims)
     ]
-    swaps = aims.swaps(mixable)
+    swaps = aims.swaps({name: plainly_named(table[name]) for name in mixable})
     return Frame(
         drop=roles.identifiers,
         keys=roles.keys,

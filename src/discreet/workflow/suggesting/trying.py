@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from types import TracebackType
 from typing import Any
@@ -18,9 +18,10 @@ from discreet import engine
 from discreet.errors import DiscreetError, InputError
 from discreet.files.staging import scratch_folder
 from discreet.microdata import Microdata
-from discreet.policy import Policy
+from discreet.policy import MAIN, Policy
 from discreet.protect import Plan
-from discreet.results import Verdict
+from discreet.results import Check, Scenario, Verdict
+from discreet.utility.linked_files import same_cells
 from discreet.workflow.suggesting.ladders import column_loss
 from discreet.workflow.trials import Ledger, Trial, plan_key
 
@@ -70,7 +71,7 @@ class Bench:
             loss = sum(self.weights[column] * lost for column, lost in losses.items())
             risk = _risk(made)
             if loss >= most:
-                return Trial(name, plan.to_dict(), None, risk, loss, not_judged=NOT_JUDGED)
+                return Trial(name, plan.to_dict(), None, risk, loss, not_judged=NOT_JUDGED, losses=losses)
             verdict = self.judged(made, stop_at_failure=True)
         except DiscreetError as error:
             return _failed(name, plan, str(error))
@@ -83,7 +84,17 @@ class Bench:
         # What was left aside after a failure is no open question.
         left = "" if reasons else verdict.left
         miss = _miss(self.policy, verdict)
-        return Trial(name, plan.to_dict(), verdict.meets, risk, loss, reasons, not_judged=left, miss=miss)
+        return Trial(
+            name,
+            plan.to_dict(),
+            verdict.meets,
+            risk,
+            loss,
+            reasons,
+            not_judged=left,
+            miss=miss,
+            losses=losses,
+        )
 
     def losses(self, made: Microdata) -> dict[str, float]:
         """Give the share that is lost of each compared column; all of one that was not released."""
@@ -95,10 +106,42 @@ class Bench:
         }
 
     def judged(self, made: Microdata, *, stop_at_failure: bool = False) -> Verdict:
-        """Hold the release against the whole policy, by the one function that judges."""
+        """Hold the release against the whole policy, by the one function that judges.
+
+        Where keys became those of other people, who looks somebody up by their true keys may find nobody. What is
+        learned is then also asked for an intruder who knows into which group a person was put, and the worse counts.
+        """
         from discreet.workflow.judging import judge
 
-        return judge(made, self.policy, self.data, stop_at_failure=stop_at_failure)
+        verdict = judge(made, self.policy, self.data, stop_at_failure=stop_at_failure)
+        if verdict.failed and stop_at_failure:
+            return verdict
+        return replace(verdict, checks=(*verdict.checks, *self._learned_by_group(made)))
+
+    def _learned_by_group(self, made: Microdata) -> list[Check]:
+        """Check what the group of a person gives away, as far as that breaks a rule about looking people up."""
+        from discreet.risk import attribution
+
+        rules = [rule for rule in self.policy.comparison if rule.measure == "attribution"]
+        keys = [key for key in self.data.roles.keys if key in made.schema]
+        secret = [name for name in self.data.roles.sensitive if name in made.schema]
+        before, after = engine.collect(self.data, keys), engine.collect(made, keys)
+        if not rules or not secret or not any(_exchanged(before[key], after[key]) for key in keys):
+            return []
+        told = self.data.with_frame(
+            engine.rebuilt(self.data, {key: after[key] for key in keys}), same_records=True
+        )
+        asked = attribution(
+            told, made, keys=keys, sensitive=secret, **self.policy.parameters.get("attribution", {})
+        )
+        checks = [
+            rule.check(Scenario(MAIN, (), {"attribution": asked}), table="comparison") for rule in rules
+        ]
+        return [
+            replace(check, reason=f"{check.reason} for who knows the group of a person")
+            for check in checks
+            if not check.passed
+        ]
 
 
 @dataclass
@@ -184,6 +227,14 @@ def _tried_elsewhere(about: tuple[Any, ...], name: str, plan: Plan, most: float)
         _HELD[file] = Microdata(pl.read_ipc(file), **roles, metadata=metadata)
     bench = Bench(_HELD[file], policy, weights, untouched, seed, may_erase)
     return bench.tried(name, plan, most)
+
+
+def _exchanged(before: pl.Series, after: pl.Series) -> bool:
+    """Say whether records have values of others in a column; labels of its own are read off by the judge already."""
+    if before.dtype != after.dtype or not after.drop_nulls().is_in(before.unique().implode()).all():
+        return False
+    shown = after.is_not_null().to_numpy()
+    return not bool(same_cells(before, after)[shown].all())
 
 
 def _risk(made: Microdata) -> float | None:
