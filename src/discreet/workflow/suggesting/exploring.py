@@ -81,19 +81,30 @@ class Explorer:
 
     def _quick(self, companies: Sequence[int]) -> list[Recipe]:
         """Gather or regroup the file as it is, which takes little time and often passes."""
-        plain = [Recipe(finish=REGROUP, k=k) for k in companies[:2]]
+        plain = [replace(self.base, finish=REGROUP, k=k) for k in companies[:2]]
         if not self.may_swap:
-            gathered = [Recipe(finish=GATHER, k=k, hide=self.may_hide) for k in companies[:2]]
-            return [*gathered, *plain, Recipe(finish=ALONG, k=companies[0])]
+            gathered = [replace(self.base, finish=GATHER, k=k, hide=self.may_hide) for k in companies[:2]]
+            return [*gathered, *plain, replace(self.base, finish=ALONG, k=companies[0])]
         k = self.swap_companies[0]
-        return [*(Recipe(finish=finish, k=k, swap=1) for finish in (GATHER, ALONG, REGROUP)), *plain]
+        return [
+            *(replace(self.base, finish=finish, k=k, swap=1) for finish in (GATHER, ALONG, REGROUP)),
+            *plain,
+        ]
 
     def _starts(self, companies: Sequence[int]) -> list[Recipe]:
         """Descend by forecasts with more and less company: hiding what breaks a model, or swapping it away."""
         if not self.may_swap:
-            return [self.descended(Recipe(k=k, hide=self.may_hide)) for k in companies]
+            return [self.descended(replace(self.base, k=k, hide=self.may_hide)) for k in companies]
         levels = range(1, min(3, len(self.frame.swaps)))
-        return [self.descended(Recipe(k=k, swap=s)) for s in levels for k in self.swap_companies[:2]]
+        return [
+            self.descended(replace(self.base, k=k, swap=s)) for s in levels for k in self.swap_companies[:2]
+        ]
+
+    @property
+    def base(self) -> Recipe:
+        """What every recipe begins with: the codings without which no class could meet the models."""
+        needed = [(column, min(place, self._top(column))) for column, place in self.frame.needed]
+        return Recipe(rungs=tuple((column, place) for column, place in needed if place))
 
     @property
     def may_swap(self) -> bool:
@@ -228,7 +239,7 @@ class Explorer:
         return best
 
     def _at_height(self, height: float, k: int) -> Recipe:
-        recipe = Recipe(k=k)
+        recipe = replace(self.base, k=k)
         for column in self.frame.keys:
             recipe = recipe.with_rung(column, round(height * self._top(column)))
         return recipe
@@ -252,11 +263,13 @@ class Explorer:
     def _others(self, starts: Sequence[Recipe], companies: Sequence[int]) -> list[Recipe]:
         """Suppress with more or less company, and regroup instead, from the file as it is and from coarser codings."""
         found = [*starts[:2], replace(starts[0], hide=False)]
-        plain = [self.descended(Recipe(k=companies[1], hide=self.may_hide))] if self.may_swap else []
+        plain = (
+            [self.descended(replace(self.base, k=companies[1], hide=self.may_hide))] if self.may_swap else []
+        )
         for start in [*plain, *starts[:2]]:
             k = self.swap_companies[0] if start.swap else companies[1]
             found += [_regrouped(start, k, along=along) for along in (True, False)]
-        return [*found, Recipe(finish=ALONG, k=companies[1])]
+        return [*found, replace(self.base, finish=ALONG, k=companies[1])]
 
     def _stronger(self, companies: Sequence[int]) -> list[Recipe]:
         """Try more company and coarser codings where nothing has passed."""
@@ -265,7 +278,7 @@ class Explorer:
         if self.may_swap:
             strongest, k = len(self.frame.swaps) - 1, self.swap_companies[0]
             found += [replace(self._at_height(height, k), swap=strongest) for height in (1.0, 0.5)]
-        found += [Recipe(finish=REGROUP, k=k) for k in companies[2:4]]
+        found += [replace(self.base, finish=REGROUP, k=k) for k in companies[2:4]]
         found += [
             _regrouped(self._at_height(height, 2), companies[1], along=along)
             for height in (0.3, 0.6)

@@ -50,6 +50,8 @@ class Frame:
         What swaps of sensitive values between classes aim at, the weakest first; the first are none.
     company_for_swaps
         How large classes must be for swaps to reach the weakest of these aims.
+    needed
+        ``(column, rung)``: the codings of sensitive columns without which no class could meet the models.
     numbers
         ``{column: (base, share)}``: numbers that one person has alone, each with the base they are rounded to and the
         share of largest values that are shown as their mean.
@@ -62,6 +64,7 @@ class Frame:
     cautious: Mapping[str, float]
     swaps: tuple[tuple[PrivacyModel, ...], ...] = ((),)
     company_for_swaps: int = 2
+    needed: tuple[tuple[str, int], ...] = ()
     numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property

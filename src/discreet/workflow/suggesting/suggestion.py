@@ -19,7 +19,7 @@ from discreet.protect import Plan
 from discreet.randomness import fresh_seed
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
-from discreet.workflow.suggesting.aims import aims_of, can_be_dealt_out, company_for_swaps
+from discreet.workflow.suggesting.aims import aims_of, can_be_dealt_out, codings_needed, company_for_swaps
 from discreet.workflow.suggesting.explaining import alternatives, obstacles_of, step_effects, summary
 from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer
 from discreet.workflow.suggesting.forecast import Forecast
@@ -258,24 +258,24 @@ def _frame(
     mixable = [
         name for name in roles.sensitive if name not in details and can_be_dealt_out(table[name], aims)
     ]
+    ladders = {
+        **{key: ladder_of(table[key], outcomes) for key in roles.keys},
+        **{
+            name: outcome_ladder(values) for name, values in outcomes.items() if details.get(name) is not True
+        },
+    }
     swaps = aims.swaps({name: plainly_named(table[name]) for name in mixable})
     return Frame(
         drop=roles.identifiers,
         keys=roles.keys,
-        ladders={
-            **{key: ladder_of(table[key], outcomes) for key in roles.keys},
-            **{
-                name: outcome_ladder(values)
-                for name, values in outcomes.items()
-                if details.get(name) is not True
-            },
-        },
+        ladders=ladders,
         aims=aims,
         cautious=cautious,
         swaps=swaps,
         company_for_swaps=company_for_swaps(
             swaps[min(1, len(swaps) - 1)], {name: table[name] for name in mixable}
         ),
+        needed=codings_needed(ladders, aims.models, aims.companies()[0]),
         numbers=own_numbers(table, [name for name in weights if name not in kept], aims) if aims.own else {},
     )
 
