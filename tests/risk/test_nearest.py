@@ -110,8 +110,8 @@ def test_identifiers_and_weights_are_left_out_unless_the_columns_are_named():
 
 def test_bad_input_is_refused_with_the_way_out():
     data = people(20, 1)
-    with pytest.raises(ColumnError, match="columns="):
-        neighbours(data, Microdata(data.frame.drop("age")))
+    with pytest.raises(ColumnError, match="the release lacks it"):
+        neighbours(data, Microdata(data.frame.drop("age")), columns=["age"])
     with pytest.raises(ColumnError, match="categorical"):
         neighbours(data, data, categorical=["agee"])
     with pytest.raises(ColumnError, match="varies"):

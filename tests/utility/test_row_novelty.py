@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata
-from discreet.errors import ColumnError, ParameterError
+from discreet.errors import InputError, ParameterError
 from discreet.utility.row_novelty import new_rows
 
 rows = st.lists(
@@ -99,7 +99,7 @@ def test_bad_parameters_are_refused():
     for bad in ({"tolerance": -1}, {"scale": "sd"}, {"tolerances": [np.nan]}):
         with pytest.raises(ParameterError):
             new_rows(file, file, **bad)
-    with pytest.raises(ColumnError):
+    with pytest.raises(InputError, match="no column in common"):
         new_rows(file, Microdata(pl.DataFrame({"y": [1.0]})))
 
 

@@ -12,10 +12,10 @@ from discreet.arrays import Floats, Integers
 from discreet.engine.shared_tables import SharedTables, Table
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import names_checked
 from discreet.progress import track
 from discreet.utility.associations import cramers_v
 from discreet.utility.cell_measures import SpecksOrder, cell_figures, expected_size, z_scores
-from discreet.utility.file_pairs import names_checked
 
 _MOST_CELLS_SHOWN = 1_000_000
 _WHOLE = ("cells", "df", "df_G")

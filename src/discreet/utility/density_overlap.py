@@ -12,9 +12,9 @@ from discreet.arrays import Floats
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, weights_of
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
-from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, weights_of
 
 _BINNED_ABOVE = 100_000
 _FINER = (

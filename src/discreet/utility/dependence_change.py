@@ -15,10 +15,10 @@ from discreet.engine.grouping import Cutting, brought_to, physical
 from discreet.engine.shared_tables import SharedTables, shared_tables
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 from discreet.utility.associations import correlation_ratios, correlations, cramers_v, theils_u
-from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 
 Correlation = Literal["pearson", "spearman"]
 _BY_CHANCE = 3.0

@@ -11,10 +11,10 @@ from discreet import engine
 from discreet.arrays import Flags, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns, copies_of
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, shown
-from discreet.utility.file_pairs import compared_columns, copies_of
 from discreet.utility.propensity.stacking import Stack, stack
 
 _MOST_CATEGORIES = 255

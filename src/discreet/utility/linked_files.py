@@ -16,6 +16,7 @@ from discreet.engine.frames import has_row_order
 from discreet.engine.precision import stored_alike
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
 
 _BY_CHANCE = 1.5  # rows that agree this many times as often as shuffled rows would are no accident
 
@@ -92,8 +93,7 @@ def link(
 
     ``extra`` columns (a survey weight) are carried along where a file has them, and are not compared.
     """
-    names = _compared(original, columns, without={*extra, *([ids] if ids else [])})
-    dropped = tuple(name for name in names if name not in released.schema)
+    names, dropped = _compared(original, released, columns, without=[*extra, *([ids] if ids else [])])
     engine.overview(original, ())
     rows = engine.overview(released, ()).rows
     more = [*extra, *([ids] if ids else [])]
@@ -138,19 +138,21 @@ def same_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
 
 
 def _compared(
-    original: Microdata, columns: str | Sequence[str] | None, *, without: set[str]
-) -> tuple[str, ...]:
-    if columns is None:
-        left_out = {*without, *original.roles.technical}
-        names = tuple(name for name in original.columns if name not in left_out)
-    else:
-        names = (columns,) if isinstance(columns, str) else tuple(dict.fromkeys(columns))
-    for name in (*names, *without):
+    original: Microdata, released: Microdata, columns: str | Sequence[str] | None, *, without: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Choose the columns, those that the release lost among them: here they are a loss, not left out."""
+    for name in without:
         if name not in original.schema:
             raise ColumnError(f"{unknown_name(name, original.columns)} It was named for information_loss.")
-    if not names:
+    if columns is None:
+        wanted = tuple(
+            name for name in original.columns if name not in original.roles.technical and name not in without
+        )
+    else:
+        wanted = compared_columns(original, original, columns).names
+    if not wanted:
         raise ParameterError("There is no column to compare. Name some with columns=[…].")
-    return names
+    return wanted, tuple(name for name in wanted if name not in released.schema)
 
 
 def _by_ids(

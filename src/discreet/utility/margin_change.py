@@ -12,9 +12,9 @@ from discreet import engine
 from discreet.arrays import Floats
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
-from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.utility.margin_tables import (
     ecdf_table,
     histograms_table,

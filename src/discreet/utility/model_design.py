@@ -13,7 +13,7 @@ from discreet.arrays import Array, Floats
 from discreet.engine.grouping import Cutting, brought_to, compared_as, physical, pooled_breaks
 from discreet.errors import ColumnError, InputError, unknown_name
 from discreet.microdata import Microdata
-from discreet.utility.file_pairs import compared_columns
+from discreet.pairs.columns import compared_columns
 
 
 @dataclass(frozen=True)

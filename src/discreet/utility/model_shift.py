@@ -12,10 +12,10 @@ from discreet import engine
 from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import DEPENDENT, copies_of, names_checked
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent, shown
-from discreet.utility.file_pairs import DEPENDENT, copies_of, names_checked
 from discreet.utility.model_design import Design, design
 
 Importance = Literal["impurity", "permutation"]

@@ -14,13 +14,13 @@ from discreet.distance import as_float
 from discreet.distance.reach import Reach, reach_to_nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.synthetic_copies.side_by_side import (
     check_categorical,
     plain_rows,
-    shared_columns,
     tables_of,
 )
 
@@ -87,7 +87,8 @@ def new_rows(
     """
     steps = _checked(tolerance, tolerances, scale)
     files = [original, released, *([holdout] if holdout is not None else [])]
-    names = shared_columns(original, files[1:], columns)
+    compared = compared_columns(original, files[1:], columns)
+    names = compared.names
     codes = check_categorical(names, categorical)
     check_precision(precision, original.columns)
     tables, agreed = precise_alike(
@@ -113,7 +114,7 @@ def new_rows(
         value=figures["new_share"],
         figures=figures,
         meaning=_in_words(figures, tables[1].height, tolerance, scale),
-        caveats=[*agreed.caveats, *_caveats(scale, holdout)],
+        caveats=[*compared.caveats, *agreed.caveats, *_caveats(scale, holdout)],
         parameters={
             "tolerance": tolerance,
             "scale": scale,

@@ -13,9 +13,9 @@ from discreet import engine
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import DEPENDENT
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
-from discreet.utility.file_pairs import DEPENDENT
 from discreet.utility.tables import tabular
 
 

@@ -12,6 +12,7 @@ from discreet.engine.grouping import Closed, Cutting, Style
 from discreet.engine.shared_tables import shared_tables
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.cell_measures import ACCEPTABLE, GOOD, SpecksOrder
@@ -24,7 +25,6 @@ from discreet.utility.compared_tables import (
     summary,
     wanted_tables,
 )
-from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 
 _LONGEST = 5
 

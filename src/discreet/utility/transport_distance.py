@@ -13,11 +13,11 @@ from discreet.arrays import Floats, Integers
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, shown
-from discreet.utility.file_pairs import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 
 Cost = Literal["sqeuclidean", "euclidean"]
 

@@ -17,12 +17,12 @@ from discreet.arrays import Flags, Floats
 from discreet.distance import MixedSpace, nearest
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.synthetic_copies.side_by_side import (
     check_categorical,
     column_caveats,
-    shared_columns,
     tables_of,
 )
 
@@ -69,7 +69,8 @@ def identifiability(
     >>> identifiability(Microdata(people), Microdata(copies)).figures["identified"]
     3
     """
-    names = shared_columns(original, [released], columns)
+    compared = compared_columns(original, [released], columns)
+    names = compared.names
     ours, theirs = tables_of([original, released], names)
     space, used = identifying_space(
         ours, theirs, categorical=check_categorical(names, categorical), weights=weights, scale=scale
@@ -93,6 +94,7 @@ def identifiability(
         ),
         caveats=[
             *records_only(original),
+            *compared.caveats,
             *identifiability_caveats(found),
             *column_caveats(space, (ours, theirs), names),
         ],

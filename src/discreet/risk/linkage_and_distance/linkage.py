@@ -19,6 +19,7 @@ from discreet.distance import Distance, MissingRule, MixedSpace, Points, nearest
 from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import precise_alike
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
@@ -35,7 +36,6 @@ from discreet.risk.synthetic_copies.side_by_side import (
     check_categorical,
     column_caveats,
     placed,
-    shared_columns,
     tables_of,
 )
 
@@ -139,13 +139,13 @@ def linkage(
         )
     if columns is None and original.roles.keys:
         columns = original.roles.keys
-    chosen = shared_columns(original, [released], columns)
-    names = tuple(name for name in chosen if name != ids)
+    compared = compared_columns(original, released, columns, without=[ids])
+    names = tuple(name for name in compared.names if name != ids)
     if not names:
         raise ParameterError("Nothing is left to compare beside the column that links the files.")
     ours, theirs = tables_of([original, released], names)
     truth = _truth(original, released, ids, ours.height, theirs.height)
-    files = LinkedFiles(released, ours, theirs, truth)
+    files = LinkedFiles(released, ours, theirs, truth, tuple(compared.caveats))
     codes = check_categorical(names, categorical)
     about: dict[str, Any] = {"method": method, "columns": list(names), "ids": ids}
     if method in ("interval", "rank", "robust"):
@@ -188,6 +188,12 @@ class LinkedFiles:
     ours: pl.DataFrame
     theirs: pl.DataFrame
     truth: Integers
+    notes: tuple[str, ...] = ()
+
+    @property
+    def caveats(self) -> list[str]:
+        """What was left out of the comparison: columns, and records without a counterpart."""
+        return [*self.notes, *_unlinked(self.truth)]
 
     @property
     def linkable(self) -> int:
@@ -282,7 +288,7 @@ def _linkage_measure(
         caveats=[
             *caveats,
             "It assumes an intruder who knows the original values exactly; real intruders know less and err more.",
-            *_unlinked(files.truth),
+            *files.caveats,
         ],
         parameters=about,
         detail=Detail(
@@ -387,7 +393,7 @@ def _interval_measure(
         caveats=[
             "Closeness is not identity: the intruder must still know which record to look at.",
             *([f"{unknown:,} values are missing on one side and were not compared."] if unknown else []),
-            *_unlinked(truth),
+            *files.caveats,
         ],
         parameters={
             **about,

@@ -19,6 +19,7 @@ from discreet.distance import Distance, MixedSpace, Points, as_float, nearest
 from discreet.distance.boxes import in_boxes
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
@@ -32,7 +33,6 @@ from discreet.risk.synthetic_copies.side_by_side import (
     column_caveats,
     placed,
     plain_rows,
-    shared_columns,
     tables_of,
 )
 
@@ -131,7 +131,8 @@ def neighbours(
     if hit_tolerance < 0:
         raise ParameterError("hit_tolerance must not be negative.")
     files = [original, released, *([holdout] if holdout is not None else [])]
-    names = shared_columns(original, files[1:], columns)
+    compared = compared_columns(original, files[1:], columns)
+    names = compared.names
     codes = check_categorical(names, categorical)
     check_precision(precision, original.columns)
     tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
@@ -188,7 +189,12 @@ def neighbours(
         value=figures["dcr_median" if holdout is None else "dcr_share_closer_than_holdout"],
         figures=figures,
         meaning=closeness_in_words(figures, len(points[1])),
-        caveats=[*records_only(original), *agreed.caveats, *_caveats(space, tables, names, figures)],
+        caveats=[
+            *records_only(original),
+            *compared.caveats,
+            *agreed.caveats,
+            *_caveats(space, tables, names, figures),
+        ],
         parameters={
             "columns": list(names),
             "categorical": list(codes),
@@ -239,7 +245,8 @@ def share_closer_than_holdout(
     precision: Setting = None,
 ) -> CloserShare:
     """Give the share of released records closer to the original than to the hold-out, by itself."""
-    names = shared_columns(original, [released, holdout], columns)
+    compared = compared_columns(original, [released, holdout], columns)
+    names = compared.names
     codes = check_categorical(names, categorical)
     tables, _ = precise_alike(
         tables_of([original, released, holdout], names), precision=precision, categorical=codes

@@ -18,13 +18,14 @@ from discreet.distance import as_float
 from discreet.distance.boxes import Likeness
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.linkage_and_distance.fuzzy_match import Attack, Comparison, attack
 from discreet.risk.linkage_and_distance.likeness_scores import Kind
 from discreet.risk.linkage_and_distance.standing_out import Rule, outlier_flags
-from discreet.risk.synthetic_copies.side_by_side import check_categorical, shared_columns, tables_of
+from discreet.risk.synthetic_copies.side_by_side import check_categorical, tables_of
 
 
 @checked
@@ -123,7 +124,8 @@ def outliers(
     if columns is None and original.roles.keys:
         columns = original.roles.keys
     others = [*variants.values(), *([holdout] if holdout is not None else [])]
-    names = shared_columns(original, others, columns)
+    compared = compared_columns(original, others, columns)
+    names = compared.names
     codes = check_categorical(names, categorical)
     tables = tables_of([original, *others], names)
     numeric = _numeric(tables, names, codes)
@@ -173,7 +175,11 @@ def outliers(
         value=found.single,
         figures=figures,
         meaning=_in_words(figures, worst if len(variants) > 1 else None),
-        caveats=[*records_only(original), *_caveats(figures, skipped, excluded, outlying, control)],
+        caveats=[
+            *records_only(original),
+            *compared.caveats,
+            *_caveats(figures, skipped, excluded, outlying, control),
+        ],
         parameters={
             "columns": list(names),
             "categorical": list(codes),

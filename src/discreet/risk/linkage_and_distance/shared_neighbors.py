@@ -18,12 +18,12 @@ from discreet.arrays import Flags, Integers
 from discreet.distance import MixedSpace, nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.synthetic_copies.side_by_side import (
     check_categorical,
     column_caveats,
-    shared_columns,
     tables_of,
 )
 
@@ -92,7 +92,8 @@ def shared_neighbours(
         raise ParameterError("min_points and small must be 1 or more.")
     if noise not in ("ignore", "risky"):
         raise ParameterError("noise must be 'ignore' or 'risky'.")
-    names = shared_columns(original, [released], columns)
+    compared = compared_columns(original, [released], columns)
+    names = compared.names
     ours, theirs = tables_of([original, released], names)
     space = MixedSpace.fit(
         ours,
@@ -130,6 +131,7 @@ def shared_neighbours(
         ),
         caveats=[
             *records_only(original),
+            *compared.caveats,
             *sni_caveats(theirs),
             *column_caveats(space, (ours, theirs), names),
         ],

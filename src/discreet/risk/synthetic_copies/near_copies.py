@@ -11,6 +11,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
@@ -22,7 +23,6 @@ from discreet.risk.synthetic_copies.side_by_side import (
     check_categorical,
     column_caveats,
     placed,
-    shared_columns,
     tables_of,
 )
 from discreet.risk.synthetic_copies.telling_values import TellingColumn, telling_columns
@@ -130,7 +130,8 @@ def near_copies(
     """
     _check(reach, outlying, most)
     files = [original, released, *([holdout] if holdout is not None else [])]
-    names = shared_columns(original, files[1:], columns)
+    compared = compared_columns(original, files[1:], columns)
+    names = compared.names
     codes = check_categorical(names, categorical)
     check_precision(precision, original.columns)
     tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
@@ -199,6 +200,7 @@ def near_copies(
         meaning=_in_words(figures, tables[0].height, near.of, worst),
         caveats=[
             *records_only(original),
+            *compared.caveats,
             *agreed.caveats,
             *([_sampled(most)] if sampled else []),
             *_telling_words(telling),

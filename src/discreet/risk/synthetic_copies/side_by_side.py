@@ -8,34 +8,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.distance import Distance, MissingRule, MixedSpace, Points
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
-
-
-def shared_columns(
-    original: Microdata, others: Sequence[Microdata], columns: str | Sequence[str] | None
-) -> tuple[str, ...]:
-    """Return the columns to compare: those named, or all of the original but identifiers and technical ones."""
-    if columns is None:
-        names = tuple(name for name in original.columns if name not in original.roles.technical)
-    else:
-        names = (columns,) if isinstance(columns, str) else tuple(dict.fromkeys(columns))
-    if not names:
-        raise ParameterError("There is no column to compare. Name some with columns=[…].")
-    for data in (original, *others):
-        for name in names:
-            if name not in data.schema:
-                which = "original" if data is original else "other"
-                raise ColumnError(
-                    f"{unknown_name(name, data.columns)} It is to be compared, but the {which} file does not have "
-                    "it; name the columns that all files share with columns=[…]."
-                )
-    for name in names:
-        if name in original.roles.identifiers:
-            raise ColumnError(
-                f"Column '{name}' is a direct identifier; comparing it would say nothing about the rest. Leave it out."
-            )
-    return names
 
 
 def tables_of(files: Sequence[Microdata], names: Sequence[str]) -> list[pl.DataFrame]:

@@ -14,6 +14,7 @@ from discreet.arrays import Flags
 from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.pairs.columns import compared_columns
 from discreet.parameters import checked
 from discreet.randomness import Seed
 from discreet.results import Detail, Measure
@@ -23,7 +24,7 @@ from discreet.utility.propensity.findings import Findings
 from discreet.utility.propensity.fitting import Fit, Learner, Prepared
 from discreet.utility.propensity.logistic import Logit
 from discreet.utility.propensity.reference import Reference
-from discreet.utility.propensity.stacking import Stack, compared_columns, stack
+from discreet.utility.propensity.stacking import Stack, stack
 
 Model = Literal["logit", "cart", "boosting", "linear"] | Callable[[pl.DataFrame, Flags], Any]
 Nulls = Literal["auto", "theory", "permutation", "pairs", "resynthesis"]
@@ -156,10 +157,8 @@ def pmse(
     if not copies:
         raise ParameterError("released must be a file or a list of at least one.")
     learner = _learner(model, interactions, squares, dict(tree or {}))
-    names = compared_columns(original, copies[0], columns)
-    names = [name for name in names if name not in (weight, synthesized_rows)]
-    for copy in copies[1:]:
-        compared_columns(original, copy, names)
+    compared = compared_columns(original, copies, columns, without=[weight, synthesized_rows])
+    names = [name for name in compared.names if name not in (weight, synthesized_rows)]
     kept = (unsynthesized,) if isinstance(unsynthesized, str) else tuple(unsynthesized)
     coded = (categorical,) if isinstance(categorical, str) else tuple(categorical)
     for name in (*kept, *coded):
@@ -202,7 +201,7 @@ def pmse(
         value=result.pmse,
         figures=result.figures(),
         meaning=result.meaning(model),
-        caveats=result.caveats(model),
+        caveats=[*compared.caveats, *result.caveats(model)],
         parameters={
             "model": model if isinstance(model, str) else "function",
             "interactions": interactions,

@@ -13,8 +13,8 @@ from discreet import engine
 from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.engine.comparable import comparable, distinct_values
 from discreet.engine.precision import stored_alike
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
-from discreet.microdata import Microdata, require_microdata
+from discreet.errors import ColumnError, InputError, unknown_name
+from discreet.microdata import Microdata
 
 _WORTH_GROUPING = 0.5
 _FEW_ROWS = 2_000
@@ -132,35 +132,6 @@ class Stack:
             return 1.0
         weight = self.weight[self.released] if released else self.weight
         return float(len(weight) * (weight**2).sum() / weight.sum() ** 2)
-
-
-def compared_columns(
-    original: Microdata, released: Microdata, columns: str | Sequence[str] | None
-) -> list[str]:
-    """Name the columns to tell the files apart by; refuse files that do not have the same ones."""
-    require_microdata(original, "original")
-    require_microdata(released, "released")
-    if columns is not None:
-        names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
-        for what, data in (("original", original), ("release", released)):
-            for name in names:
-                if name not in data.schema:
-                    raise ColumnError(f"{unknown_name(name, data.columns)} It is not in the {what}.")
-    else:
-        aside = {*original.roles.identifiers, *released.roles.identifiers}
-        aside |= {name for name in (original.roles.weight, released.roles.weight) if name}
-        names = [name for name in original.columns if name not in aside]
-        lost = [name for name in names if name not in released.schema]
-        extra = [name for name in released.columns if name not in original.schema and name not in aside]
-        if lost or extra:
-            said = [f"not in the release: {', '.join(map(repr, lost))}"] if lost else []
-            said += [f"only in the release: {', '.join(map(repr, extra))}"] if extra else []
-            raise ColumnError(
-                f"The files do not have the same columns ({'; '.join(said)}). Name those to compare with columns=[…]."
-            )
-    if not names:
-        raise ParameterError("There is no column to compare. Name some with columns=[…].")
-    return names
 
 
 def stack(

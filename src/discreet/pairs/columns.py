@@ -17,19 +17,20 @@ DEPENDENT = (
 
 @dataclass(frozen=True)
 class ComparedColumns:
-    """The columns that both files have, and those of the original that the release lacks."""
+    """The columns that are compared, those that a release lost, and those that it added."""
 
     names: tuple[str, ...]
-    left_out: tuple[str, ...]
+    lost: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
 
     @property
     def caveats(self) -> list[str]:
         """Say which columns could not be compared."""
-        if not self.left_out:
-            return []
-        listed = ", ".join(map(repr, self.left_out[:10]))
-        more = f" and {len(self.left_out) - 10} more" if len(self.left_out) > 10 else ""
-        return [f"Not compared, because the release does not have them: {listed}{more}."]
+        said = (
+            ("Not compared, because the release does not have them", self.lost),
+            ("Only in the release, and not compared", self.added),
+        )
+        return [f"{what}: {_listed(columns)}." for what, columns in said if columns]
 
 
 def copies_of(released: Microdata | Sequence[Microdata], original: Microdata) -> list[Microdata]:
@@ -57,35 +58,64 @@ def copies_of(released: Microdata | Sequence[Microdata], original: Microdata) ->
 
 def compared_columns(
     original: Microdata,
-    released: Microdata,
-    columns: str | Sequence[str] | None,
+    released: Microdata | Sequence[Microdata],
+    columns: str | Sequence[str] | None = None,
     *,
     without: Sequence[str | None] = (),
 ) -> ComparedColumns:
-    """Choose the columns to compare: those named, or all that both files have but identifiers and weights."""
-    if columns is None:
-        hidden = {*original.roles.technical, *without}
-        wanted = [name for name in original.columns if name not in hidden]
-        names = tuple(name for name in wanted if name in released.schema)
-        left_out = tuple(name for name in wanted if name not in released.schema)
-        if not names:
-            raise InputError(
-                "The two files have no column in common that could be compared. Rename those of the release as the "
-                "original has them, or name the columns with columns=[…]."
-            )
-        return ComparedColumns(names, left_out)
+    """Choose the columns in which an original and its releases are held against each other.
+
+    Columns that are named must be in all files, and may not identify people by themselves. Otherwise all columns of
+    the original count but identifiers, weights and the numbers of households and other units (of either file); one
+    that a release lost or added is left out, and that is said.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = Microdata(pl.DataFrame({"id": [1, 2], "age": [30, 41], "zip": ["1", "2"]}), identifiers="id")
+    >>> compared_columns(people, Microdata(pl.DataFrame({"id": [7, 8], "age": [30, 40]})))
+    ComparedColumns(names=('age',), lost=('zip',), added=())
+    """
+    files = [released] if isinstance(released, Microdata) else list(released)
+    if columns is not None:
+        return ComparedColumns(_named(original, files, columns))
+    hidden = {*without, *original.roles.technical, *(name for file in files for name in file.roles.technical)}
+    wanted = [name for name in original.columns if name not in hidden]
+    names = tuple(name for name in wanted if all(name in file.schema for file in files))
+    if not names:
+        raise InputError(
+            "The two files have no column in common that could be compared. Rename those of the release as the "
+            "original has them, or name the columns with columns=[…]."
+        )
+    lost = tuple(name for name in wanted if name not in names)
+    new = [name for file in files for name in file.columns if name not in original.schema]
+    return ComparedColumns(names, lost, tuple(dict.fromkeys(name for name in new if name not in hidden)))
+
+
+def _named(original: Microdata, files: Sequence[Microdata], columns: str | Sequence[str]) -> tuple[str, ...]:
     names = (columns,) if isinstance(columns, str) else tuple(dict.fromkeys(columns))
     if not names:
         raise ParameterError(
             "columns is empty: name the columns to compare, or leave it out for all of them."
         )
-    for data, what in ((original, "original"), (released, "release")):
+    for data in (original, *files):
+        what = "original" if data is original else "release"
         for name in names:
             if name not in data.schema:
                 raise ColumnError(
                     f"{unknown_name(name, data.columns)} It was named in columns; the {what} lacks it."
                 )
-    return ComparedColumns(names, ())
+    for name in names:
+        if name in original.roles.identifiers and name in original.roles.technical:
+            raise ColumnError(
+                f"Column '{name}' is a direct identifier; comparing it would say nothing about the rest. Leave it out."
+            )
+    return names
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
+    return ", ".join(map(repr, columns[:10])) + more
 
 
 def weights_of(
