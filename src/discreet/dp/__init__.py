@@ -34,8 +34,12 @@ from discreet.dp.samplers import (
     uniform_below,
     weighted_rows,
 )
+from discreet.dp.selecting import Chosen, SparseVector, choose
 
 __all__ = [
+    "Chosen",
+    "SparseVector",
+    "choose",
     "Cost",
     "Ledger",
     "Noisy",

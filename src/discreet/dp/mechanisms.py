@@ -138,10 +138,10 @@ def laplace(
     )
     if not _is_private(grid, sensitivity):
         return _unchanged(numbers, grid, cost, seed)
-    _enter(cost, ledger, seed)
+    entered(cost, ledger, seed)
     moved = grid.moved(sensitivity, 1)
     rate = rational_epsilon(Fraction(epsilon) / moved)
-    steps = grid.placed(numbers) + discrete_laplace(rate, grid.values, _words(seed, "laplace")).reshape(
+    steps = grid.placed(numbers) + discrete_laplace(rate, grid.values, words_of(seed, "laplace")).reshape(
         grid.shape
     )
     return _published(grid.read(steps), grid, cost, float(grid.step / rate), seed)
@@ -198,12 +198,12 @@ def gaussian(
     )
     if not private:
         return _unchanged(numbers, grid, cost, seed)
-    _enter(cost, ledger, seed)
+    entered(cost, ledger, seed)
     moved = grid.moved(sensitivity, 2)
     variance = _variance(grid.values, moved, sigma, epsilon, delta)
-    steps = grid.placed(numbers) + discrete_gaussian(variance, grid.values, _words(seed, "gaussian")).reshape(
-        grid.shape
-    )
+    steps = grid.placed(numbers) + discrete_gaussian(
+        variance, grid.values, words_of(seed, "gaussian")
+    ).reshape(grid.shape)
     return _published(grid.read(steps), grid, cost, math.sqrt(variance) * float(grid.step), seed)
 
 
@@ -259,9 +259,9 @@ def local_laplace(
         values=len(held),
         purpose=purpose,
     )
-    _enter(cost, ledger, seed)
+    entered(cost, ledger, seed)
     rate = rational_epsilon(Fraction(epsilon) / one.moved(float(upper) - float(lower), 1))
-    steps = one.placed(held) + discrete_laplace(rate, len(held), _words(seed, "local-laplace"))
+    steps = one.placed(held) + discrete_laplace(rate, len(held), words_of(seed, "local-laplace"))
     claim = DifferentialPrivacy(epsilon, against="another value of the same person", local=True)
     guarantee, why = settled(claim, "", seeded=seed is not None)
     return Noisy(one.read(steps), cost, float(one.step / rate), guarantee, why)
@@ -304,7 +304,7 @@ def randomized_response(
         raise ParameterError("codes must be a list of whole numbers.")
     if levels < 2 or (len(given) and (given.min() < 0 or given.max() >= levels)):
         raise ParameterError("codes must lie between 0 and levels - 1, and levels must be 2 or more.")
-    words = _words(seed, "randomized-response")
+    words = words_of(seed, "randomized-response")
     # The exponential is taken in double precision and lowered by more than its error: less is kept than allowed.
     weight = Fraction(math.exp(min(float(exact), 40.0)) * (1 - 2**-40))
     weight = max(weight, Fraction(1))
@@ -330,7 +330,7 @@ def _variance(values: int, moved: Fraction, sigma: float, epsilon: float, delta:
     return variance
 
 
-def _enter(cost: Cost, ledger: Ledger | None, seed: int | None) -> None:
+def entered(cost: Cost, ledger: Ledger | None, seed: int | None) -> None:
     """Enter a release before its noise is drawn, so that a crash in between counts too much and never too little."""
     if ledger is None:
         return
@@ -341,7 +341,8 @@ def _enter(cost: Cost, ledger: Ledger | None, seed: int | None) -> None:
     ledger.spend(cost)
 
 
-def _words(seed: int | None, name: str) -> Words:
+def words_of(seed: int | None, name: str) -> Words:
+    """Where bits come from: the operating system, or a seed for tests and teaching."""
     return os_words if seed is None else seeded_words(generator(seed, "dp", name))
 
 
