@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError, unknown_name
+from discreet.figure_words import title_of, worded
 from discreet.results import Measure, Verdict, jsonable
-from discreet.wording import columns_not_judged, title_of, worded
+from discreet.wording import columns_not_judged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

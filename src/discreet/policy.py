@@ -39,10 +39,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from discreet.cards import card_of
 from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.figure_words import title_of, worded, words_at
 from discreet.files.toml_files import read_toml
 from discreet.results import Check, Scenario
-from discreet.wording import figure_in_words, title_of, worded
 
 _FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs")
 
@@ -80,9 +81,7 @@ class Rule:
 
     def check(self, scenario: Scenario, *, table: str = "rules") -> Check:
         """Hold the rule against the measures of one scenario; ``table`` is where the rule stands in its policy."""
-        what = title_of(self.measure) + (
-            "" if self.figure == "value" else f" ({figure_in_words(self.figure)})"
-        )
+        what = f"{title_of(self.measure)}{self._figure_in_words()}"
         where = "" if scenario.name == MAIN else f" in scenario '{scenario.name}'"
         actual, gap = self._found(scenario)
         if gap:
@@ -97,7 +96,15 @@ class Rule:
         )
 
     def _worded(self, number: float) -> str:
+        # A policy may be read before anything was measured: the card says whether its figures are shares.
+        card_of(self.measure)
         return worded(self.figure, number, measure=self.measure)
+
+    def _figure_in_words(self) -> str:
+        if self.figure == "value":
+            return ""
+        said = words_at("rule", self.figure, measure=self.measure)
+        return f" ({said or self.figure.replace('_', ' ')})"
 
     def _found(self, scenario: Scenario) -> tuple[Any, str]:
         measure = scenario.measures.get(self.measure)

@@ -15,10 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError, unknown_name
+from discreet.figure_words import is_percentage, signed, title_of
 from discreet.plain_values import jsonable, plain
 from discreet.value_gate import gated
 from discreet.verdicts import Check, Figure, Unjudged, Verdict
-from discreet.wording import columns_not_judged, is_percentage, percent, shown, signed, title_of
+from discreet.wording import columns_not_judged, percent, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -11,8 +11,8 @@ from rich.table import Table
 from discreet.cli.printing import plain
 from discreet.cli.terminal import verdict_panel
 from discreet.comparison_results import ComparedRelease, Comparison
+from discreet.figure_words import title_of, worded
 from discreet.results import Measure
-from discreet.wording import title_of, worded
 
 _MOST_NAMES = 3
 

@@ -88,17 +88,17 @@ def risk(
 
 def _measure(name: str) -> Callable[..., Measure]:
     from discreet import risk as room
+    from discreet.cards import all_cards
 
     plain = name.removeprefix("risk.").replace("-", "_")
-    measures = [known for known in room.__all__ if not known.startswith("remove")]
+    measures = {card.name: card.function for card in all_cards("risk")}
     if plain in room.__all__ and plain not in measures:
         raise ParameterError(
             f"{plain} does not measure, it makes a release. Call discreet.risk.{plain} in Python."
         )
     if plain not in measures:
         raise ParameterError(unknown_name(plain, measures, what="measure"))
-    found: Callable[..., Measure] = getattr(room, plain)
-    return found
+    return measures[plain]
 
 
 def _arguments(

@@ -9,8 +9,9 @@ from rich.panel import Panel
 from rich.table import Table
 
 from discreet.cli.printing import plain
+from discreet.figure_words import title_of, worded
 from discreet.results import Assessment, Scenario, Verdict
-from discreet.wording import shown, title_of, worded
+from discreet.wording import shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

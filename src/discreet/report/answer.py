@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.figure_words import label_of, title_of, worded, words_at
 from discreet.policy import MAIN
-from discreet.report.words import SHORT_LABELS, counted, label_of
+from discreet.report.words import counted
 from discreet.results import Assessment, Check, Unjudged
-from discreet.wording import title_of, worded
 
 _MOST_REASONS = 5
 _RESULTS = {True: ("pass", "✓", "Met"), False: ("fail", "✗", "Not met"), None: ("open", "?", "Not checked")}
@@ -83,7 +83,7 @@ def _reasons(checks: list[Check]) -> tuple[str, ...]:
 
 def _row(check: Check) -> Row:
     state, mark, result = _RESULTS[check.passed]
-    figure = SHORT_LABELS.get(check.figure, label_of(check.figure, measure=check.measure))
+    figure = words_at("axis", check.figure) or label_of(check.figure, measure=check.measure)
     found = worded(check.figure, check.actual, measure=check.measure) if check.actual is not None else "–"
     rule = title_of(check.measure)
     if check.figure != "value" and figure.lower() != rule.lower():

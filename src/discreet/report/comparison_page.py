@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet.figure_words import title_of
 from discreet.report import comparison_view, settings
 from discreet.report.comparison_charts import map_of
 from discreet.report.references import citations
 from discreet.report.templating import rendered, written_page
 from discreet.report.words import GLOSSARY
-from discreet.wording import title_of
 
 if TYPE_CHECKING:
     from discreet.comparison_results import Comparison

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from discreet.cards import KeyNumber
 from discreet.comparison_results import ComparedRelease, Comparison, easiest_to_guess
+from discreet.figure_words import label_of, title_of, worded
 from discreet.report.answer import Answer, answer_of
 from discreet.report.charts import Chart
 from discreet.report.excerpts import Excerpt
-from discreet.report.view import Card, Finding, Part, Section, parts_of
-from discreet.report.words import label_of
+from discreet.report.view import Finding, Part, Section, parts_of
 from discreet.results import Assessment, Scenario
-from discreet.wording import percent, shown, title_of, worded
+from discreet.wording import percent, shown
 
 _PICTURES_A_KIND = 2
 _MOST_COLUMNS = 4
@@ -77,7 +78,7 @@ class ReleaseView:
     anchor: str
     name: str
     answer: Answer
-    cards: tuple[Card, ...]
+    cards: tuple[KeyNumber, ...]
     worst: tuple[str, ...]
     tables: tuple[tuple[str, Excerpt], ...]
     alignment: tuple[str, ...]
@@ -211,9 +212,9 @@ def _answer(release: ComparedRelease) -> Answer:
     return replace(answer, rows=tuple(replace(row, scenario="") for row in answer.rows))
 
 
-def _cards(release: ComparedRelease) -> list[Card]:
+def _cards(release: ComparedRelease) -> list[KeyNumber]:
     return [
-        Card(
+        KeyNumber(
             worded(figure, _short(value), measure=measure),
             label,
             _guessing(release) if measure == "attribution" else sentence,

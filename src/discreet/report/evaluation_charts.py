@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from discreet.cards import card_of
 from discreet.errors import ParameterError, unknown_name
+from discreet.figure_words import label_of, title_of
 from discreet.report.chart_kinds import Chart, Dots, Row
 from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, clean, shortened
-from discreet.report.words import HEADLINES, QUESTIONS, label_of
-from discreet.wording import title_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,9 +34,11 @@ def in_words(metric: str, figure: str) -> str:
     """
     if metric == "cost":
         return label_of(figure)
-    words = HEADLINES.get(metric, "value") if figure == "value" else label_of(figure, measure=metric)
+    card = card_of(metric)
+    headline = card.headline if card and card.headline else "value"
+    words = headline if figure == "value" else label_of(figure, measure=metric)
     start = words if words[:2].isupper() or words.startswith("pMSE") else f"{words[:1].lower()}{words[1:]}"
-    return f"{title_of(metric) if metric in QUESTIONS else metric}: {start}"
+    return f"{title_of(metric) if card else metric}: {start}"
 
 
 def figure_charts(table: pl.DataFrame, references: tuple[str, ...]) -> list[Chart]:

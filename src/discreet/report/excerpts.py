@@ -13,9 +13,8 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.report.words import label_of
+from discreet.figure_words import label_of, worded
 from discreet.results import plain
-from discreet.wording import worded
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
@@ -135,27 +134,29 @@ def class_excerpt(
     )
 
 
-def variable_excerpt(table: Any, *, limit: int = 30) -> Excerpt:
+def variable_excerpt(table: Any, *, limit: int = 30, measure: str = "") -> Excerpt:
     """Take the first rows of a table with one row a column (or a set of columns) of the file.
+
+    ``measure`` says whose table it is, and so what its columns are called.
 
     Examples
     --------
     >>> import polars as pl
-    >>> variable_excerpt(pl.DataFrame({"key": ["age"], "distinction": [0.123], "example": ["81"]})).rows
+    >>> variable_excerpt(pl.DataFrame({"key": ["age"], "unique_share": [0.123], "example": ["81"]})).rows
     (('age', '12.3 %'),)
     """
     frame: Frame = nw.from_native(table)
     schema = dict(frame.collect_schema())
     names = [name for name in schema if _holds_figures(schema[name]) or name in _NAMING]
     return Excerpt(
-        headings=tuple(label_of(name) for name in names),
+        headings=tuple(label_of(name, measure=measure) for name in names),
         numeric=tuple(_holds_figures(schema[name]) for name in names),
         rows=tuple(_top(frame.select(*names), [], limit)),
         total=_height(frame),
     )
 
 
-def chosen_excerpt(table: Any, columns: Sequence[str], *, limit: int) -> Excerpt:
+def chosen_excerpt(table: Any, columns: Sequence[str], *, limit: int, measure: str = "") -> Excerpt:
     """Take the first rows of some columns of a wide table, those that it has.
 
     Examples
@@ -168,7 +169,7 @@ def chosen_excerpt(table: Any, columns: Sequence[str], *, limit: int) -> Excerpt
     frame: Frame = nw.from_native(table)
     held = set(frame.collect_schema())
     return variable_excerpt(
-        frame.select(*(name for name in columns if name in held)).to_native(), limit=limit
+        frame.select(*(name for name in columns if name in held)).to_native(), limit=limit, measure=measure
     )
 
 

@@ -10,13 +10,12 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from discreet.figure_words import is_share, label_of, words_at
 from discreet.report.chart_kinds import Bars
 from discreet.report.chart_scale import nice_step
 from discreet.report.chart_tables import finite, rows_of
 from discreet.report.excerpts import Frame, columns_of, gathered
-from discreet.report.words import SHORT_LABELS, label_of
 from discreet.results import Measure
-from discreet.wording import is_share
 
 SIZE_GROUPS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 99), (100, math.inf))
 
@@ -123,7 +122,7 @@ def _risk_bars(measure: Measure) -> Bars | None:
         return None
     return Bars(
         title="Chance that an intruder points at the right record",
-        labels=tuple(SHORT_LABELS[name] for name in names),
+        labels=tuple(words_at("axis", name) or label_of(name) for name in names),
         values=tuple(float(measure.figures[name] or 0) for name in names),
         axis="Chance from 0 to 100 %; 100 % means certain to be found",
         at_risk=tuple(name.endswith("_max") for name in names),
@@ -166,12 +165,17 @@ def _figure_bars(measure: Measure) -> Bars | None:
         return None
     return Bars(
         title=f"{measure.title}: the shares",
-        labels=tuple(SHORT_LABELS.get(name, label_of(name)) for name in names),
+        labels=tuple(_beside_bars(name, measure.name) for name in names),
         values=tuple(float(measure.figures[name] or 0) for name in names),
         axis="Share",
         at_risk=(False,) * len(names),
         horizontal=True,
     )
+
+
+def _beside_bars(name: str, measure: str) -> str:
+    short = words_at("bars", name, measure=measure) or words_at("axis", name)
+    return short or label_of(name, measure=measure)
 
 
 def _by_name(

@@ -34,7 +34,7 @@ def render_assessment(assessment: Assessment) -> str:
         about=assessment.about,
         answer=answer_of(assessment),
         advice=tuple(assessment.advice),
-        cards=view.cards_of(assessment.main) if assessment.scenarios else [],
+        cards=view.key_numbers_of(assessment.main) if assessment.scenarios else [],
         citations={title_of(name): texts for name, texts in citations(measures).items()},
         comparison=view.comparison_of(assessment),
         facts=settings.file_facts(assessment.about),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from discreet.errors import ParameterError
 from discreet.report.bar_ink import bars_height, draw_bars
-from discreet.report.chapters import chapters_of
+from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.chart_kinds import Bars, Chart, Contours, Dots, Lines, Map, Points
 from discreet.report.charts import chart_of, charts_of
 from discreet.report.contour_ink import contours_height, draw_contours
@@ -71,11 +71,7 @@ def draw_assessment(assessment: Assessment) -> Figure:
         When nothing was measured that a picture makes clearer.
     """
     measures = assessment.measures
-    leading = [
-        name
-        for chapter, names in chapters_of(measures)
-        for name in ([name for name in names if name in chapter.leading] or names[:1])
-    ]
+    leading = [name for _, names in chapters_of(measures) for name in leading_of(names)]
     charts = {chart.text: chart for name in leading for chart in charts_of(measures[name])[:1]}
     if not charts:
         raise ParameterError("There is nothing to draw: no measure of this assessment has a picture.")

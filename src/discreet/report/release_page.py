@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet.figure_words import label_of, title_of, worded
 from discreet.report import release_view, settings
 from discreet.report.cost_charts import of_cost
 from discreet.report.references import citations
 from discreet.report.templating import rendered, written_page
-from discreet.report.words import GLOSSARY, label_of
-from discreet.wording import title_of, worded
+from discreet.report.words import GLOSSARY
 
 if TYPE_CHECKING:
     from discreet.workflow import ReleaseReport

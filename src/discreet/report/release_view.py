@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.cards import Figure, card_of
+from discreet.figure_words import title_of, worded
 from discreet.protect import Treatment
 from discreet.report.answer import Answer, answer_of
 from discreet.report.chart_tables import finite, rows_of
@@ -14,27 +16,8 @@ from discreet.report.excerpts import Excerpt
 from discreet.report.words import counted, flat
 from discreet.results import Assessment, Check, Measure, Step, jsonable
 from discreet.value_gate import EXPRESSIONS, countable, setting
-from discreet.wording import percent, shown, title_of, worded
+from discreet.wording import percent, shown
 from discreet.workflow import ReleaseReport
-
-_COMPARED = (
-    ("k_anonymity", "value", "Records in the smallest group (k)", False),
-    ("uniqueness", "unique_records", "Records alone with their keys", True),
-    ("uniqueness", "unique_share", "Share of records alone", True),
-    ("reidentification", "prosecutor_max", "Highest chance of being found", True),
-    ("reidentification", "prosecutor_mean", "Average chance of being found", True),
-    ("reidentification", "share_above_threshold", "Records above the risk threshold", True),
-    ("individual", "expected_reidentifications", "People expected to be found in the population", True),
-    ("k_map", "value", "Smallest group in the population", False),
-    ("l_diversity", "value", "Fewest sensitive values in a group (l)", False),
-    ("l_diversity", "best_guess", "Best guess of a sensitive value", True),
-    ("t_closeness", "value", "Largest distance from the whole file (t)", True),
-    ("alpha_k", "value", "Commonest sensitive value in a group (alpha)", True),
-    ("beta_likeness", "value", "Largest gain about a sensitive value (beta)", True),
-    ("delta_disclosure", "value", "Largest shift in the odds (delta)", True),
-    ("attribution", "cap_original", "Sensitive values guessed right from the keys", True),
-)
-"""Measure, figure, words, and whether a larger number is the riskier one."""
 
 _KINDS = {
     "bands": "numbers to labels",
@@ -126,16 +109,17 @@ def steps_of(report: ReleaseReport) -> list[StepView]:
 def risk_rows(report: ReleaseReport) -> list[RiskRow]:
     """Put the figures of both files side by side; a figure that neither has is left out."""
     rows = []
-    for measure, figure, label, larger_is_riskier in _COMPARED:
+    held = [found.measures for found in (report.before, report.after) if found is not None]
+    for measure, figure, said_by in _told(dict.fromkeys(name for measures in held for name in measures)):
         numbers = [_figure(found, measure, figure) for found in (report.before, report.after)]
         if numbers == [None, None]:
             continue
-        change, state = _direction(*numbers, larger_is_riskier=larger_is_riskier)
+        change, state = _direction(*numbers, larger_is_riskier=said_by.better == "lower")
         said = [
             _said(found, measure, figure, value)
             for found, value in zip((report.before, report.after), numbers, strict=True)
         ]
-        rows.append(RiskRow(label, said[0], said[1], change, state))
+        rows.append(RiskRow(said_by.words["change"], said[0], said[1], change, state))
     return rows
 
 
@@ -324,6 +308,18 @@ def _model(item: Mapping[str, Any], columns: frozenset[str]) -> str:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _told(names: Iterable[str]) -> list[tuple[str, str, Figure]]:
+    """List the figures that are held against each other before and after, in the order in which they were asked."""
+    cards = [card for name in names if (card := card_of(name)) is not None and card.assess is not None]
+    cards.sort(key=lambda card: card.assess.order if card.assess else 0)
+    return [
+        (card.name, figure, said)
+        for card in cards
+        for figure, said in card.figures.items()
+        if "change" in said.words
+    ]
 
 
 def _figure(found: Assessment | None, measure: str, figure: str) -> float | None:

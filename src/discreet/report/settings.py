@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from discreet.report.words import ROLE_LABELS, counted, flat, label_of
+from discreet.figure_words import label_of
+from discreet.report.words import ROLE_LABELS, counted, flat
 from discreet.results import Assessment, Measure, jsonable, percent, shown
 from discreet.value_gate import countable, setting
 

@@ -11,19 +11,29 @@ import numpy as np
 import polars as pl
 
 from discreet._version import __version__
+from discreet.figure_words import label_of, worded
 from discreet.report import table_view
 from discreet.report.templating import rendered, written_page
-from discreet.report.words import flat, label_of
+from discreet.report.words import flat
 from discreet.results import jsonable
 from discreet.tables.protecting import ProtectedTable
-from discreet.wording import worded
 
 if TYPE_CHECKING:
     from discreet.results import Measure
     from discreet.tables.building.table import Table
     from discreet.tables.suppressing.suppression_result import SuppressionResult
 
-_TABLE = "table"
+_LABELS = {
+    "cells": "Cells",
+    "primary": "Sensitive cells (primary)",
+    "secondary": "Left out to protect them (secondary)",
+    "secondary_value": "Sum of the cells left out to protect others",
+    "repaired": "Cells left out when the pattern was mended",
+    "mean_absolute": "Mean change of a cell",
+    "largest_absolute": "Largest change of a cell",
+    "root_mean_square": "Root mean square change of a cell",
+    "mean_relative": "Mean change of a cell, relative",
+}
 """Under this name the words of figures are those of tables: their cells are no groups of records."""
 
 
@@ -74,13 +84,9 @@ def render_table_report(result: ProtectedTable | SuppressionResult, *, show_valu
         cards=table_view.cards_of(case.lost),
         charts=tuple(table_view.level_chart(case.lost)),
         facts=_facts(case),
-        figures=[
-            (label_of(n, measure=_TABLE), n, flat(v))
-            for n, v in jsonable(case.figures).items()
-            if v is not None
-        ],
+        figures=[(_label(n), n, flat(v)) for n, v in jsonable(case.figures).items() if v is not None],
         losses=[
-            (label_of(name, measure=_TABLE), name, worded(name, figure, measure=case.lost.name))
+            (_label(name), name, worded(name, figure, measure=case.lost.name))
             for name, figure in case.lost.figures.items()
             if figure is not None
         ],
@@ -176,3 +182,7 @@ def _facts(case: _Case) -> list[tuple[str, str]]:
         ("Left out", f"{len(case.after) - published:,}"),
         ("Inner cells", f"{table.inner.height:,}"),
     ]
+
+
+def _label(name: str) -> str:
+    return _LABELS.get(name) or label_of(name)

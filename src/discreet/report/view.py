@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.report.chapters import chapters_of
+from discreet.cards import KeyNumber, card_of
+from discreet.figure_words import figures_of, label_of, title_of, worded
+from discreet.report.chapters import chapters_of, leading_of
 from discreet.report.charts import Chart, charts_of
 from discreet.report.excerpts import Excerpt, chosen_excerpt, class_excerpt, columns_of, variable_excerpt
 from discreet.report.settings import known_columns
-from discreet.report.words import HEADLINES, QUESTIONS, counted, flat, label_of
+from discreet.report.words import flat
 from discreet.results import Assessment, Measure, Scenario
-from discreet.wording import percent, shown, title_of, worded
 
 _FOLDED = (
     ("variables", "By column"),
@@ -29,40 +30,11 @@ _FOLDED = (
     ("classes", "The riskiest groups"),
     ("cells", "The groups with the largest gain"),
 )
-_CHOSEN: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
-    "margins": (
-        (
-            "variables",
-            "By column, worst first",
-            ("column", "kind", "distance", "wasserstein_sd", "lost_levels", "lost_share", "missing_before",
-             "missing_after"),
-        ),
-    ),
-    "tabular": (
-        ("tables", "Tables, worst first", ("variables", "S_pMSE", "SPECKS", "JSD", "df", "V_before", "V_after")),
-        ("variables", "By column", ("column", "mean_S_pMSE", "max_S_pMSE", "mean_SPECKS", "tables")),
-    ),
-    "dependence": (
-        ("pairs", "Pairs, the largest change first", ("column", "other", "measure", "before", "after", "difference")),
-    ),
-    "information_loss": (
-        ("variables", "By column", ("column", "kind", "loss", "changed", "suppressed", "mean_before", "mean_after")),
-    ),
-}  # fmt: skip
-"""The few columns of the wide tables of a comparison that a reader is shown."""
 _MOST_ROWS = 15
+_MOST_NUMBERS = 4
 
 
 _NUMBERS = ("class", "rank")
-
-
-@dataclass(frozen=True)
-class Card:
-    """One key number with a plain sentence."""
-
-    number: str
-    label: str
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -118,27 +90,34 @@ class Part:
     riskiest: Excerpt | str | None
 
 
-def cards_of(scenario: Scenario) -> list[Card]:
+def key_numbers_of(scenario: Scenario) -> list[KeyNumber]:
     """Choose the few numbers a reader should remember, each with a sentence."""
-    return [card for card in _cards(scenario.measures) if card is not None]
+    told = []
+    for name, measure in scenario.measures.items():
+        card = card_of(name)
+        if card is not None and card.key_numbers is not None:
+            told.append((card.key_numbers, measure))
+    told.sort(key=lambda item: item[0].order)
+    numbers = [number for by, measure in told for number in by.of(measure)]
+    if not any(by.enough for by, _ in told):
+        numbers += [
+            KeyNumber(worded("value", measure.value, measure=measure.name), measure.title, measure.meaning)
+            for measure in list(scenario.measures.values())[:_MOST_NUMBERS]
+        ]
+    return numbers
 
 
 def comparison_of(assessment: Assessment) -> Excerpt:
     """Put the scenarios side by side."""
-    wanted = (
-        ("k_anonymity", "k", "Smallest group (k)"),
-        ("uniqueness", "unique_share", "Records alone"),
-        ("reidentification", "prosecutor_max", "Highest chance"),
-        ("reidentification", "prosecutor_mean", "Average chance"),
-        ("l_diversity", "l", "Sensitive values in a group (l)"),
-        ("t_closeness", "t", "Distance (t)"),
-        ("attribution", "cap_original", "Right guesses"),
-        ("individual", "expected_reidentifications", "People expected to be found"),
-        ("population", "B", "Chance of a right match in the population"),
-        ("k_map", "k", "Smallest group in the population"),
-    )
     scenarios = assessment.scenarios.values()
-    present = [item for item in wanted if any(item[0] in scenario.measures for scenario in scenarios)]
+    measured = dict.fromkeys(name for scenario in scenarios for name in scenario.measures)
+    present = [
+        (name, figure, said.words["scenarios"])
+        for _, names in chapters_of(measured)
+        for name in sorted(names, key=list(measured).index)
+        for figure, said in figures_of(name).items()
+        if "scenarios" in said.words
+    ]
     rows = [
         (scenario.name, ", ".join(scenario.keys), *(_compared(scenario, *item[:2]) for item in present))
         for scenario in scenarios
@@ -165,73 +144,6 @@ def parts_of(assessment: Assessment) -> Iterator[Part]:
         )
 
 
-def _cards(measures: Mapping[str, Measure]) -> Iterator[Card | None]:
-    figures = {name: measure.figures for name, measure in measures.items()}
-    alone = figures.get("uniqueness", {})
-    if isinstance(alone.get("unique_share"), float | int):
-        share, count = alone["unique_share"], alone.get("unique_records")
-        whose = "These records are each" if count is None else f"{shown(count)} records are each"
-        whose = "One record is" if count == 1 else whose
-        sentence = (
-            "No record is alone with its combination of keys."
-            if share == 0
-            else f"{whose} the only one with that combination of keys."
-        )
-        yield Card(percent(float(share)), "of the records are alone", sentence)  # type: ignore[arg-type]
-    k = measures["k_anonymity"].value if "k_anonymity" in measures else None
-    if k is not None:
-        others = int(k) - 1
-        sentence = (
-            "Someone can be singled out by the keys alone."
-            if others < 1
-            else f"Every record looks like at least {counted(others, 'other')}."
-        )
-        yield Card(
-            shown(k), "record in the smallest group" if k == 1 else "records in the smallest group", sentence
-        )
-    risks = figures.get("reidentification", {})
-    mean = risks.get("prosecutor_mean")
-    if isinstance(mean, float | int):
-        yield Card(
-            percent(float(mean)),
-            "average chance of being found",
-            "How often an intruder who knows that a person is in the file points at the right record.",
-        )
-    matches = risks.get("expected_matches")
-    if isinstance(matches, float | int) and not isinstance(mean, float | int):
-        yield Card(shown(matches), "correct matches expected", "If an intruder tried to match every record.")
-    expected = figures.get("individual", {}).get("expected_reidentifications")
-    if isinstance(expected, float | int):
-        yield Card(
-            shown(expected),
-            "people expected to be found",
-            "If someone tried to match every record with the whole population, by the survey weights.",
-        )
-    diversity = measures.get("l_diversity")
-    if diversity is not None and diversity.value is not None:
-        sentence = (
-            "In some group everyone has the same sensitive value: to find the group is to know it."
-            if diversity.value < 2
-            else "Even in the least varied group an intruder must choose between several values."
-        )
-        label = "sensitive value in the least varied group"
-        yield Card(
-            shown(diversity.value),
-            label if diversity.value == 1 else label.replace("value", "values"),
-            sentence,
-        )
-    closeness = measures.get("t_closeness")
-    if closeness is not None and closeness.value is not None:
-        yield Card(
-            shown(closeness.value),
-            "largest distance from the whole file (t)",
-            "0 means that knowing the group tells nothing new about the sensitive value.",
-        )
-    if not figures.keys() & {"uniqueness", "k_anonymity", "reidentification", "l_diversity", "t_closeness"}:
-        for measure in list(measures.values())[:4]:
-            yield Card(worded("value", measure.value, measure=measure.name), measure.title, measure.meaning)
-
-
 @dataclass(frozen=True)
 class _ShownBefore:
     """Pictures (in words) and tables that the scenario has shown already."""
@@ -244,7 +156,7 @@ def _sections(assessment: Assessment, scenario: Scenario, anchor: str, *, main: 
     shown_before = _ShownBefore(set(), set())
     for chapter, names in chapters_of(scenario.measures):
         # Only the main scenario opens with pictures; the others are read by whoever wants to compare.
-        leading = [name for name in names if name in chapter.leading] or list(names[:1])
+        leading = leading_of(names)
         yield Section(
             anchor=f"{anchor}-{chapter.slug}",
             question=chapter.question,
@@ -272,7 +184,7 @@ def _finding(
     shown_before: _ShownBefore,
     leading: bool,
 ) -> Finding:
-    measure = scenario.measures[name]
+    measure, card = scenario.measures[name], card_of(name)
     # Measures that rest on the same classes would show the same picture again and again.
     charts = tuple(chart for chart in charts_of(measure) if chart.text not in shown_before.pictures)
     shown_before.pictures.update(chart.text for chart in charts)
@@ -280,9 +192,9 @@ def _finding(
         anchor=f"{anchor}-{re.sub(r'[^A-Za-z0-9_-]', '-', name)}",
         name=name,
         title=measure.title,
-        question=QUESTIONS.get(name, ""),
+        question=card.question if card else "",
         value=worded("value", measure.value, measure=name),
-        unit=HEADLINES.get(name, "") if measure.value is not None else "",
+        unit=card.headline if card and measure.value is not None else "",
         meaning=measure.meaning,
         guarantee=measure.guarantee,
         caveats=tuple(measure.caveats),
@@ -302,16 +214,18 @@ def _finding(
 def _tables(
     measure: Measure, scenario: Scenario, private: frozenset[str], show_values: bool, seen: set[Excerpt]
 ) -> Iterator[tuple[str, Excerpt]]:
-    for name, caption, columns in _CHOSEN.get(measure.name, ()):
+    card = card_of(measure.name)
+    chosen = card.tables if card else ()
+    for one in chosen:
         excerpt = (
-            chosen_excerpt(measure.detail[name], columns, limit=_MOST_ROWS)
-            if name in measure.detail
+            chosen_excerpt(measure.detail[one.table], one.columns, limit=_MOST_ROWS, measure=measure.name)
+            if one.table in measure.detail
             else None
         )
         if excerpt is not None and excerpt.rows:
-            yield caption, excerpt
+            yield one.caption, excerpt
     for name, caption in _FOLDED:
-        if name not in measure.detail or measure.name in _CHOSEN:
+        if name not in measure.detail or chosen:
             continue
         table = measure.detail[name]
         if name == "cells" and "gain" not in columns_of(table):
@@ -320,7 +234,7 @@ def _tables(
             keys = tuple(measure.parameters.get("keys") or scenario.keys)
             excerpt = class_excerpt(table, private=private, keys=keys, show_values=show_values)
         else:
-            excerpt = variable_excerpt(table, limit=_MOST_ROWS)
+            excerpt = variable_excerpt(table, limit=_MOST_ROWS, measure=measure.name)
         # Measures that rest on the same classes would show the same table again and again.
         if excerpt.rows and excerpt not in seen:
             seen.add(excerpt)

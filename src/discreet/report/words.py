@@ -1,24 +1,11 @@
-"""Plain words for short names: measures, roles, and the glossary."""
+"""Plain words for roles, the glossary, and how values and counts are written on a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.report.figure_words import LABELS, OWN_LABELS
 from discreet.wording import shown
-
-SHORT_LABELS: dict[str, str] = {
-    "journalist_max": "Highest, journalist",
-    "journalist_mean": "Average, journalist",
-    "l": "Different values (l)",
-    "marketer": "Average, marketer",
-    "prosecutor_max": "Highest, prosecutor",
-    "prosecutor_mean": "Average, prosecutor",
-    "share_above_threshold": "Records above threshold",
-    "t": "Distance (t)",
-}
-
 
 ROLE_LABELS: dict[str, str] = {
     "keys": "Key",
@@ -34,101 +21,6 @@ ROLE_LABELS: dict[str, str] = {
     "time": "Time",
     "psu": "Primary sampling unit",
 }
-
-QUESTIONS: dict[str, str] = {
-    "uniqueness": "How many people are alone with their combination of keys?",
-    "k_anonymity": "How many people share the rarest combination of keys?",
-    "reidentification": "How likely is an intruder to point at the right record?",
-    "l_diversity": "Can the sensitive value be read off once the group is known?",
-    "t_closeness": "How much does knowing the group tell about the sensitive value?",
-    "alpha_k": "How common is one sensitive value within a group?",
-    "beta_likeness": "How much more confident can an intruder become about a sensitive value?",
-    "delta_disclosure": "How far does a group move the odds of a sensitive value?",
-    "k_map": "How many people of the population share the rarest combination?",
-    "delta_presence": "Can an intruder tell that someone is in the file?",
-    "key_contributions": "Which keys make people stand out?",
-    "individual": "How likely is each person to be found in the population?",
-    "special_uniques": "Who stands out on few keys already, and which keys do it?",
-    "unsafe_combinations": "Which few keys taken together are too rare?",
-    "population": "How likely is a match between the file and the population right?",
-    "known_population": "How likely is a match right, counted in the population itself?",
-    "log_linear": "How many of those alone in the file are alone in the population?",
-    "isolation": "How much better than a blind guess does the file single people out?",
-    "attribution": "How often can a sensitive value be guessed from the keys?",
-    "attribute_disclosure": "What can be learned about one column from a synthetic file?",
-    "disclosure": "What can be learned about every column from a synthetic file?",
-    "replicated_uniques": "How many people alone in the original are alone in the release too?",
-    "replicated_special_uniques": "How many released records stand out just as somebody of the original does?",
-    "group_disclosure": "Which groups does the release say something true about as a whole?",
-    "near_copies": "How many people come back in the release, whole or almost?",
-    "neighbours": "Does the release keep too close to the people it was made from?",
-    "linkage": "How many released records can be led back to their person?",
-    "spatial_k": "How many places are as near to a released point as the right one?",
-    "outliers": "Can the people who stand out be found again in the release?",
-    "series": "What do averaged curves give away about one contributor?",
-    "differencing": "Who becomes identifiable when two releases are compared?",
-    "overlapping_tables": "Can records be rebuilt from tables that overlap?",
-    "information_loss": "How much less do the columns say than before?",
-    "margins": "Does each column, by itself, have the shares and quantiles it had?",
-    "tabular": "Do tables of one and two columns say what they said?",
-    "dependence": "Are relations between two columns as strong as they were?",
-    "pmse": "Can a tree tell released records from real ones?",
-    "pmse_logit": "Can a model that looks at each column by itself tell them apart?",
-    "transport": "How far would whole records have to be moved?",
-    "compare_model": "Would an analyst of the release come to the same conclusions?",
-    "train_on_synthetic": "Does a model trained on the release predict real people as well?",
-    "importance_shift": "Does a model rely on the same features?",
-    "gini_change": "Does a tree grown on the release separate real groups as well?",
-    "new_rows": "How many released records match no real one?",
-}
-
-HEADLINES: dict[str, str] = {
-    "uniqueness": "of the records are alone",
-    "k_anonymity": "smallest group (k)",
-    "reidentification": "highest chance",
-    "l_diversity": "fewest values in a group (l)",
-    "t_closeness": "largest distance (t)",
-    "alpha_k": "commonest value, at most (alpha)",
-    "beta_likeness": "largest gain (beta)",
-    "delta_disclosure": "largest shift (delta)",
-    "k_map": "smallest group in the population",
-    "delta_presence": "highest chance of being in the file",
-    "key_contributions": "of the records no longer alone without one key",
-    "individual": "average chance of being found in the population",
-    "special_uniques": "of the records are alone on few keys",
-    "unsafe_combinations": "of the records have a rare combination",
-    "population": "chance that a match is right (B)",
-    "known_population": "chance that a match is right (B)",
-    "log_linear": "right matches on unique records (tau2)",
-    "isolation": "times the blind guess, at most",
-    "attribution": "of the guesses are right",
-    "attribute_disclosure": "of the people (DiSCO)",
-    "disclosure": "of the people, worst column (DiSCO)",
-    "replicated_uniques": "of the records are alone in both files",
-    "replicated_special_uniques": "of those who stand out do so like a real person",
-    "group_disclosure": "of what is told about groups is true",
-    "linkage": "of the released records led back",
-    "near_copies": "of the people come back, beyond chance",
-    "neighbours": "distance to the closest original, median",
-    "outliers": "outliers with exactly one match",
-    "spatial_k": "records that too few places hide",
-    "series": "of the averages give the largest away",
-    "differencing": "people become identifiable",
-    "overlapping_tables": "of the records rebuilt",
-    "information_loss": "of the information is lost",
-    "margins": "largest distance of a column",
-    "tabular": "worst standardized difference (S_pMSE)",
-    "dependence": "mean change of a relation",
-    "pmse": "mean squared propensity difference (pMSE)",
-    "pmse_logit": "mean squared propensity difference (pMSE)",
-    "transport": "mean cost a record",
-    "compare_model": "mean overlap of intervals",
-    "train_on_synthetic": "loss of predictive power",
-    "importance_shift": "of the importance moved",
-    "gini_change": "more impurity",
-    "new_rows": "of the records are new",
-}
-"""What the headline value of a measure counts."""
 
 GLOSSARY: dict[str, str] = {
     "Direct identifier": "A column that names a person by itself, such as a name or a tax number.",
@@ -161,25 +53,6 @@ GLOSSARY: dict[str, str] = {
     "With t = 0 knowing the group tells nothing new.",
     "Unique record": "A record that is alone in its group. An intruder who knows the keys has found it.",
 }
-
-
-def label_of(name: str, *, measure: str = "") -> str:
-    """Return the words for a figure (of a measure, where that matters) or a column of a detail table.
-
-    Examples
-    --------
-    >>> label_of("pue"), label_of("records_below_3"), label_of("some_figure")
-    ('Share of groups with one record (PUE)', 'Records in groups smaller than 3', 'Some figure')
-    """
-    if (measure, name) in OWN_LABELS:
-        return OWN_LABELS[measure, name]
-    if name in LABELS:
-        return LABELS[name]
-    start, _, end = name.rpartition("_")
-    if start == "records_below" and end.isdigit():
-        return f"Records in groups smaller than {end}"
-    words = name.replace("_", " ").strip()
-    return words[:1].upper() + words[1:]
 
 
 def flat(value: Any) -> str:

@@ -1,5 +1,9 @@
 """What can an intruder learn from this file?"""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from discreet.cards import offered
 from discreet.risk.attribution_probability.cap import attribution
 from discreet.risk.classes.alpha_k_anonymity import alpha_k
 from discreet.risk.classes.beta_likeness import beta_likeness, delta_disclosure
@@ -68,3 +72,10 @@ __all__ = [
 def __dir__() -> list[str]:
     """Show what is public."""
     return __all__
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Callable[..., Any]:
+        """Give a measure that its module declares, also where it is not listed above."""
+        return offered("risk", name)

@@ -1,5 +1,9 @@
 """What did the protection cost?"""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from discreet.cards import offered
 from discreet.utility.cell_measures import cells
 from discreet.utility.density_overlap import densities
 from discreet.utility.dependence_change import dependence
@@ -88,3 +92,10 @@ __all__ = [
 def __dir__() -> list[str]:
     """Show what is public."""
     return __all__
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Callable[..., Any]:
+        """Give a measure that its module declares, also where it is not listed above."""
+        return offered("utility", name)

@@ -11,6 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats
+from discreet.cards import Figure, OfPair, OfStudy, Shown, measure
 from discreet.engine.grouping import Cutting, brought_to, physical
 from discreet.engine.shared_tables import SharedTables, shared_tables
 from discreet.errors import InputError, ParameterError
@@ -25,6 +26,48 @@ _BY_CHANCE = 3.0
 _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
 
 
+@measure(
+    title="Relations between columns",
+    question="Are relations between two columns as strong as they were?",
+    headline="mean change of a relation",
+    chapter="pairs",
+    place=2,
+    leading=True,
+    figures={
+        "value": Figure(better="lower"),
+        "mean_change": Figure("Mean change of a relation", better="lower", summary=True),
+        "largest_change": Figure("Largest change of a relation"),
+        "frobenius": Figure("Distance of the two matrices of relations"),
+        "pearson_change": Figure("Change of correlations, mean"),
+        "spearman_change": Figure("Change of rank correlations, mean"),
+        "cramers_v_change": Figure("Change of relations of two categories (Cramér's V), mean"),
+        "correlation_ratio_change": Figure(
+            "Change of relations of a number and a category (correlation ratio), mean"
+        ),
+        "theils_u_change": Figure("Change of Theil's U, mean"),
+        "mean_before": Figure("Mean strength of relations before"),
+        "mean_after": Figure("Mean strength of relations after"),
+        "sign_changes": Figure("Relations that turned round"),
+        "pairs": Figure("Pairs of columns"),
+        "undefined_pairs": Figure("Pairs without a defined relation"),
+    },
+    tables=(
+        Shown(
+            "pairs",
+            "Pairs, the largest change first",
+            (
+                "column",
+                "other",
+                "measure",
+                "before",
+                "after",
+                "difference",
+            ),
+        ),
+    ),
+    compare=OfPair(4, "utility", two_columns=True, effort=2),
+    study=OfStudy(5),
+)
 @checked
 def dependence(
     original: Microdata,

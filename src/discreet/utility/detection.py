@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet import engine
 from discreet.arrays import Flags, Integers
+from discreet.cards import Figure, OfStudy, measure
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns, copies_of
@@ -27,6 +28,12 @@ _LEARNER: dict[str, Any] = {
 }
 
 
+@measure(
+    chapter="joint",
+    place=4,
+    figures={"value": Figure(better=0.5), "auc": Figure(better=0.5, summary=True)},
+    study=OfStudy(2),
+)
 @checked
 def detection(
     original: Microdata,

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfPair, Shown, TwoFiles, measure
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
@@ -24,6 +25,69 @@ from discreet.utility.table_distance import Closed
 _MOST_NAMED = 5
 
 
+def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
+    return {"columns": list(pair.wanted), "ids": pair.ids, "aligned": None if pair.ids else pair.linked}
+
+
+@measure(
+    question="How much less do the columns say than before?",
+    headline="of the information is lost",
+    chapter="margins",
+    place=2,
+    figures={
+        "value": Figure(unit="share", better="lower", summary=True),
+        "loss": Figure("Information lost, mean over the columns", unit="share"),
+        "largest_column_loss": Figure("Information lost by the column that lost most", unit="share"),
+        "columns": Figure("Columns compared"),
+        "columns_dropped": Figure("Columns not released"),
+        "records_removed": Figure("Records removed"),
+        "records_changed": Figure("Records with a changed cell"),
+        "share_records_changed": Figure("Share of records with a changed cell", unit="share"),
+        "cells_changed": Figure("Cells changed"),
+        "share_cells_changed": Figure("Share of cells changed", unit="share"),
+        "cells_suppressed": Figure("Cells that became missing (suppressed)"),
+        "il1": Figure("Relative error of the numbers, summed (IL1)"),
+        "il1s": Figure("Error of the numbers in standard deviations, summed (IL1s)"),
+        "il1s_per_cell": Figure("Error of a number in standard deviations (IL1s)"),
+        "mean_change": Figure("Change of the means, in standard deviations"),
+        "variance_change": Figure("Change of the variances, relative"),
+        "covariance_change": Figure("Change of the covariances, relative"),
+        "correlation_change": Figure("Change of the correlations, mean"),
+        "largest_correlation_change": Figure("Change of the correlations, largest"),
+        "share_means_in_interval": Figure(
+            "Share of means within the original confidence interval", unit="share"
+        ),
+        "eigenvalue_change": Figure("Change of the eigenvalues of the covariance matrix"),
+        "eigenvalue_loss": Figure("Eigenvalue loss"),
+        "lm_loss": Figure("Change of regression coefficients (lm loss)"),
+        "discernibility": Figure("Records that cannot be told apart (discernibility)"),
+        "discernibility_original": Figure("The same in the original"),
+        "average_class_size": Figure("Average group size"),
+        "average_class_size_original": Figure("Average group size in the original"),
+        "misclassification": Figure("Records outside the majority of their group"),
+        "misclassification_original": Figure("Records outside the majority in the original"),
+        "normalized_entropy": Figure("Entropy lost by coarser keys (normalized)"),
+        "granularity": Figure("Share of the domain that a released key value covers"),
+        "generalization_intensity": Figure("Share of the way up the hierarchies"),
+    },
+    columns={"mean_before": Figure("Mean before"), "mean_after": Figure("Mean after")},
+    tables=(
+        Shown(
+            "variables",
+            "By column",
+            (
+                "column",
+                "kind",
+                "loss",
+                "changed",
+                "suppressed",
+                "mean_before",
+                "mean_after",
+            ),
+        ),
+    ),
+    compare=OfPair(1, "utility", takes_copies=False, as_it_was=True, effort=2, settings=_in_a_comparison),
+)
 @checked
 def information_loss(
     original: Microdata,

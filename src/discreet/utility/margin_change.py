@@ -10,6 +10,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats
+from discreet.cards import Figure, OfPair, OfStudy, Shown, measure
+from discreet.citations import RAAB_2021
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
@@ -27,6 +29,59 @@ from discreet.utility.sample_pairs import SamplePair, sample_pair
 from discreet.utility.table_distance import table_distances
 
 
+@measure(
+    title="Columns by themselves",
+    question="Does each column, by itself, have the shares and quantiles it had?",
+    headline="largest distance of a column",
+    chapter="margins",
+    place=1,
+    leading=True,
+    references=(RAAB_2021,),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "max_distance": Figure("Largest distance of a column", unit="share"),
+        "mean_distance": Figure("Mean distance of a column", unit="share", better="lower", summary=True),
+        "mean_ks_complement": Figure("Agreement of numeric columns (1 is complete), mean"),
+        "mean_tv_complement": Figure("Agreement of columns of categories (1 is complete), mean"),
+        "mean_wasserstein_sd": Figure("Columns moved by (standard deviations), mean"),
+        "mean_hellinger": Figure("Distance of columns (Hellinger), mean"),
+        "sum_hellinger": Figure("Distance of columns (Hellinger), sum"),
+        "share_means_inside": Figure("Means within the original's confidence interval", unit="share"),
+        "share_variances_inside": Figure("Variances within the original's confidence interval", unit="share"),
+        "share_quantiles_inside": Figure("Quantiles within the original's confidence interval", unit="share"),
+        "max_missing_change": Figure("Largest change of a share of missing values", unit="share"),
+        "lost_levels": Figure("Levels lost"),
+        "lost_share": Figure(
+            "Share of the original in lost levels", unit="share", better="lower", summary=True
+        ),
+        "invented_levels": Figure("Levels that the original does not have"),
+        "max_gini_change": Figure("Largest change of inequality (Gini coefficient)"),
+        "columns": Figure("Columns compared"),
+    },
+    columns={
+        "missing_after": Figure("Missing after", unit="share"),
+        "missing_before": Figure("Missing before", unit="share"),
+        "wasserstein_sd": Figure("Moved by (standard deviations)"),
+    },
+    tables=(
+        Shown(
+            "variables",
+            "By column, worst first",
+            (
+                "column",
+                "kind",
+                "distance",
+                "wasserstein_sd",
+                "lost_levels",
+                "lost_share",
+                "missing_before",
+                "missing_after",
+            ),
+        ),
+    ),
+    compare=OfPair(2, "utility"),
+    study=OfStudy(4),
+)
 @checked
 def margins(
     original: Microdata,

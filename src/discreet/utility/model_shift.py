@@ -10,6 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Array, Floats, Integers
+from discreet.cards import Figure, OfPair, measure
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, copies_of, names_checked
@@ -21,6 +22,15 @@ from discreet.utility.model_design import Design, design
 Importance = Literal["impurity", "permutation"]
 
 
+@measure(
+    title="Trees of a target",
+    question="Does a tree grown on the release separate real groups as well?",
+    headline="more impurity",
+    chapter="specific",
+    place=4,
+    figures={"value": Figure(better="lower"), "change": Figure(better="lower", summary=True)},
+    compare=OfPair(10, "utility", usual=False, target=True, takes_copies=False, one_type=True),
+)
 @checked
 def gini_change(
     original: Microdata,
@@ -142,6 +152,15 @@ def gini_change(
     )
 
 
+@measure(
+    title="Importance of features",
+    question="Does a model rely on the same features?",
+    headline="of the importance moved",
+    chapter="specific",
+    place=3,
+    figures={"value": Figure(better="lower"), "shift": Figure(better="lower", summary=True)},
+    compare=OfPair(9, "utility", usual=False, target=True, one_type=True),
+)
 @checked
 def importance_shift(
     original: Microdata,

@@ -10,6 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats
+from discreet.cards import Figure, OfPair, OfStudy, measure
 from discreet.distance import as_float
 from discreet.distance.reach import Reach, reach_to_nearest
 from discreet.errors import ParameterError
@@ -29,6 +30,26 @@ Scale = Literal["value", "range"]
 _SLACK = 1e-12
 
 
+@measure(
+    title="New records",
+    question="How many released records match no real one?",
+    headline="of the records are new",
+    chapter="found",
+    place=9,
+    figures={
+        "value": Figure(unit="share", better="higher"),
+        "new_share": Figure("Records that match no real one", unit="share"),
+        "new_share_exact": Figure(
+            "Records that equal no real one", unit="share", words={"rule": "share that equals no real record"}
+        ),
+        "copied_share": Figure("Unlike any other real record, and come back whole", unit="share"),
+        "new_share_holdout": Figure("The same of the hold-out", unit="share"),
+        "excess_matches": Figure("Matches beyond those of the hold-out", better="lower", summary=True),
+        "median_tolerance": Figure("Tolerance of a number, median"),
+    },
+    compare=OfPair(20, "risk", takes_copies=False, one_type=True, effort=2),
+    study=OfStudy(9),
+)
 @checked
 def new_rows(
     original: Microdata,

@@ -8,6 +8,8 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfPair, OfStudy, Shown, TwoFiles, measure
+from discreet.citations import RAAB_2021
 from discreet.engine.grouping import Closed, Cutting, Style
 from discreet.engine.shared_tables import shared_tables
 from discreet.errors import ColumnError, ParameterError
@@ -29,6 +31,82 @@ from discreet.utility.compared_tables import (
 _LONGEST = 5
 
 
+def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
+    return {"ways": (1, 2) if len(pair.columns) > 1 else 1}
+
+
+@measure(
+    title="Tables",
+    question="Do tables of one and two columns say what they said?",
+    headline="worst standardized difference (S_pMSE)",
+    chapter="pairs",
+    place=1,
+    leading=True,
+    references=(
+        "Voas, D. and Williamson, P. (2001). Evaluating goodness-of-fit measures for synthetic microdata. "
+        "Geographical and Environmental Modelling 5(2), 177–200.",
+        RAAB_2021,
+    ),
+    figures={
+        "value": Figure(better="lower"),
+        "max_S_pMSE": Figure("Worst table (S_pMSE)"),
+        "mean_S_pMSE": Figure("Mean of the tables (S_pMSE)", better="lower", summary=True),
+        "median_S_pMSE": Figure("Median over tables (S_pMSE)"),
+        "mean_JSD": Figure("Jensen-Shannon divergence, mean of tables"),
+        "mean_SPECKS": Figure(
+            "Records in other cells, mean of tables", unit="share", better="lower", summary=True
+        ),
+        "max_SPECKS": Figure("Most records in other cells", unit="share"),
+        "mean_Hellinger": Figure("Distance of tables (Hellinger), mean"),
+        "mean_MabsDD": Figure("Change of a cell, in shares of the table, summed, mean of tables"),
+        "mean_ROC": Figure("Smaller over larger share of a cell (1 is equal), mean of tables"),
+        "mean_V_change": Figure("Change of Cramér's V, mean of tables"),
+        "sparse_tables": Figure("Tables with too few records for a reference"),
+        "tables_above_3": Figure("Tables beyond good (3)"),
+        "tables_above_10": Figure("Tables beyond acceptable (10)"),
+        "tables": Figure("Tables compared"),
+        "tables_left_out": Figure("Tables left out"),
+        "columns": Figure("Columns compared"),
+        "released_records": Figure("Records of the release"),
+        "c": Figure("Share of the release in both files together"),
+    },
+    columns={
+        "JSD": Figure("Jensen-Shannon divergence"),
+        "SPECKS": Figure("Records in other cells", unit="share"),
+        "S_pMSE": Figure("Standardized difference (S_pMSE)"),
+        "V_after": Figure("Cramér's V after"),
+        "V_before": Figure("Cramér's V before"),
+        "df": Figure("Degrees of freedom"),
+    },
+    tables=(
+        Shown(
+            "tables",
+            "Tables, worst first",
+            (
+                "variables",
+                "S_pMSE",
+                "SPECKS",
+                "JSD",
+                "df",
+                "V_before",
+                "V_after",
+            ),
+        ),
+        Shown(
+            "variables",
+            "By column",
+            (
+                "column",
+                "mean_S_pMSE",
+                "max_S_pMSE",
+                "mean_SPECKS",
+                "tables",
+            ),
+        ),
+    ),
+    compare=OfPair(3, "utility", settings=_in_a_comparison),
+    study=OfStudy(3),
+)
 @checked
 def tabular(
     original: Microdata,

@@ -10,6 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats, Integers
+from discreet.cards import Figure, OfPair, measure
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
@@ -22,6 +23,19 @@ from discreet.results import Detail, Measure, shown
 Cost = Literal["sqeuclidean", "euclidean"]
 
 
+@measure(
+    title="Distance of whole records",
+    question="How far would whole records have to be moved?",
+    headline="mean cost a record",
+    chapter="joint",
+    place=3,
+    figures={
+        "value": Figure(better="lower"),
+        "baseline": Figure("Between two samples of the original"),
+        "excess": Figure(better="lower", summary=True),
+    },
+    compare=OfPair(11, "utility", usual=False, takes_copies=False),
+)
 @checked
 def transport(
     original: Microdata,

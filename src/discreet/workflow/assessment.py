@@ -19,7 +19,7 @@ from discreet.randomness import Seed
 from discreet.results import Assessment, Measure, Scenario
 from discreet.workflow.advice import next_steps
 from discreet.workflow.judging import check_policy, held_against
-from discreet.workflow.questions import QUESTIONS, Case, Question
+from discreet.workflow.questions import Case, Question, by_name
 from discreet.workflow.scenarios import intruder_cases
 
 _RISKIEST = 10
@@ -88,7 +88,7 @@ def assess(
     cases = intruder_cases(
         data, scenarios, population=population, population_size=population_size, missing=missing, seed=seed
     )
-    work = [(name, question) for name in cases for question in QUESTIONS]
+    work = [(name, question) for name in cases for question in by_name().values()]
     measures: dict[str, dict[str, Measure]] = {name: {} for name in cases}
     skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
     for name, question in track(work, description="Assessing", progress=progress):

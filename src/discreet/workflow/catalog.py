@@ -6,6 +6,8 @@ import importlib
 import inspect as python_inspect
 from dataclasses import asdict, dataclass
 
+from discreet.cards import all_cards
+
 _ROOMS = ("risk", "protect", "synth", "utility", "tables", "outputs")
 
 _MACHINERY = ("Change", "Draft", "Treatment")
@@ -37,10 +39,10 @@ def catalog() -> list[Entry]:
     for room in _ROOMS:
         module = importlib.import_module(f"discreet.{room}")
         about = _first_line(module)
+        things = {name: getattr(module, name) for name in module.__all__ if name not in _MACHINERY}
+        things |= {card.name: card.function for card in all_cards(room) if not card.is_second_name}
         entries += [
-            Entry(room, about, f"{room}.{name}", _first_line(getattr(module, name)))
-            for name in sorted(module.__all__)
-            if name not in _MACHINERY
+            Entry(room, about, f"{room}.{name}", _first_line(things[name])) for name in sorted(things)
         ]
     return entries
 

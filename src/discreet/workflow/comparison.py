@@ -19,7 +19,7 @@ from discreet.results import Measure, Release, Scenario, Verdict
 from discreet.workflow.aligning import AlignedFiles, in_memory
 from discreet.workflow.assessment import about_file
 from discreet.workflow.judging import cases_of, check_policy, held_against
-from discreet.workflow.pair_questions import PairCase, PairQuestion, chosen
+from discreet.workflow.pair_questions import PairCase, PairQuestion, by_name, chosen
 from discreet.workflow.pairing import answer_of, pair_of, with_roles_of
 from discreet.workflow.shortcomings import worst_of
 
@@ -137,8 +137,8 @@ def compare(
         check_policy(rules)
     needed = list(dict.fromkeys(rule.measure for rule in rules.comparison)) if rules else []
     questions = chosen(measures, needed, rules.parameters if rules else {})
-    if models is not None and not any(question.name == "compare_model" for question, *_ in questions):
-        questions += chosen("compare_model", (), {})
+    if models is not None and not any(question.needs.models for question, *_ in questions):
+        questions += chosen([name for name, one in by_name().items() if one.needs.models], (), {})
     check_precision(precision, original.columns)
     coded = _names(categorical, original, "categorical")
     if ids is not None:
@@ -199,7 +199,9 @@ def _must(set_up: bool, question: PairQuestion, case: PairCase) -> tuple[type[Di
     if set_up:
         return (DiscreetError,)
     whole = not case.files.alignment.only_original
-    return (ColumnError, ParameterError) if question.models and case.models is not None and whole else ()
+    return (
+        (ColumnError, ParameterError) if question.needs.models and case.models is not None and whole else ()
+    )
 
 
 def _release(

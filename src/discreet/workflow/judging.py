@@ -22,6 +22,7 @@ from typing import Any
 
 import polars as pl
 
+from discreet.cards import all_cards
 from discreet.engine import Missing
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
@@ -53,15 +54,6 @@ _WAYS_OUT[pair_questions.LABELS] = (
 )
 _AFTER_FAILURE = "no further look"
 _SLOW = 3
-_EFFORT = {
-    "replicated_uniques": 1,
-    "attribution": 1,
-    "information_loss": 2,
-    "dependence": 2,
-    "near_copies": 2,
-    "new_rows": 2,
-    "disclosure": 2,
-}
 
 
 def judge(
@@ -205,9 +197,9 @@ class _Bench:
             yield self._against_original(rule)
             return
         for name, case in self.alone.items():
-            question = questions.BY_NAME.get(rule.measure)
+            question = questions.by_name().get(rule.measure)
             lacking = question.input_lacking(case) if question and isinstance(case, Case) else None
-            if not lacking and question and question.counts_company:
+            if not lacking and question and question.needs.counts_company:
                 lacking = _nobody_knows_whose(case)
             if lacking:
                 yield _unjudged(rule, lacking, table)
@@ -219,7 +211,7 @@ class _Bench:
         if pair is None:
             return _unjudged(rule, "the original", table)
         question, settings = (
-            pair_questions.BY_NAME[rule.measure],
+            pair_questions.by_name()[rule.measure],
             self.policy.parameters.get(rule.measure, {}),
         )
         lacking = question.input_lacking(pair, settings) if isinstance(pair, PairCase) else None
@@ -247,7 +239,7 @@ class _Bench:
         return Scenario(name, (), {measure: answer})
 
     def _ask(self, case: Case | str, measure: str) -> Measure | str:
-        question = questions.BY_NAME.get(measure)
+        question = questions.by_name().get(measure)
         if question is None:
             return "it is not computed on one file alone"
         if isinstance(case, str):
@@ -282,23 +274,24 @@ def check_policy(policy: Policy) -> None:
     """Refuse a policy that names a measure or a parameter that nobody offers: its rule could never hold."""
     from discreet import risk, utility
 
+    alone, pairs = questions.by_name(), pair_questions.by_name()
     offered = [name for room in (risk, utility) for name in room.__all__ if name[0].islower()]
-    offered += [name for name in pair_questions.BY_NAME if name not in offered]
+    offered += [card.name for card in all_cards() if card.name not in offered]
     for name in (*(rule.measure for rule in policy.rules), *policy.parameters):
         if name not in offered:
             raise ParameterError(f"In policy '{policy.name}': {unknown_name(name, offered, what='measure')}")
     for rule in policy.comparison:
-        if rule.measure not in pair_questions.BY_NAME:
+        if rule.measure not in pairs:
             raise ParameterError(
                 f"In policy '{policy.name}', under [comparison]: "
-                f"{unknown_name(rule.measure, pair_questions.BY_NAME, what='measure of a comparison')}"
+                f"{unknown_name(rule.measure, pairs, what='measure of a comparison')}"
             )
         settings = policy.parameters.get(rule.measure, {})
         where = f"The policy, under [parameters.{rule.measure}]"
-        pair_questions.BY_NAME[rule.measure].check_parameters(settings, where)
+        pairs[rule.measure].check_parameters(settings, where)
     for rule in policy.rules:
-        if rule.measure in questions.BY_NAME:
-            questions.BY_NAME[rule.measure].check_parameters(policy.parameters.get(rule.measure, {}))
+        if rule.measure in alone:
+            alone[rule.measure].check_parameters(policy.parameters.get(rule.measure, {}))
 
 
 def _copies(released: Any) -> list[Microdata]:
@@ -323,6 +316,6 @@ def _effort(named: tuple[str, Rule]) -> int:
     """Say how long a rule takes, roughly: counts of classes before tables, tables before models."""
     table, rule = named
     if table == "comparison":
-        return _EFFORT.get(rule.measure, _SLOW)
-    question = questions.BY_NAME.get(rule.measure)
-    return _SLOW if question is not None and question.slow else 0
+        return pair_questions.by_name()[rule.measure].needs.effort
+    question = questions.by_name().get(rule.measure)
+    return _SLOW if question is not None and question.needs.slow else 0

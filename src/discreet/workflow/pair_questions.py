@@ -6,11 +6,12 @@ import inspect as python_inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from discreet import engine, risk, utility
+from discreet import engine
+from discreet.cards import UNSET, Card, OfPair, all_cards
 from discreet.engine import Missing
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
@@ -18,12 +19,8 @@ from discreet.pairs.precision import Setting
 from discreet.parameters import check, function_hints
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
-from discreet.risk.linkage_and_distance.nearest_neighbors import closeness_in_words, share_closer_than_holdout
 from discreet.workflow.aligning import AlignedFiles
 
-_MOST_FOR_TREES = 50_000
-_MOST_FOR_DISTANCES = 5_000
-_MOST_FOR_LOGIT = 50_000
 _FILES = ("original", "released", "formula")
 
 
@@ -48,6 +45,21 @@ class PairCase:
     def linked(self) -> bool:
         """Whether the records of both files belong together."""
         return self.files.alignment.linked
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that can be compared."""
+        return tuple(self.files.columns)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The columns that were to be compared, also those that one file lacks."""
+        return tuple(self.files.wanted)
+
+    @property
+    def holdout(self) -> Microdata | None:
+        """People who were not used to make the release."""
+        return self.files.holdout
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
@@ -97,61 +109,57 @@ class PairCase:
 
 @dataclass(frozen=True)
 class PairQuestion:
-    """One measure of a comparison: under which name, from which room, and what it needs."""
+    """One measure of a comparison, and what its card says it needs."""
 
-    name: str
-    side: Literal["utility", "risk"]
-    function: str = ""
-    usual: bool = True
-    keys: bool = False
-    sensitive: bool = False
-    linked: bool = False
-    models: bool = False
-    target: bool = False
-    two_columns: bool = False
-    takes_copies: bool = True
-    one_type: bool = False
-    as_it_was: bool = False
-    most: int | None = None
+    card: Card
+    needs: OfPair
+
+    @property
+    def name(self) -> str:
+        """The name of the measure."""
+        return self.card.name
+
+    @property
+    def side(self) -> str:
+        """Whether it speaks of utility or of risk."""
+        return self.needs.side
 
     @property
     def ask(self) -> Callable[..., Measure]:
         """The measure itself."""
-        name = self.function or self.name
-        measure: Callable[..., Measure] = getattr(utility if name in utility.__all__ else risk, name)
-        return measure
+        return self.card.function
 
     def gap(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
         """Say what is missing for this question, or None when it can be asked."""
-        if self.keys and not case.keys:
+        if self.needs.keys and not case.keys:
             return "no keys were named that both files have"
-        if self.sensitive and not case.sensitive:
+        if self.needs.sensitive and not case.sensitive:
             return "no sensitive column was named that both files have"
         unread = self.unread(case)
         if unread:
             return f"the release has labels of its own in {unread[0]!r}, and the files do not show what they stand for"
-        if self.linked and not case.linked:
+        if self.needs.linked and not case.linked:
             return "the records of the two files are not linked"
-        if self.models and not (case.models or "formula" in parameters):
+        if self.needs.models and not (case.models or "formula" in parameters):
             return "no model was named: models=… in Python, --model on the command line"
-        if self.target and "target" not in parameters:
+        if self.needs.target and "target" not in parameters:
             return f"no target was named (measures={{'{self.name}': {{'target': …}}}})"
-        if self.two_columns and len(case.files.columns) < 2:
+        if self.needs.two_columns and len(case.files.columns) < 2:
             return "it needs two columns or more"
-        if self.one_type and set(case.files.columns) <= set(case.files.mixed):
+        if self.needs.one_type and set(case.files.columns) <= set(case.files.mixed):
             return "every column holds numbers in one file and labels in the other"
         return None
 
     def unread(self, case: PairCase) -> list[str]:
         """Name the columns of the question whose labels in the release nobody can hold against the original."""
-        asked = [*(case.keys if self.keys else ()), *(case.sensitive if self.sensitive else ())]
+        asked = [*(case.keys if self.needs.keys else ()), *(case.sensitive if self.needs.sensitive else ())]
         return [name for name in asked if name in case.files.unread]
 
     def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
         """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
-        if self.models and not (case.models or "formula" in parameters):
+        if self.needs.models and not (case.models or "formula" in parameters):
             return "a model that users would fit"
-        if self.target and "target" not in parameters:
+        if self.needs.target and "target" not in parameters:
             return "a target to predict"
         if self.unread(case):
             return LABELS
@@ -168,12 +176,14 @@ class PairQuestion:
 
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question, with the parameters of the user or the policy before the usual ones."""
-        seen = case.files.told if self.keys and case.files.told is not None else case.files.recoded
-        if seen is not None and not self.as_it_was:
+        seen = case.files.told if self.needs.keys and case.files.told is not None else case.files.recoded
+        if seen is not None and not self.needs.as_it_was:
             case = replace(case, files=replace(case.files, original=seen))
-        case, mixed = case.of_one_type() if self.one_type else (case, None)
+        case, mixed = case.of_one_type() if self.needs.one_type else (case, None)
         whole = case
-        case, note = (case, None) if self.most is None else case.at_most(self.most, together=case.linked)
+        case, note = (
+            (case, None) if self.needs.most is None else case.at_most(self.needs.most, together=case.linked)
+        )
         known = python_inspect.signature(self.ask).parameters
         offered = {
             "columns": list(case.files.columns),
@@ -187,76 +197,27 @@ class PairQuestion:
             "progress": False,
         }
         given = {name: value for name, value in offered.items() if name in known and value is not None}
-        given |= _usual(self.name, case)
+        given |= self.needs.settings(case) if self.needs.settings else {}
         given |= parameters
-        given = {name: value for name, value in given.items() if value is not _UNSET}
-        formula = [given.pop("formula", case.models)] if self.models else []
+        given = {name: value for name, value in given.items() if value is not UNSET}
+        formula = [given.pop("formula", case.models)] if self.needs.models else []
         copies = case.files.copies
-        if self.takes_copies:
+        if self.needs.takes_copies:
             released: Any = copies[0] if len(copies) == 1 else list(copies)
             found = self.ask(*formula, case.files.original, released, **given)
         else:
             found = _mean([self.ask(case.files.original, copy, **given) for copy in copies])
         if note:
             found = replace(found, caveats=[note, *found.caveats])
-            if self.name == "neighbours":
-                found = _of_samples(found, whole, copies[0], given)
+            if self.needs.mended:
+                found = self.needs.mended(found, whole, whole.files.original, copies[0], given)
         return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
 
 
-def _usual(name: str, case: PairCase) -> dict[str, Any]:
-    """Give the settings that differ from those of the measure by itself, because here it is one of many."""
-    aligned = case.linked and case.ids is None
-    if name == "information_loss":
-        return {
-            "columns": list(case.files.wanted),
-            "ids": case.ids,
-            "aligned": None if case.ids else case.linked,
-        }
-    if name == "tabular":
-        return {"ways": (1, 2) if len(case.files.columns) > 1 else 1}
-    if name == "pmse":
-        return {"model": "cart", "n_perm": 10, "aligned": aligned}
-    if name == "pmse_logit":
-        large = sum(case.sizes) > _MOST_FOR_LOGIT
-        return {"model": "linear" if large else "logit", "interactions": 0, "aligned": aligned}
-    if name == "disclosure":
-        return {"targets": list(case.sensitive) or None}
-    if name == "linkage":
-        # The names of the two functions for the same thing differ; the rows are in order unless there is an id.
-        known = case.keys or tuple(case.files.columns)
-        return {"columns": list(known), "ids": case.ids, "missing": _UNSET}
-    return {}
-
-
-_UNSET: Any = object()
-
-QUESTIONS = (
-    PairQuestion("information_loss", "utility", takes_copies=False, as_it_was=True),
-    PairQuestion("margins", "utility"),
-    PairQuestion("tabular", "utility"),
-    PairQuestion("dependence", "utility", two_columns=True),
-    PairQuestion("pmse", "utility", most=_MOST_FOR_TREES),
-    PairQuestion("pmse_logit", "utility", function="pmse"),
-    PairQuestion("compare_model", "utility", models=True),
-    PairQuestion("train_on_synthetic", "utility", one_type=True, usual=False, target=True),
-    PairQuestion("importance_shift", "utility", one_type=True, usual=False, target=True),
-    PairQuestion("gini_change", "utility", one_type=True, usual=False, target=True, takes_copies=False),
-    PairQuestion("transport", "utility", usual=False, takes_copies=False),
-    PairQuestion("replicated_uniques", "risk", keys=True),
-    PairQuestion("attribution", "risk", keys=True, sensitive=True),
-    PairQuestion("disclosure", "risk", keys=True, sensitive=True),
-    PairQuestion("replicated_special_uniques", "risk", usual=False, keys=True, takes_copies=False),
-    PairQuestion("group_disclosure", "risk", usual=False, keys=True, sensitive=True, takes_copies=False),
-    PairQuestion("outliers", "risk", one_type=True, usual=False, takes_copies=False),
-    PairQuestion("linkage", "risk", one_type=True, linked=True, takes_copies=False, most=_MOST_FOR_DISTANCES),
-    PairQuestion("near_copies", "risk", one_type=True, takes_copies=False),
-    PairQuestion("new_rows", "risk", one_type=True, takes_copies=False),
-    PairQuestion("neighbours", "risk", one_type=True, takes_copies=False, most=_MOST_FOR_DISTANCES),
-)
-"""In the order in which they are asked and shown."""
-
-BY_NAME = {question.name: question for question in QUESTIONS}
+def by_name() -> dict[str, PairQuestion]:
+    """Return what a comparison can ask, in the order in which it is asked and shown."""
+    asked = [PairQuestion(card, card.compare) for card in all_cards() if card.compare is not None]
+    return {question.name: question for question in sorted(asked, key=lambda one: one.needs.order)}
 
 
 def chosen(
@@ -272,13 +233,14 @@ def chosen(
         named = {name: dict(settings or {}) for name, settings in measures.items()}
     elif measures is not None:
         named = {name: {} for name in measures}
+    known = by_name()
     for name in (*named, *needed):
-        if name not in BY_NAME:
-            raise ParameterError(unknown_name(name, BY_NAME, what="measure of a comparison"))
+        if name not in known:
+            raise ParameterError(unknown_name(name, known, what="measure of a comparison"))
     whole = measures is None or isinstance(measures, Mapping)
     found = []
-    for question in QUESTIONS:
-        wanted = question.name in named or question.name in needed or (whole and question.usual)
+    for question in known.values():
+        wanted = question.name in named or question.name in needed or (whole and question.needs.usual)
         if not wanted:
             continue
         own = named.get(question.name, {})
@@ -307,37 +269,4 @@ def _mean(measures: Sequence[Measure]) -> Measure:
             f"Means over {len(measures)} copies; the sentence, the pictures and the tables are of the first.",
             *first.caveats,
         ],
-    )
-
-
-def _of_samples(found: Measure, whole: PairCase, asked: Microdata, settings: Mapping[str, Any]) -> Measure:
-    """Mend what samples get wrong: a record drawn has lost the original it may be a copy of.
-
-    Whether the release keeps closer to the original than to the hold-out is asked again about everybody; what counts
-    the originals that are hit or repeated is left out.
-    """
-    figures = {
-        name: None
-        if name.startswith(("identical", "hitting")) or name == "epsilon_identifiability"
-        else figure
-        for name, figure in found.figures.items()
-    }
-    if whole.files.holdout is None:
-        return replace(
-            found, figures=figures, meaning=closeness_in_words(figures, engine.overview(asked, ()).rows)
-        )
-    known = {name: settings[name] for name in ("columns", "categorical", "precision") if name in settings}
-    closer = share_closer_than_holdout(
-        whole.files.original,
-        asked,
-        whole.files.holdout,
-        distance=settings.get("distance", "gower"),
-        **known,
-    )
-    figures["dcr_share_closer_than_holdout"] = closer.share
-    return replace(
-        found,
-        value=closer.share,
-        figures=figures,
-        meaning=closeness_in_words(figures, engine.overview(asked, ()).rows),
     )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet import engine, risk
+from discreet import engine
+from discreet.cards import Card, OfFile, all_cards
 from discreet.engine import Missing
 from discreet.errors import ParameterError, unknown_name
 from discreet.microdata import Microdata
@@ -32,39 +33,37 @@ class Case:
 
 @dataclass(frozen=True)
 class Question:
-    """One measure of an assessment and what it needs."""
+    """One measure of an assessment, and what its card says it needs."""
 
-    name: str
-    sensitive: bool = False
-    weight: bool = False
-    population: bool = False
-    population_size: bool = False
-    partition: bool = True
-    slow: bool = False
-    roles: tuple[str, ...] = ()
+    card: Card
+    needs: OfFile
+
+    @property
+    def name(self) -> str:
+        """The name of the measure."""
+        return self.card.name
 
     @property
     def ask(self) -> Callable[..., Measure]:
         """The measure itself."""
-        measure: Callable[..., Measure] = getattr(risk, self.name)
-        return measure
+        return self.card.function
 
     def gap(self, case: Case) -> str | None:
         """Say what is missing for this question, or None when it can be asked."""
-        if self.sensitive and not case.data.roles.sensitive:
+        if self.needs.sensitive and not case.data.roles.sensitive:
             return "no sensitive column was named"
-        if self.population and case.population is None:
+        if self.needs.population and case.population is None:
             return "no population file was given"
-        if self.partition and case.missing == "wildcard":
+        if self.needs.partition and case.missing == "wildcard":
             return "missing values as wildcards give no classes, which this measure needs"
-        if self.weight and case.data.roles.weight is None:
+        if self.needs.weight and case.data.roles.weight is None:
             return "no survey weight was named"
-        if self.population_size and case.population_size is None:
+        if self.needs.population_size and case.population_size is None:
             return case.size_unknown
-        for role in self.roles:
+        for role in self.needs.roles:
             if not getattr(case.data.roles, role):
                 return f"no column has the role '{role}'"
-        if self.slow:
+        if self.needs.slow:
             classes = int(
                 engine.size_spectrum(case.data, case.data.roles.keys, case.missing)["classes"].sum()
             )
@@ -72,16 +71,11 @@ class Question:
                 return f"it takes long on {classes:,} key combinations; run 'discreet risk {self.name}' by itself"
         return None
 
-    @property
-    def counts_company(self) -> bool:
-        """Whether the answer rests on how many people share something, so that it must be known whose records are."""
-        return self.name != "series"
-
     def input_lacking(self, case: Case) -> str | None:
         """Name the input that only whoever asks can give, and has not; what the file itself lacks is a gap."""
-        if self.population and case.population is None:
+        if self.needs.population and case.population is None:
             return "a population file"
-        if self.population_size and case.population_size is None:
+        if self.needs.population_size and case.population_size is None:
             return "the size of the population"
         return None
 
@@ -107,45 +101,18 @@ class Question:
             "population": case.population,
             "population_size": case.population_size,
             "seed": case.seed,
+            "progress": False,
         }
         given = {name: value for name, value in offered.items() if name in known and value is not None}
         if "population" in given:
             given.pop("population_size", None)
-        return self.ask(case.data, **{**given, **self.usual(), **parameters})
-
-    def usual(self) -> Mapping[str, Any]:
-        """Parameters that differ from the defaults of the measure, because here it is one of many."""
-        return _USUAL.get(self.name, {})
+        return self.ask(case.data, **{**given, **self.needs.settings, **parameters})
 
 
-_USUAL: dict[str, dict[str, Any]] = {
-    "population": {"estimator": "dankar"},
-    "special_uniques": {"progress": False},
-    "unsafe_combinations": {"progress": False},
-}
 _FILES = ("data", "original", "released", "population")
 
-QUESTIONS = (
-    Question("k_anonymity", partition=False),
-    Question("uniqueness"),
-    Question("reidentification", partition=False),
-    Question("key_contributions"),
-    Question("unsafe_combinations", partition=False, slow=True),
-    Question("special_uniques", partition=False, slow=True),
-    Question("individual", weight=True, partition=False),
-    Question("population", population_size=True, slow=True),
-    Question("log_linear", population_size=True, slow=True),
-    Question("isolation", population_size=True),
-    Question("known_population", population=True),
-    Question("k_map", population=True),
-    Question("delta_presence", population=True),
-    Question("l_diversity", sensitive=True),
-    Question("t_closeness", sensitive=True),
-    Question("alpha_k", sensitive=True),
-    Question("beta_likeness", sensitive=True),
-    Question("delta_disclosure", sensitive=True),
-    Question("attribution", sensitive=True, slow=True),
-    Question("series", partition=False, roles=("contributor", "time")),
-)
 
-BY_NAME = {question.name: question for question in QUESTIONS}
+def by_name() -> dict[str, Question]:
+    """Return what an assessment asks, in the order in which it is asked and shown."""
+    asked = [Question(card, card.assess) for card in all_cards() if card.assess is not None]
+    return {question.name: question for question in sorted(asked, key=lambda one: one.needs.order)}

@@ -25,7 +25,7 @@ from discreet.microdata import Metadata, Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
 from discreet.results import Measure, jsonable
-from discreet.workflow.questions import QUESTIONS
+from discreet.workflow.questions import by_name
 
 COST = "information_loss"
 
@@ -64,7 +64,7 @@ class Judgment:
 
     def __post_init__(self) -> None:
         measure = self.risk.partition(".")[0]
-        names = [question.name for question in QUESTIONS]
+        names = [question.name for question in by_name().values()]
         if measure not in names:
             raise ParameterError(f"risk: {unknown_name(measure, names, what='measure')}")
         if self.loss.partition(".")[0] != COST:

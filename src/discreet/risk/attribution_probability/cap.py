@@ -12,6 +12,7 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfFile, OfPair, measure
 from discreet.engine import Missing
 from discreet.engine.attribution_counts import joint_counts, original_only
 from discreet.errors import ParameterError
@@ -40,6 +41,53 @@ from discreet.risk.attribution_probability.intervals import (
 from discreet.risk.classes.company import company_caveats
 
 
+@measure(
+    question="How often can a sensitive value be guessed from the keys?",
+    headline="of the guesses are right",
+    chapter="learned",
+    place=2,
+    leading=True,
+    references=(
+        "Elliot, M. (2014). Final report on the disclosure risk associated with the synthetic data "
+        "produced by the SYLLS team. University of Manchester.",
+        "Taub, J., Elliot, M., Pampaka, M. and Smith, D. (2018). Differential correct attribution "
+        "probability for synthetic data: an exploration. Privacy in Statistical Databases, Lecture Notes "
+        "in Computer Science 11126.",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "cap_original": Figure(
+            "Right guesses from the original",
+            unit="share",
+            better="lower",
+            words={"scenarios": "Right guesses", "change": "Sensitive values guessed right from the keys"},
+        ),
+        "cap_released": Figure(
+            "Right guesses from the release",
+            unit="share",
+            better="lower",
+            summary=True,
+            words={"rule": "right guesses from the release"},
+        ),
+        "dcap": Figure("Right guesses from the release (DCAP)", unit="share"),
+        "tcap": Figure("Right among those the release tells for certain (TCAP)", unit="share"),
+        "tcap_released": Figure("TCAP, of released records", unit="share"),
+        "tcap_conditional": Figure("TCAP, of the people it tells for certain", unit="share"),
+        "tcap_ratio": Figure("Told rightly, over all that is told", unit="share"),
+        "weap_share": Figure("Released records that tell for certain (WEAP)", unit="share"),
+        "gain": Figure("Gain"),
+        "worst_gain": Figure("Largest gain for one group"),
+        "cap_change": Figure("Change from original to release"),
+        "cap_min": Figure("Worst change for one person"),
+        "cap_within_released": Figure("Right guesses about released records", unit="share"),
+        "baseline": Figure("Right guesses without the file", unit="share"),
+        "baseline_majority": Figure("Right if the commonest value is always guessed", unit="share"),
+        "matched_records": Figure("People who can be looked up in the release"),
+        "learned": Figure("More than a blind guess", unit="share"),
+    },
+    assess=OfFile(19, sensitive=True, slow=True),
+    compare=OfPair(13, "risk", keys=True, sensitive=True, effort=1),
+)
 @checked
 def attribution(
     original: Microdata,

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfFile, measure
 from discreet.engine import ClassCounts, Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
@@ -19,6 +20,24 @@ from discreet.risk.classes.company import company_figures, company_parameters, h
 from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
 
 
+@measure(
+    question="How common is one sensitive value within a group?",
+    headline="commonest value, at most (alpha)",
+    chapter="learned",
+    place=4,
+    references=(
+        "Wong, R. C.-W., Li, J., Fu, A. W.-C. and Wang, K. (2006). (α, k)-anonymity: an enhanced "
+        "k-anonymity model for privacy preserving data publishing. ACM SIGKDD, 754–759. "
+        "doi:10.1145/1150402.1150499",
+    ),
+    figures={
+        "value": Figure(
+            unit="share", better="lower", words={"change": "Commonest sensitive value in a group (alpha)"}
+        ),
+        "alpha": Figure("Commonest sensitive value in a group, at most", unit="share"),
+    },
+    assess=OfFile(16, sensitive=True),
+)
 @checked
 def alpha_k(
     data: Microdata,

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfFile, measure
 from discreet.engine import ClassCounts, Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
@@ -22,6 +23,24 @@ from discreet.risk.classes.company import company_figures, company_parameters, h
 from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
 
 
+@measure(
+    question="How much more confident can an intruder become about a sensitive value?",
+    headline="largest gain (beta)",
+    chapter="learned",
+    place=5,
+    references=(
+        "Cao, J. and Karras, P. (2012). Publishing microdata with a robust privacy guarantee. Proceedings "
+        "of the VLDB Endowment 5(11), 1388–1399. doi:10.14778/2350229.2350255",
+    ),
+    figures={
+        "value": Figure(better="lower", words={"change": "Largest gain about a sensitive value (beta)"}),
+        "beta": Figure("Largest gain in confidence (beta)"),
+        "enhanced_holds": Figure("Enhanced beta holds"),
+        "classes_over_cap": Figure("Groups over the cap"),
+    },
+    columns={"over_cap": Figure("Over the cap")},
+    assess=OfFile(17, sensitive=True),
+)
 @checked
 def beta_likeness(
     data: Microdata,
@@ -131,6 +150,23 @@ def beta_likeness(
     )
 
 
+@measure(
+    question="How far does a group move the odds of a sensitive value?",
+    headline="largest shift (delta)",
+    chapter="learned",
+    place=6,
+    references=(
+        "Brickell, J. and Shmatikov, V. (2008). The cost of privacy: destruction of data-mining utility "
+        "in anonymized data publishing. ACM SIGKDD, 70–78. doi:10.1145/1401890.1401904",
+    ),
+    figures={
+        "value": Figure(better="lower", words={"change": "Largest shift in the odds (delta)"}),
+        "delta": Figure("Largest shift in the odds (delta)"),
+        "classes_without_some_value": Figure("Groups that lack some sensitive value"),
+    },
+    columns={"lacks_some_value": Figure("Lacks some sensitive value")},
+    assess=OfFile(18, sensitive=True),
+)
 @checked
 def delta_disclosure(
     data: Microdata,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfFile, measure
+from discreet.citations import SWEENEY_2002
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
@@ -17,6 +19,20 @@ from discreet.risk.classes.class_tables import class_rows
 from discreet.risk.classes.company import company_caveats, company_figures, heads_of, nobody_knows
 
 
+@measure(
+    question="How many people of the population share the rarest combination?",
+    headline="smallest group in the population",
+    chapter="population",
+    place=6,
+    leading=True,
+    references=(SWEENEY_2002,),
+    figures={
+        "value": Figure(better="higher", words={"change": "Smallest group in the population"}),
+        "population_records": Figure("Records of the population"),
+        "k": Figure(words={"scenarios": "Smallest group in the population"}),
+    },
+    assess=OfFile(12, population=True),
+)
 @checked
 def k_map(
     data: Microdata,
@@ -107,6 +123,23 @@ def k_map(
     )
 
 
+@measure(
+    question="Can an intruder tell that someone is in the file?",
+    headline="highest chance of being in the file",
+    chapter="population",
+    place=7,
+    references=(
+        "Nergiz, M. E., Atzori, M. and Clifton, C. (2007). Hiding the presence of individuals from shared "
+        "databases. ACM SIGMOD, 665–676. doi:10.1145/1247480.1247554",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "delta_min": Figure("Lowest chance of being in the file", unit="share"),
+        "delta_max": Figure("Highest chance of being in the file", unit="share"),
+    },
+    columns={"presence": Figure("Chance of being in the file", unit="share")},
+    assess=OfFile(13, population=True),
+)
 @checked
 def delta_presence(
     data: Microdata,

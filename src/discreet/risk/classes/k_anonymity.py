@@ -5,17 +5,19 @@ k-anonymity and the re-identification risks of the prosecutor, journalist and ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.citations import SWEENEY_2002
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
-from discreet.results import Measure, percent
+from discreet.results import Measure, percent, shown
 from discreet.risk.classes.class_tables import identity_detail
 from discreet.risk.classes.company import (
     Heads,
@@ -28,6 +30,41 @@ from discreet.risk.classes.company import (
 from discreet.risk.classes.delta_presence import population_classes
 
 
+def _smallest_group(found: Measure) -> Iterator[KeyNumber]:
+    if found.value is None:
+        return
+    others = int(found.value) - 1
+    sentence = (
+        "Someone can be singled out by the keys alone."
+        if others < 1
+        else f"Every record looks like at least {others:,} other{'' if others == 1 else 's'}."
+    )
+    several = "" if found.value == 1 else "s"
+    yield KeyNumber(shown(found.value), f"record{several} in the smallest group", sentence)
+
+
+@measure(
+    question="How many people share the rarest combination of keys?",
+    headline="smallest group (k)",
+    chapter="found",
+    place=1,
+    leading=True,
+    references=(
+        "Samarati, P. and Sweeney, L. (1998). Protecting privacy when disclosing information: k-anonymity "
+        "and its enforcement through generalization and suppression. Technical report SRI-CSL-98-04, SRI "
+        "International.",
+        SWEENEY_2002,
+    ),
+    figures={
+        "value": Figure(better="higher", summary=True, words={"change": "Records in the smallest group (k)"}),
+        "k": Figure(words={"scenarios": "Smallest group (k)"}),
+        "single_household_classes": Figure("Groups that are one household only"),
+        "single_household_records": Figure("Records in groups that are one household only"),
+        "smallest_neighborhood": Figure("Smallest group, gaps of others counted"),
+    },
+    assess=OfFile(1, partition=False),
+    key_numbers=KeyNumbers(2, _smallest_group),
+)
 @checked
 def k_anonymity(
     data: Microdata,
@@ -137,6 +174,76 @@ def k_anonymity(
     )
 
 
+def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
+    mean, matches = found.figures.get("prosecutor_mean"), found.figures.get("expected_matches")
+    if isinstance(mean, float | int):
+        yield KeyNumber(
+            percent(float(mean)),
+            "average chance of being found",
+            "How often an intruder who knows that a person is in the file points at the right record.",
+        )
+    elif isinstance(matches, float | int):
+        yield KeyNumber(
+            shown(matches), "correct matches expected", "If an intruder tried to match every record."
+        )
+
+
+@measure(
+    title="Re-identification",
+    question="How likely is an intruder to point at the right record?",
+    headline="highest chance",
+    chapter="found",
+    place=3,
+    leading=True,
+    references=(
+        "El Emam, K. and Dankar, F. K. (2008). Protecting privacy using k-anonymity. Journal of the "
+        "American Medical Informatics Association 15(5), 627–637. doi:10.1197/jamia.M2716",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "prosecutor_max": Figure(
+            "Highest chance, known to be in the file (prosecutor)",
+            unit="share",
+            better="lower",
+            words={
+                "axis": "Highest, prosecutor",
+                "scenarios": "Highest chance",
+                "change": "Highest chance of being found",
+            },
+        ),
+        "prosecutor_mean": Figure(
+            "Average chance, known to be in the file (prosecutor)",
+            unit="share",
+            better="lower",
+            words={
+                "axis": "Average, prosecutor",
+                "scenarios": "Average chance",
+                "change": "Average chance of being found",
+            },
+        ),
+        "journalist_max": Figure(
+            "Highest chance, found in the population (journalist)",
+            unit="share",
+            words={"axis": "Highest, journalist"},
+        ),
+        "journalist_mean": Figure(
+            "Average chance, found in the population (journalist)",
+            unit="share",
+            words={"axis": "Average, journalist"},
+        ),
+        "marketer": Figure(
+            "Expected share of correct matches (marketer)", unit="share", words={"axis": "Average, marketer"}
+        ),
+        "share_above_threshold": Figure(
+            unit="share",
+            better="lower",
+            words={"axis": "Records above threshold", "change": "Records above the risk threshold"},
+        ),
+        "threshold": Figure(unit="share"),
+    },
+    assess=OfFile(3, partition=False),
+    key_numbers=KeyNumbers(3, _chance_of_being_found),
+)
 @checked
 def reidentification(
     data: Microdata,

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfFile, measure
 from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
@@ -18,6 +19,32 @@ from discreet.risk.classes.company import company_parameters, heads_of
 from discreet.risk.classes.k_anonymity import key_caveats, records_below
 
 
+@measure(
+    question="Which keys make people stand out?",
+    headline="of the records no longer alone without one key",
+    chapter="keys",
+    place=1,
+    leading=True,
+    references=(
+        "Motwani, R. and Xu, Y. (2007). Efficient algorithms for masking and finding quasi-identifiers. "
+        "Conference on Very Large Data Bases (VLDB).",
+    ),
+    figures={
+        "value": Figure(unit="share"),
+        "best_unique_share_without": Figure(
+            "Share of records alone without the key that matters most", unit="share"
+        ),
+        "best_k_without": Figure("Smallest group without the key that matters most"),
+        "distinction": Figure("Distinction", unit="share"),
+        "separation": Figure("Separation", unit="share"),
+    },
+    columns={
+        "k_without": Figure("Smallest group without this key"),
+        "unique_share_drop": Figure("Fewer records alone without this key", unit="share"),
+        "unique_share_without": Figure("Share of records alone without this key", unit="share"),
+    },
+    assess=OfFile(4),
+)
 @checked
 def key_contributions(
     data: Microdata,

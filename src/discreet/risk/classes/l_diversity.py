@@ -5,18 +5,19 @@ l-diversity: distinct, entropy, recursive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.engine import ClassCounts, Missing
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
-from discreet.results import Measure, percent
+from discreet.results import Measure, percent, shown
 from discreet.risk.classes.class_tables import attribute_detail
 from discreet.risk.classes.company import (
     Heads,
@@ -31,6 +32,49 @@ from discreet.wording import type_name
 Kind = Literal["distinct", "entropy", "recursive"]
 
 
+def _to_remember(found: Measure) -> Iterator[KeyNumber]:
+    if found.value is None:
+        return
+    sentence = (
+        "In some group everyone has the same sensitive value: to find the group is to know it."
+        if found.value < 2
+        else "Even in the least varied group an intruder must choose between several values."
+    )
+    several = "" if found.value == 1 else "s"
+    yield KeyNumber(shown(found.value), f"sensitive value{several} in the least varied group", sentence)
+
+
+@measure(
+    question="Can the sensitive value be read off once the group is known?",
+    headline="fewest values in a group (l)",
+    chapter="learned",
+    place=1,
+    leading=True,
+    references=(
+        "Machanavajjhala, A., Kifer, D., Gehrke, J. and Venkitasubramaniam, M. (2007). l-diversity: "
+        "privacy beyond k-anonymity. ACM Transactions on Knowledge Discovery from Data 1(1), article 3. "
+        "doi:10.1145/1217299.1217302",
+    ),
+    figures={
+        "value": Figure(better="higher", words={"change": "Fewest sensitive values in a group (l)"}),
+        "l": Figure(
+            "Different sensitive values in a group, at least (l)",
+            words={"axis": "Different values (l)", "scenarios": "Sensitive values in a group (l)"},
+        ),
+        "best_guess": Figure(
+            "Best guess of an intruder",
+            unit="share",
+            better="lower",
+            words={"change": "Best guess of a sensitive value"},
+        ),
+        "homogeneous_classes": Figure("Groups with one sensitive value"),
+        "homogeneous_records": Figure("Records in groups with one sensitive value"),
+        "classes_below_threshold": Figure("Groups below the threshold"),
+    },
+    columns={"entropy": Figure("Effective number of values (entropy)")},
+    assess=OfFile(14, sensitive=True),
+    key_numbers=KeyNumbers(5, _to_remember),
+)
 @checked
 def l_diversity(
     data: Microdata,

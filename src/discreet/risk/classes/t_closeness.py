@@ -5,20 +5,21 @@ t-closeness: the distance of the sensitive values of each class from those of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import narwhals as nw
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.earth_mover import hierarchical_emd, ordered_emd
 from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.parameters import checked
-from discreet.results import Measure, percent
+from discreet.results import Measure, percent, shown
 from discreet.risk.classes.class_tables import attribute_detail, worst_column
 from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
 from discreet.risk.classes.l_diversity import breaks_of, class_profile, sensitive_caveats
@@ -27,6 +28,34 @@ Distance = Literal["emd", "kl", "tv"]
 Ground = Literal["auto", "equal", "ordered", "hierarchical"]
 
 
+def _to_remember(found: Measure) -> Iterator[KeyNumber]:
+    if found.value is not None:
+        yield KeyNumber(
+            shown(found.value),
+            "largest distance from the whole file (t)",
+            "0 means that knowing the group tells nothing new about the sensitive value.",
+        )
+
+
+@measure(
+    question="How much does knowing the group tell about the sensitive value?",
+    headline="largest distance (t)",
+    chapter="learned",
+    place=3,
+    references=(
+        "Li, N., Li, T. and Venkatasubramanian, S. (2007). t-closeness: privacy beyond k-anonymity and "
+        "l-diversity. IEEE International Conference on Data Engineering, 106–115. "
+        "doi:10.1109/ICDE.2007.367856",
+    ),
+    figures={
+        "value": Figure(better="lower", words={"change": "Largest distance from the whole file (t)"}),
+        "t": Figure(
+            "Distance from the whole file (t)", words={"axis": "Distance (t)", "scenarios": "Distance (t)"}
+        ),
+    },
+    assess=OfFile(15, sensitive=True),
+    key_numbers=KeyNumbers(6, _to_remember),
+)
 @checked
 def t_closeness(
     data: Microdata,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.citations import SKINNER_ELLIOT_2002
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
-from discreet.results import Measure, percent
+from discreet.results import Measure, percent, shown
 from discreet.risk.classes.class_tables import identity_detail
 from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
 from discreet.risk.classes.k_anonymity import key_caveats, records_below
@@ -22,6 +24,45 @@ from discreet.risk.classes.k_anonymity import key_caveats, records_below
 Method = Literal["bayes", "thesis"]
 
 
+def _to_remember(found: Measure) -> Iterator[KeyNumber]:
+    share, count = found.figures.get("unique_share"), found.figures.get("unique_records")
+    if not isinstance(share, float | int):
+        return
+    whose = "These records are each" if count is None else f"{shown(count)} records are each"
+    whose = "One record is" if count == 1 else whose
+    sentence = (
+        "No record is alone with its combination of keys."
+        if share == 0
+        else f"{whose} the only one with that combination of keys."
+    )
+    yield KeyNumber(percent(float(share)), "of the records are alone", sentence)
+
+
+@measure(
+    question="How many people are alone with their combination of keys?",
+    headline="of the records are alone",
+    chapter="found",
+    place=2,
+    references=(
+        "Bethlehem, J. G., Keller, W. J. and Pannekoek, J. (1990). Disclosure control of microdata. "
+        "Journal of the American Statistical Association 85(409), 38–45. "
+        "doi:10.1080/01621459.1990.10475304",
+        SKINNER_ELLIOT_2002,
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "pue": Figure("Share of groups with one record (PUE)", unit="share"),
+        "unique_share": Figure(
+            unit="share",
+            better="lower",
+            words={"scenarios": "Records alone", "change": "Share of records alone"},
+        ),
+        "unique_records": Figure(better="lower", words={"change": "Records alone with their keys"}),
+        "rfue": Figure("Unique records that are unique in the population too (RFUE)", unit="share"),
+    },
+    assess=OfFile(2),
+    key_numbers=KeyNumbers(1, _to_remember),
+)
 @checked
 def uniqueness(
     data: Microdata,

@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Integers
+from discreet.cards import UNSET, Figure, OfPair, TwoFiles, measure
 from discreet.distance import Distance, MissingRule, MixedSpace, Points, nearest, ties_within
 from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError
@@ -44,6 +45,49 @@ Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", 
 WIDTHS = {"interval": 0.05, "rank": 0.05, "robust": 0.01}
 
 
+def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
+    # The rows are in order unless there is an id.
+    return {"columns": list(pair.keys or pair.columns), "ids": pair.ids, "missing": UNSET}
+
+
+@measure(
+    question="How many released records can be led back to their person?",
+    headline="of the released records led back",
+    chapter="found",
+    place=4,
+    leading=True,
+    references=(
+        "Fellegi, I. P. and Sunter, A. B. (1969). A theory for record linkage. Journal of the American "
+        "Statistical Association 64(328), 1183–1210.",
+        "Templ, M. and Meindl, B. (2008). Robust statistics meets SDC: new disclosure risk measures for "
+        "continuous microdata masking. Privacy in Statistical Databases, Lecture Notes in Computer "
+        "Science 5262.",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "linked_share": Figure("Share led back to the right person", unit="share"),
+        "linked_records": Figure("Records led back to the right person"),
+        "certain_share": Figure("Share led back without any doubt", unit="share"),
+        "guess_share": Figure("By blind guessing", unit="share"),
+        "released": Figure("Released records"),
+        "linkable": Figure("Released records that have an original"),
+        "interval_share": Figure("Share with every value within the interval", unit="share"),
+        "interval_share_mean": Figure("Share within the interval, mean over the columns", unit="share"),
+        "interval_records": Figure("Records with every value within the interval"),
+    },
+    columns={
+        "inside_share": Figure("Share within the interval", unit="share"),
+        "uncrowded_share": Figure("Share within the interval, not in a crowd", unit="share"),
+        "weighted_share": Figure("Share within the interval, weighted by how far out", unit="share"),
+        "compared_pairs": Figure("Pairs compared"),
+        "links": Figure("Pairs called a link"),
+        "recall": Figure("Right links found", unit="share"),
+        "precision": Figure("Links that are right", unit="share"),
+    },
+    compare=OfPair(
+        18, "risk", linked=True, takes_copies=False, one_type=True, most=5_000, settings=_in_a_comparison
+    ),
+)
 @checked
 def linkage(
     original: Microdata,

@@ -7,7 +7,7 @@ that comes from copying can be told from closeness that comes from people being 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
+from discreet.cards import Figure, OfPair, OfStudy, TwoFiles, measure
 from discreet.distance import Distance, MixedSpace, Points, as_float, nearest
 from discreet.distance.boxes import in_boxes
 from discreet.errors import ParameterError
@@ -37,6 +38,79 @@ from discreet.risk.synthetic_copies.side_by_side import (
 )
 
 
+def _of_samples(
+    found: Measure, pair: TwoFiles, original: Microdata, released: Microdata, settings: Mapping[str, Any]
+) -> Measure:
+    """Mend what samples get wrong: a record drawn has lost the original it may be a copy of.
+
+    Whether the release keeps closer to the original than to the hold-out is asked again about everybody; what counts
+    the originals that are hit or repeated is left out.
+    """
+    figures = {
+        name: None
+        if name.startswith(("identical", "hitting")) or name == "epsilon_identifiability"
+        else figure
+        for name, figure in found.figures.items()
+    }
+    rows = engine.overview(released, ()).rows
+    if pair.holdout is None:
+        return replace(found, figures=figures, meaning=closeness_in_words(figures, rows))
+    known = {name: settings[name] for name in ("columns", "categorical", "precision") if name in settings}
+    closer = share_closer_than_holdout(
+        original, released, pair.holdout, distance=settings.get("distance", "gower"), **known
+    )
+    figures["dcr_share_closer_than_holdout"] = closer.share
+    return replace(found, value=closer.share, figures=figures, meaning=closeness_in_words(figures, rows))
+
+
+@measure(
+    title="Nearest neighbors",
+    question="Does the release keep too close to the people it was made from?",
+    headline="distance to the closest original, median",
+    chapter="found",
+    place=8,
+    leading=True,
+    references=(
+        "Yoon, J., Drumright, L. N. and van der Schaar, M. (2020). Anonymization through data synthesis "
+        "using generative adversarial networks (ADS-GAN). IEEE Journal of Biomedical and Health "
+        "Informatics 24(8), 2378–2388.",
+    ),
+    figures={
+        "dcr_median": Figure("Distance to the closest original, median (DCR)"),
+        "dcr_p05": Figure("Distance to the closest original, closest 5 %"),
+        "dcr_original_median": Figure("Distance among originals, median"),
+        "dcr_holdout_median": Figure("Distance to the closest original, people not used, median"),
+        "dcr_share_closer_than_holdout": Figure(
+            "Share closer to the original than to people not used",
+            unit="share",
+            better="lower",
+            summary=True,
+            words={"rule": "closer to the original than to the hold-out"},
+        ),
+        "nndr_median": Figure("Closest over second closest original, median (NNDR)"),
+        "nndr_p05": Figure("Closest over second closest original, lowest 5 %"),
+        "nndr_holdout_median": Figure("Closest over second closest, people not used, median"),
+        "identical_records": Figure("Released records equal to an original"),
+        "identical_share": Figure(
+            "Share equal to an original",
+            unit="share",
+            better="lower",
+            summary=True,
+            words={"rule": "share equal to an original"},
+        ),
+        "identical_share_holdout": Figure("Share of people not used equal to an original", unit="share"),
+        "hitting_rate": Figure("Originals hit by a released record", unit="share"),
+        "hitting_rate_excess": Figure("Hits beyond chance"),
+        "epsilon_identifiability": Figure("Share identifiable (epsilon)", unit="share"),
+        "epsilon_baseline": Figure("Identifiable by chance alone", unit="share"),
+        "epsilon_excess": Figure("Identifiable beyond chance", better="lower", summary=True),
+        "epsilon_excess_over_holdout": Figure("Identifiable beyond people not used"),
+        "sni": Figure("Shared neighbor index (SNI)", unit="share", better="lower", summary=True),
+        "sni_noise_share": Figure("Share outside every cluster", unit="share"),
+    },
+    compare=OfPair(21, "risk", takes_copies=False, one_type=True, most=5_000, mended=_of_samples),
+    study=OfStudy(7),
+)
 @checked
 def neighbours(
     original: Microdata,

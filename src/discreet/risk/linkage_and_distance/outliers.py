@@ -14,6 +14,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Flags, Floats
+from discreet.cards import Figure, OfPair, measure
 from discreet.distance import as_float
 from discreet.distance.boxes import Likeness
 from discreet.errors import ColumnError, ParameterError
@@ -28,6 +29,37 @@ from discreet.risk.linkage_and_distance.standing_out import Rule, outlier_flags
 from discreet.risk.synthetic_copies.side_by_side import check_categorical, tables_of
 
 
+@measure(
+    question="Can the people who stand out be found again in the release?",
+    headline="outliers with exactly one match",
+    chapter="found",
+    place=5,
+    references=(
+        "Trindade, C., Antunes, L., Carvalho, T. and Moniz, N. (2024). Synthetic data outliers: "
+        "navigating identity disclosure. Privacy in Statistical Databases.",
+    ),
+    figures={
+        "value": Figure(better="lower"),
+        "outliers": Figure("People who stand out"),
+        "outlier_share": Figure("Share of people who stand out", unit="share"),
+        "released_outliers": Figure("Outliers of the release"),
+        "numeric_pairs": Figure("Possible matches on numbers alone"),
+        "pairs": Figure("Possible matches"),
+        "matched": Figure("Outliers with a possible match"),
+        "matched_share": Figure(unit="share", better="lower", summary=True),
+        "single_match": Figure("Outliers with exactly one match"),
+        "single_share": Figure("Share with exactly one match", unit="share"),
+        "single_both_ways": Figure("Pairs that match only each other"),
+        "excluded_original": Figure("Originals left out (missing values)"),
+        "excluded_released": Figure("Released records left out (missing values)"),
+        "holdout_outliers": Figure("Outliers among people not used"),
+        "matched_share_holdout": Figure("Share of people not used with a match", unit="share"),
+        "single_share_holdout": Figure("Share of people not used with exactly one match", unit="share"),
+        "matched_share_excess": Figure("Share with a match, beyond chance", unit="share"),
+    },
+    columns={"variant": Figure("Release")},
+    compare=OfPair(17, "risk", usual=False, takes_copies=False, one_type=True),
+)
 @checked
 def outliers(
     original: Microdata,

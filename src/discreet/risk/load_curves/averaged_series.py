@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfFile, measure
 from discreet.dominance import Negative
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.mdav.groups import groups_of_at_least
@@ -26,13 +27,50 @@ from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
-from discreet.results import Detail, Figure, Measure, percent, shown
+from discreet.results import Detail, Measure, percent, shown
+from discreet.results import Figure as FigureValue
 from discreet.risk.load_curves.insiders import Insiders, find_groups, what_insiders_learn
 from discreet.risk.load_curves.publication import Curves, Publication, Rules
 
 Grouping = Literal["mdav", "random"]
 
 
+@measure(
+    question="What do averaged curves give away about one contributor?",
+    headline="of the averages give the largest away",
+    chapter="learned",
+    place=10,
+    leading=True,
+    references=("Navarro-Arribas, G. and Torra, V. Attribute disclosure risk in smart meter data.",),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "share_p": Figure("Share of averages that give the largest away", unit="share"),
+        "cells_dominance_1": Figure("Averages that one contributor dominates"),
+        "cells_dominance_2": Figure("Averages that two contributors dominate"),
+        "cells_p": Figure("Averages that give the largest away (p %)"),
+        "share_dominance_1": Figure("Share of averages that one dominates", unit="share"),
+        "share_dominance_2": Figure("Share of averages that two dominate", unit="share"),
+        "small_cells": Figure("Averages of too few"),
+        "groups": Figure("Groups"),
+        "smallest_group": Figure("Smallest group"),
+        "contributors": Figure("Contributors"),
+        "times": Figure("Moments"),
+        "insider_success": Figure("Insider finds the own group", unit="share"),
+        "insider_chance": Figure("Insider finds the own group by guessing", unit="share"),
+        "exact_readings": Figure("Readings an insider learns exactly"),
+        "readings_within_p": Figure("Readings an insider can estimate within p %"),
+        "peak_median": Figure("Median peak needed"),
+        "peak_max": Figure("Highest peak needed"),
+        "information_loss": Figure("Information lost by averaging"),
+    },
+    columns={
+        "dominance_1": Figure("Dominated by one", unit="share"),
+        "dominance_2": Figure("Dominated by two", unit="share"),
+        "p": Figure("Largest can be estimated", unit="share"),
+        "members": Figure("Members"),
+    },
+    assess=OfFile(20, partition=False, roles=("contributor", "time"), counts_company=False),
+)
 @checked
 def series(
     data: Microdata,
@@ -165,7 +203,7 @@ def series(
     insiders = attack(found)
     learned = what_insiders_learn(found, insiders)
     small = found.small_cells
-    figures: dict[str, Figure] = {
+    figures: dict[str, FigureValue] = {
         "share_p": found.flagged_share("p"),
         "cells": found.cells,
         **{f"cells_{rule}": found.flagged(rule) for rule in ("dominance_1", "dominance_2", "p")},

@@ -17,6 +17,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Array, Flags, Floats, Integers
+from discreet.cards import Figure, measure
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.geography import CoordinateSystem, Places, places_of
 from discreet.microdata import Microdata
@@ -29,6 +30,26 @@ from discreet.risk.places.spatial_search import counted_within, has_within
 _MOST_LEVELS = 100
 
 
+@measure(
+    question="How many places are as near to a released point as the right one?",
+    headline="records that too few places hide",
+    chapter="found",
+    place=6,
+    references=(
+        "Hampton, K. H. et al. (2010). Mapping health data: improved privacy protection with donut method "
+        "geomasking. American Journal of Epidemiology 172(9), 1062–1069.",
+    ),
+    figures={
+        "value": Figure(better="lower"),
+        "share_critical": Figure(unit="share"),
+        "share_critical_weighted": Figure(unit="share"),
+        "share_found": Figure(unit="share"),
+        "share_critical_place": Figure(unit="share"),
+        "share_critical_population": Figure(unit="share"),
+        "share_critical_ring": Figure(unit="share"),
+        "share_one_value": Figure(unit="share"),
+    },
+)
 @checked
 def spatial_k(
     original: Microdata,

@@ -10,6 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats
+from discreet.cards import Figure, OfFile, measure
 from discreet.engine import Missing
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.formula import parsed
@@ -49,6 +50,31 @@ class Fitted:
     expected_others: Floats | None = None
 
 
+@measure(
+    title="Log-linear risk",
+    question="How many of those alone in the file are alone in the population?",
+    headline="right matches on unique records (tau2)",
+    chapter="population",
+    place=4,
+    references=(
+        "Skinner, C. and Shlomo, N. (2008). Assessing identification risk in survey microdata using "
+        "log-linear models. Journal of the American Statistical Association 103(483), 989–1001.",
+    ),
+    figures={
+        "value": Figure(better="lower"),
+        "tau1_low": Figure("Lowest plausible tau1"),
+        "tau1_high": Figure("Highest plausible tau1"),
+        "tau2_low": Figure("Lowest plausible tau2"),
+        "tau2_high": Figure("Highest plausible tau2"),
+        "tau1_share": Figure("tau1 as a share of the unique records", unit="share"),
+        "tau2_share": Figure("tau2 as a share of the unique records", unit="share"),
+        "error_tau1": Figure("Misfit for tau1, in standard errors"),
+        "error_tau2": Figure("Misfit for tau2, in standard errors"),
+        "interactions": Figure("Interactions in the model"),
+    },
+    columns={"added": Figure("Added to the model"), "step": Figure("Step")},
+    assess=OfFile(9, population_size=True, slow=True),
+)
 @checked
 def log_linear(
     data: Microdata,

@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfFile, measure
+from discreet.citations import JIANG_2022
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError, unknown_name
@@ -26,6 +28,31 @@ _MULTIPLES = (0.5, 0.75, 1.0, 1.5, 2.0)
 _STUDIED = 0.05
 
 
+@measure(
+    title="Population risk",
+    question="How likely is a match between the file and the population right?",
+    headline="chance that a match is right (B)",
+    chapter="population",
+    place=2,
+    references=(
+        JIANG_2022,
+        "Dankar, F. K., El Emam, K., Neisa, A. and Roffey, T. (2012). Estimating the re-identification "
+        "risk of clinical data sets. BMC Medical Informatics and Decision Making 12, 66. "
+        "doi:10.1186/1472-6947-12-66",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "A_low": Figure("Lowest plausible A", unit="share"),
+        "A_high": Figure("Highest plausible A", unit="share"),
+        "B": Figure(unit="share", words={"scenarios": "Chance of a right match in the population"}),
+        "B_low": Figure("Lowest plausible B", unit="share"),
+        "B_high": Figure("Highest plausible B", unit="share"),
+        "above_threshold": Figure("Above the threshold"),
+        "population_unique_share": Figure("Share of the population that is unique", unit="share"),
+    },
+    columns={"estimator": Figure("Estimator")},
+    assess=OfFile(8, population_size=True, slow=True, settings={"estimator": "dankar"}),
+)
 @checked
 def population(
     data: Microdata,
@@ -166,6 +193,18 @@ def population(
     )
 
 
+@measure(
+    question="How likely is a match right, counted in the population itself?",
+    headline="chance that a match is right (B)",
+    chapter="population",
+    place=3,
+    references=(JIANG_2022,),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "expected_B": Figure("B on average over all samples of this size"),
+    },
+    assess=OfFile(11, population=True),
+)
 @checked
 def known_population(
     data: Microdata,

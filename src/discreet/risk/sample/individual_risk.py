@@ -6,7 +6,7 @@ re-identifications in the whole file, and the threshold on the risk that brings 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, ParameterError, unknown_name
@@ -27,6 +28,65 @@ from discreet.risk.sample.negative_binomial import class_risks
 from discreet.risk.sample.two_level import TwoLevel, two_level
 
 
+def _people_found(found: Measure) -> Iterator[KeyNumber]:
+    expected = found.figures.get("expected_reidentifications")
+    if isinstance(expected, float | int):
+        yield KeyNumber(
+            shown(expected),
+            "people expected to be found",
+            "If someone tried to match every record with the whole population, by the survey weights.",
+        )
+
+
+@measure(
+    title="Individual risk",
+    question="How likely is each person to be found in the population?",
+    headline="average chance of being found in the population",
+    chapter="population",
+    place=1,
+    leading=True,
+    references=(
+        "Benedetti, R. and Franconi, L. (1998). Statistical and technological solutions for controlled "
+        "data dissemination. New Techniques and Technologies for Statistics, Sorrento, vol. 1, 225–232.",
+        "Polettini, S. (2003). Some remarks on the individual risk methodology. Joint ECE/Eurostat work "
+        "session on statistical data confidentiality, Luxembourg.",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "expected_reidentifications": Figure(
+            "People expected to be found",
+            better="lower",
+            words={
+                "scenarios": "People expected to be found",
+                "change": "People expected to be found in the population",
+            },
+        ),
+        "global_risk": Figure("Average chance of being found", unit="share"),
+        "max_risk": Figure("Highest chance of being found", unit="share"),
+        "threshold": Figure(unit="share"),
+        "share_above_threshold": Figure(unit="share", words={"axis": "Records above threshold"}),
+        "target_share": Figure("Share to be found, at most", unit="share"),
+        "target_threshold": Figure("Threshold that reaches it", unit="share"),
+        "records_above_target_threshold": Figure("Records above that threshold"),
+        "households": Figure("Households"),
+        "expected_households": Figure("Households expected to be found"),
+        "household_expected_reidentifications": Figure(
+            "People expected to be found, through their household"
+        ),
+        "household_global_risk": Figure("Average chance of being found through the household", unit="share"),
+        "employers": Figure("Employers"),
+        "employer_global_risk": Figure("Average chance that an employer is found", unit="share"),
+        "two_level_expected_reidentifications": Figure("People expected to be found, through their employer"),
+        "two_level_global_risk": Figure("Average chance of being found through the employer", unit="share"),
+        "population_estimate": Figure("People in the population (estimate)"),
+    },
+    columns={
+        "risk_above": Figure("Chance above", unit="share"),
+        "risk_up_to": Figure("Chance up to", unit="share"),
+    },
+    assess=OfFile(7, weight=True, partition=False),
+    key_numbers=KeyNumbers(4, _people_found, enough=False),
+)
 @checked
 def individual(
     data: Microdata,

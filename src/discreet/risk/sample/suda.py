@@ -12,6 +12,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats, Integers
+from discreet.cards import Figure, OfFile, measure
+from discreet.citations import SKINNER_ELLIOT_2002
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.errors import ParameterError
@@ -34,6 +36,40 @@ _SETS_UNLESS_TOLD = 5_000
 _FRACTION_UNLESS_TOLD = 0.1
 
 
+@measure(
+    question="Who stands out on few keys already, and which keys do it?",
+    headline="of the records are alone on few keys",
+    chapter="keys",
+    place=2,
+    leading=True,
+    references=(
+        "Elliot, M. J., Manning, A. M. and Ford, R. W. (2002). A computational algorithm for handling the "
+        "special uniques problem. International Journal of Uncertainty, Fuzziness and Knowledge-Based "
+        "Systems 10(5), 493–509.",
+        "Manning, A. M., Haglin, D. J. and Keane, J. A. (2008). A recursive search algorithm for "
+        "statistical disclosure assessment. Data Mining and Knowledge Discovery 16(2), 165–196.",
+        SKINNER_ELLIOT_2002,
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "special_unique_share": Figure("Share alone on fewer than all keys", unit="share"),
+        "special_unique_records": Figure("Records alone on fewer than all keys"),
+        "scored_records": Figure("Records with a score"),
+        "msus": Figure("Smallest combinations that are alone"),
+        "smallest_msu": Figure("Fewest keys that single someone out"),
+        "max_suda": Figure("Highest score (SUDA)"),
+        "total_suda": Figure("Sum of the scores"),
+        "max_suda_normalized": Figure("Highest score, as a share of the possible"),
+        "dis_file": Figure("Average chance that a match on a unique is right (DIS)", unit="share"),
+        "max_dis": Figure("Highest chance that a match is right (DIS)", unit="share"),
+        "dis_capped_records": Figure("Records whose DIS was capped"),
+    },
+    columns={
+        "contribution": Figure("Share of the score", unit="share"),
+        "dis": Figure("Chance that a match is right (DIS)", unit="share"),
+    },
+    assess=OfFile(6, partition=False, slow=True),
+)
 @checked
 def special_uniques(
     data: Microdata,

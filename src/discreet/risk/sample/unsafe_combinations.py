@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Flags, Integers
+from discreet.cards import Figure, OfFile, measure
 from discreet.engine import Missing
 from discreet.engine.wildcard import neighborhood_sizes, neighborhood_units
 from discreet.errors import ParameterError
@@ -32,6 +33,31 @@ from discreet.risk.classes.k_anonymity import key_caveats
 from discreet.risk.sample.key_sets import CodedKeys, Inherited, KeySet, checked_size, coded_keys, sets_by_size
 
 
+@measure(
+    question="Which few keys taken together are too rare?",
+    headline="of the records have a rare combination",
+    chapter="keys",
+    place=3,
+    references=(
+        "Willenborg, L. and de Waal, T. (2001). Elements of statistical disclosure control. Springer, "
+        "Lecture Notes in Statistics 155.",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "unsafe_share": Figure("Share of records with a rare combination", unit="share"),
+        "unsafe_records": Figure("Records with a rare combination"),
+        "unsafe_combinations": Figure("Rare combinations"),
+        "unique_combinations": Figure("Combinations of one record"),
+        "minimal_unsafe_combinations": Figure("Rare combinations that hold no smaller one"),
+        "sets": Figure("Sets of keys"),
+        "unsafe_sets": Figure("Sets of keys with a rare combination"),
+    },
+    columns={
+        "newly_unsafe_records": Figure("Records that no smaller set exposes"),
+        "combinations": Figure("Combinations of values"),
+    },
+    assess=OfFile(5, partition=False, slow=True),
+)
 @checked
 def unsafe_combinations(
     data: Microdata,

@@ -17,12 +17,15 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats
+from discreet.cards import Figure, OfFile, measure
+from discreet.citations import COHEN_NISSIM_2020
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
-from discreet.results import Detail, Figure, Measure, percent, shown
+from discreet.results import Detail, Measure, percent, shown
+from discreet.results import Figure as FigureValue
 from discreet.risk.classes.class_tables import class_rows
 from discreet.risk.classes.k_anonymity import key_caveats
 from discreet.risk.singling_out.blind_guess import (
@@ -108,6 +111,39 @@ class _Limits:
         return np.where(large & specific, IDENTIFYING, np.where(large, ISOLATING, NONE))
 
 
+@measure(
+    question="How much better than a blind guess does the file single people out?",
+    headline="times the blind guess, at most",
+    chapter="population",
+    place=5,
+    references=(COHEN_NISSIM_2020,),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "flagged_share": Figure(unit="share"),
+        "max_gain": Figure("Largest gain of a group"),
+        "cells_of_one": Figure("Groups of one record"),
+        "flagged_cells": Figure("Groups that may enable identification"),
+        "flagged_records": Figure("Records in groups that may enable identification"),
+        "isolation_only_cells": Figure("Groups that single out, but others may fit"),
+        "expected_isolations": Figure("Records singled out, one guess a group"),
+        "expected_isolations_blind": Figure("Records singled out by blind guesses"),
+        "best_blind_chance": Figure("Best chance of a blind guess", unit="share"),
+        "max_gain_at_half": Figure("The same, if the population were half as large"),
+        "max_gain_at_double": Figure("The same, if the population were twice as large"),
+        "flagged_cells_at_half": Figure("The same, if the population were half as large"),
+        "flagged_cells_at_double": Figure("The same, if the population were twice as large"),
+    },
+    columns={
+        "P_A": Figure("Chance of the key values in the population", unit="share"),
+        "P_B": Figure("Chance that a blind guess hits the record", unit="share"),
+        "pr_isolate_baseline": Figure("Chance to single out without the release", unit="share"),
+        "pr_isolate_given_release": Figure("Chance to single out with the release", unit="share"),
+        "pr_population_unique": Figure("Chance that nobody else fits", unit="share"),
+        "pr_population_unique_at_least": Figure("The same, at the least", unit="share"),
+        "flag": Figure("Flag"),
+    },
+    assess=OfFile(10, population_size=True),
+)
 @checked
 def isolation(
     data: Microdata,
@@ -315,7 +351,7 @@ def isolation_of_counts(
     hit = float(m[flagged.to_numpy()].sum())
     guesses = int((m > 0).sum())
     blind = blind_isolations(records, guesses) if guesses else 0.0
-    figures: dict[str, Figure] = {
+    figures: dict[str, FigureValue] = {
         "flagged_share": min(hit / records, 1.0),
         "max_gain": _top(cells),
         "cells": cells.height,

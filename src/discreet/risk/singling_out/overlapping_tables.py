@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, measure
+from discreet.citations import COHEN_NISSIM_2020
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.engine.units import unit_pairs
@@ -24,6 +26,21 @@ from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.k_anonymity import key_caveats
 
 
+@measure(
+    question="Can records be rebuilt from tables that overlap?",
+    headline="of the records rebuilt",
+    chapter="found",
+    place=13,
+    references=(COHEN_NISSIM_2020,),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "share_recovered": Figure("Share of records rebuilt completely", unit="share"),
+        "records_recovered": Figure("Records rebuilt completely"),
+        "records_isolated": Figure("Records singled out by some cell"),
+        "isolating_cells": Figure("Cells that single out a record"),
+    },
+    columns={"attribute": Figure("Column"), "attributes": Figure("Columns of the table")},
+)
 @checked
 def overlapping_tables(
     data: Microdata,

@@ -13,11 +13,13 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, measure
 from discreet.engine import Missing
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.parameters import checked
-from discreet.results import Detail, Figure, Measure, percent
+from discreet.results import Detail, Measure, percent
+from discreet.results import Figure as FigureValue
 from discreet.risk.classes.k_anonymity import key_caveats, records_below
 from discreet.risk.successive_releases.crossing import (
     Coding,
@@ -27,6 +29,37 @@ from discreet.risk.successive_releases.crossing import (
 )
 
 
+@measure(
+    question="Who becomes identifiable when two releases are compared?",
+    headline="people become identifiable",
+    chapter="found",
+    place=12,
+    references=(
+        "Ganta, S. R., Kasiviswanathan, S. P. and Smith, A. (2008). Composition attacks and auxiliary "
+        "information in data privacy. ACM SIGKDD, 265–273.",
+        "Duke-Williams, O. and Rees, P. (1998). Can census offices publish statistics for more than one "
+        "small area geography? International Journal of Geographical Information Science 12(6), 579–605.",
+    ),
+    figures={
+        "value": Figure(better="lower"),
+        "exposed": Figure("People who become identifiable"),
+        "share_exposed": Figure("Share of people who become identifiable", unit="share"),
+        "exposed_joined": Figure("Identifiable: joined"),
+        "exposed_left": Figure("Identifiable: left"),
+        "exposed_stayed": Figure("Identifiable: stayed, in other groups"),
+        "groups_exposed": Figure("Groups that expose someone"),
+        "singled_out": Figure("People who stand alone after the comparison"),
+        "joined": Figure("People who joined"),
+        "left": Figure("People who left"),
+        "stayed": Figure("People in both releases"),
+        "net_change": Figure("Change in the number of records"),
+        "previous_records": Figure("Records of the previous release"),
+        "next_records": Figure("Records of the next release"),
+        "previous_below_k": Figure("Records of the previous release in small groups"),
+        "next_below_k": Figure("Records of the next release in small groups"),
+        "linked": Figure("People could be linked"),
+    },
+)
 @checked
 def differencing(
     previous: Microdata,
@@ -159,7 +192,7 @@ class _Linked:
     def exposed(self) -> dict[str, int]:
         return self._by_how(self.people.filter("exposed"))
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> dict[str, FigureValue]:
         groups = self.table().filter("exposed")
         return {
             "groups_exposed": groups.height,
@@ -204,7 +237,7 @@ class _Counted:
             "stayed": int(self.groups.filter("exposed")["at_least"].sum()),
         }
 
-    def figures(self) -> dict[str, Figure]:
+    def figures(self) -> dict[str, FigureValue]:
         change, most = self.changes.filter("exposed")["change"], self.groups.filter("exposed")["at_most"]
         return {
             "groups_exposed": len(change) + len(most),
@@ -306,7 +339,7 @@ def _measure(previous: Microdata, next: Microdata, question: _Question, found: _
     below = [records_below(spectrum, k) for spectrum in spectra]
     exposed = found.exposed
     total = sum(exposed.values())
-    figures: dict[str, Figure] = {
+    figures: dict[str, FigureValue] = {
         "exposed": total,
         "share_exposed": total / found.people_at_least,
         **{f"exposed_{how}": number for how, number in exposed.items()},

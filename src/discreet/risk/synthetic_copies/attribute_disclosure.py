@@ -14,12 +14,15 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.engine.attribution_counts import carry_scores
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
 from discreet.parameters import checked
-from discreet.results import Detail, Figure, Measure, percent
+from discreet.results import Detail, Measure, percent
+from discreet.results import Figure as FigureValue
 from discreet.risk.synthetic_copies.disclosure_setup import (
     Checked,
     Pair,
@@ -49,6 +52,35 @@ __all__ = [
 IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
 
 
+@measure(
+    question="What can be learned about one column from a synthetic file?",
+    headline="of the people (DiSCO)",
+    chapter="learned",
+    place=8,
+    references=(
+        RAAB_2024,
+        RAAB_NOWOK_DIBBEN_2024,
+    ),
+    figures={
+        "value": Figure(unit="percent", better="lower"),
+        "Dorig": Figure("Told for certain by the original (Dorig)", unit="percent"),
+        "Dsyn": Figure("Released records told for certain (Dsyn)", unit="percent"),
+        "iS": Figure("Key values of the original that the release has (iS)", unit="percent"),
+        "DiS": Figure("Told for certain by the release (DiS)", unit="percent"),
+        "DiSDiO": Figure("Told rightly by release and original alike (DiSDiO)", unit="percent"),
+        "CAPd": Figure("Right guesses from the original (CAPd)", unit="percent"),
+        "baseCAPd": Figure("Right guesses without either file", unit="percent"),
+        "DCAP": Figure("Right guesses from the release (DCAP)", unit="percent"),
+        "TCAP": Figure("Right among those the release tells for certain (TCAP)", unit="percent"),
+        "denom_max": Figure("Largest group that tells for certain"),
+        "denom_mean": Figure("Mean group that tells for certain"),
+        "CAPs": Figure("Right guesses within the release (CAPs)", unit="percent"),
+        "DCAP_scaled": Figure("DCAP between the guess without and with the original", unit="percent"),
+        "TCAP_scaled": Figure("TCAP between the guess without and with the original", unit="percent"),
+        "DCAP_matched": Figure("Right guesses from the release, matched people only", unit="percent"),
+        "TCAP_conditional": Figure("TCAP, matched people only", unit="percent"),
+    },
+)
 @checked
 def attribute_disclosure(
     original: Microdata,
@@ -199,6 +231,30 @@ def attribute_disclosure(
     )
 
 
+def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
+    return {"targets": list(pair.sensitive) or None}
+
+
+@measure(
+    question="What can be learned about every column from a synthetic file?",
+    headline="of the people, worst column (DiSCO)",
+    chapter="learned",
+    place=7,
+    leading=True,
+    references=(
+        RAAB_2024,
+        RAAB_NOWOK_DIBBEN_2024,
+    ),
+    figures={
+        "value": Figure(unit="percent", better="lower"),
+        "repU": Figure(unit="percent", better="lower", summary=True),
+        "DiSCO": Figure(unit="percent", better="lower", summary=True),
+        "targets": Figure("Columns checked"),
+        "flagged_targets": Figure("Columns with a warning"),
+    },
+    compare=OfPair(14, "risk", keys=True, sensitive=True, effort=2, settings=_in_a_comparison),
+    study=OfStudy(8),
+)
 @checked
 def disclosure(
     original: Microdata,
@@ -372,7 +428,7 @@ def disclosure(
             original, pl.DataFrame(held_out_rows, infer_schema_length=None)
         )
     flagged = [target for target in table["target"] if warnings[target]]
-    figures: dict[str, Figure] = {
+    figures: dict[str, FigureValue] = {
         **{name: who[name] for name in IDENTITY},
         "DiSCO": worst["DiSCO"],
         "targets": len(columns),

@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfPair, measure
+from discreet.citations import KOLB_2024
 from discreet.engine.attribution_counts import Grouping, JointCounts, joint_counts, shared_classes
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
@@ -20,6 +22,22 @@ from discreet.risk.attribution_probability.cap_attack import as_copies
 from discreet.risk.attribution_probability.intervals import overlapping
 
 
+@measure(
+    question="Which groups does the release say something true about as a whole?",
+    headline="of what is told about groups is true",
+    chapter="learned",
+    place=9,
+    references=(KOLB_2024,),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "risk": Figure("Chance of identification", unit="share", better="lower", summary=True),
+        "released_cells": Figure("Cells of the release that tell for certain"),
+        "original_cells": Figure("Cells of the original that tell for certain"),
+        "common_cells": Figure("Cells that tell the same in both files"),
+    },
+    columns={"dimension": Figure("Number of keys")},
+    compare=OfPair(16, "risk", usual=False, keys=True, sensitive=True, takes_copies=False),
+)
 @checked
 def group_disclosure(
     original: Microdata,

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfPair, measure
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
@@ -30,6 +31,86 @@ from discreet.risk.synthetic_copies.telling_values import TellingColumn, telling
 _AS_GOOD_AS_EQUAL = 0.01
 
 
+@measure(
+    title="Copies of people",
+    question="How many people come back in the release, whole or almost?",
+    headline="of the people come back, beyond chance",
+    chapter="found",
+    place=7,
+    leading=True,
+    references=(
+        "Park, N. et al. (2018). Data synthesis based on generative adversarial networks. Proceedings of "
+        "the VLDB Endowment 11(10), 1071–1083 (distance to the closest record).",
+        "Good, I. J. (1953). The population frequencies of species and the estimation of population "
+        "parameters. Biometrika 40(3-4), 237–264.",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "copied": Figure("People like no other who come back whole or almost"),
+        "copied_by_chance": Figure("The same, if the release were new people"),
+        "copied_share": Figure(
+            "Come back whole or almost, beyond chance", unit="share", words={"bars": "Whole or almost"}
+        ),
+        "whole": Figure("People like no other who come back whole"),
+        "whole_by_chance": Figure("The same, if the release were new people"),
+        "outlying": Figure("People farthest from everybody else"),
+        "outlying_copied": Figure("Of them, who come back almost whole"),
+        "outlying_by_chance": Figure("Of them, who would come back by chance"),
+        "outlying_share": Figure(
+            "Of them, come back almost whole beyond chance",
+            unit="share",
+            words={
+                "bars": "Outlying, almost whole",
+                "rule": "of the people farthest from all others, come back almost whole beyond chance",
+            },
+        ),
+        "outlying_whole_share": Figure(
+            "Of them, come back whole beyond chance",
+            unit="share",
+            words={
+                "bars": "Outlying, whole",
+                "rule": "of the people farthest from all others, come back whole beyond chance",
+            },
+        ),
+        "by_keys": Figure("People alone with their keys with a single record on or near these"),
+        "by_keys_by_chance": Figure("The same, if the release were new people"),
+        "by_keys_share": Figure(
+            "Found by their keys, exact or blurred, beyond chance",
+            unit="share",
+            words={"bars": "By their keys", "rule": "found by their keys, exact or blurred, beyond chance"},
+        ),
+        "telling_columns": Figure("Columns whose values mostly belong to one person only"),
+        "telling_found": Figure("People whose own value is in the release"),
+        "telling_by_chance": Figure("People whose own value would be in the release by chance"),
+        "telling_share": Figure(
+            "Own values in the release, beyond chance",
+            unit="share",
+            words={
+                "bars": "Values of their own",
+                "rule": "people whose own value is in the release, beyond chance",
+            },
+        ),
+        "largest": Figure("People with the largest values"),
+        "largest_found": Figure("Of them, with their value in the release, exactly or almost"),
+        "largest_by_chance": Figure("Of them, who would have it there by chance"),
+        "largest_share": Figure(
+            "Of the largest, with their value in the release beyond chance",
+            unit="share",
+            words={
+                "bars": "Largest values",
+                "rule": "of the largest, with their value in the release, exactly or almost, beyond chance",
+            },
+        ),
+        "closer_share": Figure(
+            "Closer to the original than to the hold-out (50 % is chance)",
+            unit="share",
+            words={"bars": "Closer than hold-out", "rule": "closer to the original than to the hold-out"},
+        ),
+        "closer_low": Figure("Closer to the original than to the hold-out, at least"),
+        "closer_high": Figure("Closer to the original than to the hold-out, at most"),
+    },
+    compare=OfPair(19, "risk", takes_copies=False, one_type=True, effort=2),
+)
 @checked
 def near_copies(
     original: Microdata,

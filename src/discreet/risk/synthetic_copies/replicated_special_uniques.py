@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfPair, measure
+from discreet.citations import KOLB_2024
 from discreet.engine.classes import key_names
 from discreet.engine.comparable import comparable, must_be_released
 from discreet.microdata import Microdata
@@ -18,6 +20,24 @@ from discreet.risk.sample.key_sets import CodedKeys, checked_size, coded_keys
 from discreet.risk.sample.minimal_uniques import minimal_uniques
 
 
+@measure(
+    question="How many released records stand out just as somebody of the original does?",
+    headline="of those who stand out do so like a real person",
+    chapter="found",
+    place=11,
+    references=(KOLB_2024,),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "msu_risk": Figure(
+            "Share that stands out like a real person", unit="share", better="lower", summary=True
+        ),
+        "msu_records_released": Figure("Released records that stand out"),
+        "msu_records_original": Figure("Originals that stand out"),
+        "shared_records": Figure("Released records that stand out like a real person"),
+        "shared_msus": Figure("Ways to stand out that both files have"),
+    },
+    compare=OfPair(15, "risk", usual=False, keys=True, takes_copies=False),
+)
 @checked
 def replicated_special_uniques(
     original: Microdata,

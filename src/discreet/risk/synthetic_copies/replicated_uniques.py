@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfPair, measure
+from discreet.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.engine.attribution_counts import key_counts, shared_classes, without_classes
 from discreet.engine.comparable import must_be_released
 from discreet.errors import ParameterError
@@ -25,6 +27,22 @@ from discreet.risk.synthetic_copies.paired_files import Groups, PairedFiles, mea
 Which = Literal["original", "released"]
 
 
+@measure(
+    question="How many people alone in the original are alone in the release too?",
+    headline="of the records are alone in both files",
+    chapter="found",
+    place=10,
+    leading=True,
+    references=(
+        RAAB_2024,
+        RAAB_NOWOK_DIBBEN_2024,
+    ),
+    figures={
+        "value": Figure(unit="percent", better="lower"),
+        "repU": Figure(unit="percent", better="lower", summary=True),
+    },
+    compare=OfPair(12, "risk", keys=True, effort=1),
+)
 @checked
 def replicated_uniques(
     original: Microdata,

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.cards import Figure, OfPair, measure
+from discreet.citations import SNOKE_2018
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata, require_microdata
 from discreet.parameters import checked
@@ -99,6 +101,45 @@ def compare_fits(
     )
 
 
+@measure(
+    title="Answers of models",
+    question="Would an analyst of the release come to the same conclusions?",
+    headline="mean overlap of intervals",
+    chapter="specific",
+    place=1,
+    leading=True,
+    references=(
+        "Karr, A. F., Kohnen, C. N., Oganian, A., Reiter, J. P. and Sanil, A. P. (2006). A framework for "
+        "evaluating the utility of data altered to protect confidentiality. The American Statistician "
+        "60(3), 224–232. doi:10.1198/000313006X124640",
+        SNOKE_2018,
+    ),
+    figures={
+        "value": Figure(better="higher"),
+        "overlap_mean": Figure("Mean overlap of intervals", better="higher", summary=True),
+        "overlap_median": Figure("Median overlap of intervals"),
+        "overlap_min": Figure("Smallest overlap"),
+        "difference_mean": Figure(
+            "Mean difference of coefficients, in standard errors", better="lower", summary=True
+        ),
+        "difference_median": Figure("Median difference of coefficients, in standard errors"),
+        "difference_max": Figure("Largest difference of a coefficient, in standard errors"),
+        "ellipsoid_overlap": Figure("Overlap of the confidence ellipsoids of all coefficients"),
+        "ellipsoid_error": Figure("Error of the overlap of ellipsoids"),
+        "wald": Figure("Wald statistic"),
+        "wald_df": Figure("Degrees of freedom of the Wald statistic"),
+        "wald_ratio": Figure("Wald statistic, in times of what chance gives"),
+        "wald_p_value": Figure("p-value of the Wald statistic"),
+        "share_same_sign": Figure("Coefficients with the same sign", unit="share"),
+        "share_same_significance": Figure(
+            "Coefficients that are significant in both files or in neither", unit="share"
+        ),
+        "share_same_conclusion": Figure("Coefficients with the same conclusion", unit="share"),
+        "coefficients": Figure("Coefficients"),
+        "coefficients_in_one_only": Figure("Coefficients that only one of the files has"),
+    },
+    compare=OfPair(7, "utility", models=True),
+)
 @checked
 def compare_model(
     formula: Model | Mapping[str, Model],

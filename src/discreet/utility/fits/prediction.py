@@ -11,6 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
+from discreet.cards import Figure, OfPair, OfStudy, measure
 from discreet.engine.comparable import as_text, plain_text
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
@@ -28,6 +29,21 @@ _GRIDS: Mapping[str, dict[str, list[Any]]] = {
 }
 
 
+@measure(
+    title="Training on the release",
+    question="Does a model trained on the release predict real people as well?",
+    headline="loss of predictive power",
+    chapter="specific",
+    place=2,
+    leading=True,
+    figures={
+        "value": Figure(better="lower"),
+        "gap": Figure(better="lower", summary=True),
+        "best_released": Figure(better="higher", summary=True),
+    },
+    compare=OfPair(8, "utility", usual=False, target=True, one_type=True),
+    study=OfStudy(6, {"learners": ["linear", "forest"]}),
+)
 @checked
 def train_on_synthetic(
     original: Microdata,

@@ -11,6 +11,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Flags
+from discreet.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.citations import SNOKE_2018
 from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
@@ -32,6 +34,72 @@ Nulls = Literal["auto", "theory", "permutation", "pairs", "resynthesis"]
 _MODELS = ("logit", "cart", "boosting", "linear")
 
 
+_MOST_FOR_LOGIT = 50_000
+_FIGURES = {
+    "value": Figure(better="lower"),
+    "pmse": Figure("pMSE"),
+    "null_mean": Figure("What a correct synthesis would give"),
+    "null_sd": Figure("Standard deviation of the reference"),
+    "ratio": Figure("Times what a correct synthesis gives", better="lower", summary=True),
+    "standardized": Figure("Standardized pMSE"),
+    "specks": Figure("Largest distance of the scores (SPECKS)"),
+    "po50": Figure("Percent classified rightly beyond 50"),
+    "u": Figure("Pairs of records ordered rightly, counted (Mann-Whitney U)"),
+    "largest_possible": Figure("Largest possible pMSE: every record told apart"),
+    "null_factor": Figure("Factor of the reference"),
+    "n_original": Figure("Records of the original"),
+    "n_released": Figure("Records of the release"),
+    "leaves": Figure("Leaves of the tree"),
+    "null_leaves": Figure("Leaves of the trees of the reference, mean"),
+    "share_null_without_split": Figure("Share of reference trees that find no question", unit="share"),
+    "k": Figure("Coefficients of the model"),
+    "k_star": Figure("Coefficients that involve a synthesized column"),
+    "p_value": Figure("p-value"),
+}
+
+
+def _of_a_tree(pair: TwoFiles) -> dict[str, Any]:
+    return {"model": "cart", "n_perm": 10, "aligned": pair.linked and pair.ids is None}
+
+
+def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
+    model = "linear" if sum(pair.sizes) > _MOST_FOR_LOGIT else "logit"
+    return {"model": model, "interactions": 0, "aligned": pair.linked and pair.ids is None}
+
+
+@measure(
+    name="pmse_logit",
+    title="Propensity by columns alone (pMSE)",
+    question="Can a model that looks at each column by itself tell them apart?",
+    headline="mean squared propensity difference (pMSE)",
+    chapter="joint",
+    place=2,
+    references=(SNOKE_2018,),
+    figures=_FIGURES,
+    compare=OfPair(6, "utility", settings=_of_columns_alone),
+)
+@measure(
+    title="Propensity (pMSE)",
+    question="Can a tree tell released records from real ones?",
+    headline="mean squared propensity difference (pMSE)",
+    chapter="joint",
+    place=1,
+    leading=True,
+    references=(
+        "Woo, M.-J., Reiter, J. P., Oganian, A. and Karr, A. F. (2009). Global measures of data utility "
+        "for microdata masked for disclosure limitation. Journal of Privacy and Confidentiality 1(1), "
+        "111–124.",
+        SNOKE_2018,
+    ),
+    figures=_FIGURES,
+    columns={
+        "largest_z": Figure("Largest coefficient, in standard errors"),
+        "importance": Figure("Importance"),
+        "variable": Figure("Column"),
+    },
+    compare=OfPair(5, "utility", most=50_000, settings=_of_a_tree),
+    study=OfStudy(1, {"model": "cart", "n_perm": 20}),
+)
 @checked
 def pmse(
     original: Microdata,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
+from discreet.cards import Better, all_cards, card_of
 from discreet.described import nested
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.microdata import Microdata
@@ -18,48 +19,11 @@ from discreet.randomness import generator
 from discreet.results import Measure, jsonable
 from discreet.workflow.evaluation.data_sets import Parts, listed
 
-Better = Literal["lower", "higher"] | float
 LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost")
 
 _ROOMS = ("utility", "risk")
-_ELSEWHERE = {
-    "utility.detection": "discreet.utility.detection",
-    "utility.new_rows": "discreet.utility.row_novelty",
-}
 _GIVEN = ("original", "released", "data", "holdout", "seed", "progress")
-_GLOBAL = ("detection", "pmse", "transport")
-_SPECIFIC = ("compare_model", "gini_change", "importance_shift", "train_on_synthetic")
-_ABOUT_RISK = ("new_rows",)
-
-HEADLINES: dict[str, dict[str, Better]] = {
-    "attribution": {"cap_released": "lower"},
-    "compare_model": {"overlap_mean": "higher", "difference_mean": "lower"},
-    "dependence": {"mean_change": "lower"},
-    "detection": {"auc": 0.5},
-    "disclosure": {"DiSCO": "lower", "repU": "lower"},
-    "gini_change": {"change": "lower"},
-    "group_disclosure": {"risk": "lower"},
-    "importance_shift": {"shift": "lower"},
-    "information_loss": {"value": "lower"},
-    "k_anonymity": {"value": "higher"},
-    "margins": {"mean_distance": "lower", "lost_share": "lower"},
-    "neighbours": {
-        "dcr_share_closer_than_holdout": "lower",
-        "identical_share": "lower",
-        "epsilon_excess": "lower",
-        "sni": "lower",
-    },
-    "new_rows": {"excess_matches": "lower"},
-    "outliers": {"matched_share": "lower"},
-    "pmse": {"ratio": "lower"},
-    "replicated_special_uniques": {"msu_risk": "lower"},
-    "replicated_uniques": {"repU": "lower"},
-    "tabular": {"mean_S_pMSE": "lower", "mean_SPECKS": "lower"},
-    "train_on_synthetic": {"gap": "lower", "best_released": "higher"},
-    "transport": {"excess": "lower"},
-}
-"""The figures that a summary shows of a measure unless a study names others, and which way each is better: a number is
-the value to be close to."""
+_BY_CHAPTER = {"joint": LAYERS[0], "specific": LAYERS[2]}
 
 
 @dataclass(frozen=True)
@@ -113,18 +77,23 @@ class Metric:
     def layer(self) -> str:
         """What it speaks of: global utility, fit for purpose, specific utility or risk."""
         room, _, function = self.measure.partition(".")
-        if room == "risk" or function in _ABOUT_RISK:
+        card = card_of(function)
+        if room == "risk" or (card and card.compare and card.compare.side == "risk"):
             return "risk"
-        if function in _GLOBAL:
-            return "global utility"
-        return "specific utility" if function in _SPECIFIC else "fit for purpose"
+        return _BY_CHAPTER.get(card.chapter if card else "", LAYERS[1])
 
     @property
     def headlines(self) -> dict[str, Better | None]:
         """The figures of the summary, and which way each is better."""
-        usual: Mapping[str, Better] = HEADLINES.get(self.measure.partition(".")[2], {})
-        shown = self.figures or tuple(usual) or ("value",)
-        return {figure: self.better if self.better is not None else usual.get(figure) for figure in shown}
+        card = card_of(self.measure.partition(".")[2])
+        figures = card.figures if card else {}
+        usual = tuple(name for name, figure in figures.items() if figure.summary)
+        return {
+            name: self.better
+            if self.better is not None
+            else (figures[name].better if name in figures else None)
+            for name in self.figures or usual or ("value",)
+        }
 
     @property
     def is_about_target(self) -> bool:
@@ -255,30 +224,31 @@ def usual_metrics() -> tuple[Metric, ...]:
     >>> [metric.name for metric in usual_metrics()][:4]
     ['pmse', 'detection', 'tabular', 'margins']
     """
-    return (
-        Metric("pmse", parameters={"model": "cart", "n_perm": 20}),
-        Metric("detection"),
-        Metric("tabular"),
-        Metric("margins"),
-        Metric("dependence"),
-        Metric("train_on_synthetic", parameters={"learners": ["linear", "forest"]}),
-        Metric("neighbours"),
-        Metric("disclosure"),
-        Metric("new_rows"),
+    asked = [(card, card.study) for card in all_cards() if card.study is not None]
+    return tuple(
+        Metric(card.name, parameters=study.parameters)
+        for card, study in sorted(asked, key=lambda one: one[1].order)
     )
 
 
 @cache
-def measures_known() -> dict[str, str]:
-    """List the measures that a study can ask: their full names, and the modules they are in."""
-    found = {}
+def measures_known() -> dict[str, Callable[..., Measure]]:
+    """Return the measures that a study can ask, by their full names."""
+    offered = [
+        (room, getattr(importlib.import_module(f"discreet.{room}"), name)) for room, name in _offered()
+    ]
+    offered += [(card.room, card.function) for card in all_cards()]
+    return {
+        f"{room}.{thing.__name__}": thing
+        for room, thing in offered
+        if inspect.isfunction(thing) and _compares(thing)
+    }
+
+
+def _offered() -> Iterator[tuple[str, str]]:
     for room in _ROOMS:
-        module = importlib.import_module(f"discreet.{room}")
-        for name in module.__all__:
-            thing = getattr(module, name)
-            if inspect.isfunction(thing) and _compares(thing):
-                found[f"{room}.{name}"] = f"discreet.{room}"
-    return {**_ELSEWHERE, **found}
+        for name in importlib.import_module(f"discreet.{room}").__all__:
+            yield room, name
 
 
 def measure_called(name: str) -> str:
@@ -301,10 +271,7 @@ def _compares(thing: Callable[..., Any]) -> bool:
 
 
 def _function(measure: str) -> Callable[..., Measure]:
-    found: Callable[..., Measure] = getattr(
-        importlib.import_module(measures_known()[measure]), measure.partition(".")[2]
-    )
-    return found
+    return measures_known()[measure]
 
 
 @cache

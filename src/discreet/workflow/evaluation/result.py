@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from discreet.cards import Better
 from discreet.errors import ParameterError, unknown_name
 from discreet.results import jsonable, shown
-from discreet.workflow.evaluation.metrics import LAYERS, Better
+from discreet.workflow.evaluation.metrics import LAYERS
 from discreet.workflow.evaluation.study import Study
 
 if TYPE_CHECKING:
