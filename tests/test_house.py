@@ -12,7 +12,7 @@ from typing import NamedTuple
 SOURCE = Path(__file__).parent.parent / "src" / "discreet"
 # From the foundations to the roof; what stands in one line is one floor, and its rooms do not call each other.
 FLOORS = (
-    "arrays citations errors progress one_thread _version",
+    "arrays caveats citations errors progress one_thread _version",
     "calendar_range",
     "plain_values wording quiet_panics",
     "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays",

@@ -35,6 +35,10 @@ class DiscreetWarning(UserWarning):
     """Something the user should know, though the work goes on."""
 
 
+class NothingLeftWarning(DiscreetWarning):
+    """The protection left nothing that could be published."""
+
+
 def is_panic(error: BaseException) -> bool:
     """Whether an engine written in Rust gave up in the middle of its work; that is no `Exception` to Python."""
     return type(error).__name__ == "PanicException"

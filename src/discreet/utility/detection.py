@@ -10,6 +10,7 @@ import numpy as np
 from discreet import engine
 from discreet.arrays import Flags, Integers
 from discreet.cards import Figure, OfStudy, measure
+from discreet.caveats import NEAR_COPIES, Caveat
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns, copies_of
@@ -190,14 +191,15 @@ def _table(scores: list[tuple[int, int, float]]) -> Any:
 
 
 def _caveats(excess: float, sampled: bool, asked: int) -> list[str]:
-    said = []
+    said: list[str] = []
     # The standard error of an AUC of 0.5 with as many real as released records.
     error = np.sqrt((asked + 1) / (3 * asked**2))
     if excess < -3 * np.sqrt(2) * error:
-        said.append(
+        sentence = (
             "Clearly below what chance gives: released records are exact or near copies of real ones. That is a "
             "privacy warning, not a sign of extra utility; see risk.neighbours."
         )
+        said.append(Caveat(sentence, code=NEAR_COPIES))
     if sampled:
         said.append(
             f"Measured on a random sample of {asked:,} records; the error from that is about {error:.3f}."

@@ -95,7 +95,8 @@ def _sentence(key: str, ladder: Ladder, rung: Rung) -> str:
     if ladder.what == "date":
         return f"Tell '{key}' by {rung.detail}: {before:,} dates become {rung.labels:,} periods."
     if ladder.what == "number":
-        by = f"bands of {rung.detail}" if "bands of" in rung.words else f"{rung.labels} bands"
+        by_number = rung.detail == len(rung.setting) + 1
+        by = f"{rung.labels} bands" if by_number else f"bands of {rung.detail}"
         return f"Put '{key}' into {by}: {before:,} values become {rung.labels:,}."
     return f"Join the rare values of '{key}': {before:,} become {rung.labels:,} groups (suggest finds which)."
 

@@ -30,28 +30,12 @@ from discreet.policy import MAIN, Policy, Rule
 from discreet.randomness import Seed
 from discreet.results import Check, Measure, Release, Scenario, Unjudged, Verdict
 from discreet.workflow import pair_questions, questions
+from discreet.workflow.lacking import ORIGINAL, WHOSE, Lack
 from discreet.workflow.pair_questions import PairCase
 from discreet.workflow.pairing import answer_of, pair_of, with_roles_of
 from discreet.workflow.questions import Case
 from discreet.workflow.scenarios import intruder_cases
 
-_WITH_ORIGINAL = "hold it against the original: compare(original, released, policy=…), discreet compare"
-_WAYS_OUT = {
-    "the original": _WITH_ORIGINAL,
-    "a population file": "assess it with population=…, --population",
-    "the size of the population": "assess it with population_size=…, --population-size",
-    "a model that users would fit": "name one in compare with models=…, --model, or in the policy under formula",
-    "a target to predict": "name it in the policy under [parameters], target",
-}
-_WHOSE = "to know which records belong to one person"
-_WAYS_OUT[_WHOSE] = (
-    "several may, and the file no longer says which: judge it where the plan is applied, discreet protect --policy, or "
-    "keep that column under pseudonyms"
-)
-_WAYS_OUT[pair_questions.LABELS] = (
-    "the files do not show it: judge it where the plan is applied, discreet protect --policy, or keep the order of the "
-    "records"
-)
 _AFTER_FAILURE = "no further look"
 _SLOW = 3
 
@@ -209,14 +193,14 @@ class _Bench:
     def _against_original(self, rule: Rule) -> Check | Unjudged:
         table, pair = "comparison", self.pair
         if pair is None:
-            return _unjudged(rule, "the original", table)
+            return _unjudged(rule, ORIGINAL, table)
         question, settings = (
             pair_questions.by_name()[rule.measure],
             self.policy.parameters.get(rule.measure, {}),
         )
         lacking = question.input_lacking(pair, settings) if isinstance(pair, PairCase) else None
         if not lacking and question.side == "risk" and isinstance(pair, PairCase):
-            lacking = _WHOSE if any(copy.lost_roles for copy in pair.files.copies) else None
+            lacking = WHOSE if any(copy.lost_roles for copy in pair.files.copies) else None
         if lacking:
             return _unjudged(rule, lacking, table)
         asked = self._scenario(
@@ -253,9 +237,9 @@ class _Bench:
             return str(error)
 
 
-def _nobody_knows_whose(case: Case | str) -> str | None:
+def _nobody_knows_whose(case: Case | str) -> Lack | None:
     """Say what is lacking to judge the company in a file that once knew whose its records are and no longer does."""
-    return None if isinstance(case, str) or not case.data.lost_roles else _WHOSE
+    return None if isinstance(case, str) or not case.data.lost_roles else WHOSE
 
 
 def cases_of(copies: Sequence[Microdata], **settings: Any) -> dict[str, Case | str]:
@@ -304,8 +288,8 @@ def _copies(released: Any) -> list[Microdata]:
     return copies
 
 
-def _unjudged(rule: Rule, needs: str, table: str) -> Unjudged:
-    return Unjudged(rule.name, rule.limit, needs, _WAYS_OUT[needs], table)
+def _unjudged(rule: Rule, lack: Lack, table: str) -> Unjudged:
+    return Unjudged(rule.name, rule.limit, lack.needs, lack.way_out, table)
 
 
 def _left_aside(table: str, rule: Rule) -> Unjudged:

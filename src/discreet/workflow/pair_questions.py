@@ -20,11 +20,9 @@ from discreet.parameters import check, function_hints
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
 from discreet.workflow.aligning import AlignedFiles
+from discreet.workflow.lacking import LABELS, MODEL, TARGET, Lack
 
 _FILES = ("original", "released", "formula")
-
-
-LABELS = "to know which values its labels stand for"
 
 
 @dataclass(frozen=True)
@@ -155,12 +153,12 @@ class PairQuestion:
         asked = [*(case.keys if self.needs.keys else ()), *(case.sensitive if self.needs.sensitive else ())]
         return [name for name in asked if name in case.files.unread]
 
-    def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
+    def input_lacking(self, case: PairCase, parameters: Mapping[str, Any]) -> Lack | None:
         """Name the input that only whoever asks can give, and has not; what the files themselves lack is a gap."""
         if self.needs.models and not (case.models or "formula" in parameters):
-            return "a model that users would fit"
+            return MODEL
         if self.needs.target and "target" not in parameters:
-            return "a target to predict"
+            return TARGET
         if self.unread(case):
             return LABELS
         return None

@@ -15,6 +15,7 @@ from discreet.microdata import Microdata
 from discreet.parameters import check, function_hints
 from discreet.randomness import Seed
 from discreet.results import Measure
+from discreet.workflow.lacking import POPULATION, POPULATION_SIZE, Lack
 
 _MANY_CLASSES = 200_000
 
@@ -71,12 +72,12 @@ class Question:
                 return f"it takes long on {classes:,} key combinations; run 'discreet risk {self.name}' by itself"
         return None
 
-    def input_lacking(self, case: Case) -> str | None:
+    def input_lacking(self, case: Case) -> Lack | None:
         """Name the input that only whoever asks can give, and has not; what the file itself lacks is a gap."""
         if self.needs.population and case.population is None:
-            return "a population file"
+            return POPULATION
         if self.needs.population_size and case.population_size is None:
-            return "the size of the population"
+            return POPULATION_SIZE
         return None
 
     def check_parameters(self, parameters: Mapping[str, Any]) -> None:

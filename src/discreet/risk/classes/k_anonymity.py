@@ -11,6 +11,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.caveats import WEIGHTS_UNUSED, Caveat
 from discreet.citations import SWEENEY_2002
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
@@ -385,7 +386,8 @@ def key_caveats(data: Microdata, keys: Sequence[str]) -> list[str]:
             "records); how they count changes the result."
         )
     if data.roles.weight:
-        caveats.append("Survey weights are not used here: the figure speaks of the records of the file.")
+        sentence = "Survey weights are not used here: the figure speaks of the records of the file."
+        caveats.append(Caveat(sentence, code=WEIGHTS_UNUSED))
     return caveats
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.cards import Figure, OfFile, measure
+from discreet.caveats import WEIGHTS_UNUSED, without
 from discreet.citations import JIANG_2022
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
@@ -139,7 +140,7 @@ def population(
     """
     _check(estimator, repeats, threshold)
     keys = engine.resolve_keys(data, keys)
-    caveats = [text for text in key_caveats(data, keys) if not text.startswith("Survey weights")]
+    caveats = without(key_caveats(data, keys), WEIGHTS_UNUSED)
     sample = coded_sample(
         data, keys, missing, population_size=population_size, sampling_fraction=sampling_fraction
     )

@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
+from discreet.caveats import WEIGHTS_UNUSED, without
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, ParameterError, unknown_name
@@ -415,7 +416,7 @@ def _meaning(figures: dict[str, Any], levels: TwoLevel | None) -> str:
 
 
 def _caveats(data: Microdata, keys: Sequence[str], classes: pl.DataFrame, household: str | None) -> list[str]:
-    caveats = [caveat for caveat in key_caveats(data, keys) if "weights are not used" not in caveat]
+    caveats = without(key_caveats(data, keys), WEIGHTS_UNUSED)
     full = classes.filter(pl.col("population_estimate") < pl.col("class_size"))
     if full.height:
         caveats.append(

@@ -13,6 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Floats, Integers
 from discreet.cards import Figure, OfFile, measure
+from discreet.caveats import WEIGHTS_UNUSED, without
 from discreet.citations import SKINNER_ELLIOT_2002
 from discreet.engine import Missing
 from discreet.engine.classes import key_names
@@ -157,7 +158,7 @@ def special_uniques(
     asked = max_size is not None
     max_size = checked_size(max_size, len(keys)) if max_size is not None else _affordable_size(len(keys))
     fraction, from_weights = _sampling_fraction(data, sampling_fraction)
-    caveats = [caveat for caveat in key_caveats(data, keys) if "weights are not used" not in caveat]
+    caveats = without(key_caveats(data, keys), WEIGHTS_UNUSED)
     coded = coded_keys(data, keys, missing)
     scores = _scores(coded, max_size, progress=progress)
     # The scores go by agreement under a wildcard, and so must the uniques over which DIS spreads them.

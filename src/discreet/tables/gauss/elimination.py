@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from discreet.arrays import Array, Flags, Integers
-from discreet.errors import DiscreetWarning, ParameterError, unknown_name
+from discreet.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
 from discreet.tables.gauss import codes
 from discreet.tables.gauss.problem import Problem, equal_columns, merged_rows, owners, row_kinds
 from discreet.tables.gauss.roles import (
@@ -306,6 +306,6 @@ def _warn(x: Any, roles: Roles, published: Flags) -> None:
         warnings.warn(
             "Every cell is suppressed: nothing is left to publish. Publish fewer details, or force the cells that "
             "you need and look at the unsafe ones.",
-            DiscreetWarning,
+            NothingLeftWarning,
             stacklevel=3,
         )

@@ -13,7 +13,7 @@ import polars as pl
 from scipy import sparse
 
 from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import ParameterError, unknown_name
+from discreet.errors import NothingLeftWarning, ParameterError, unknown_name
 from discreet.randomness import generator
 from discreet.tables.building.cells import (
     cell_places,
@@ -146,7 +146,7 @@ def by_elimination(plan: Suppression, case: Case, aim: Aim | None, progress: Pro
     assert best is not None
     for one in said.values():
         # Every order says the same, and whether any cell is left is seen at the end.
-        if "Every cell is suppressed" not in str(one.message):
+        if not issubclass(one.category, NothingLeftWarning):
             warnings.warn(one.message, one.category, stacklevel=4)
     if aim is None:
         return best

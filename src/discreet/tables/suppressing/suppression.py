@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from discreet.errors import DiscreetWarning, ParameterError, unknown_name
+from discreet.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
 from discreet.parameters import typed_parameters
 from discreet.tables.building.cells import MOST_SOLVED, need_few_cells
 from discreet.tables.checking import Audit, Protection, audit
@@ -147,7 +147,7 @@ class Suppression:
             warnings.warn(
                 "Every cell is suppressed: nothing is left to publish. Publish fewer details, ask for less protection, "
                 "or force the cells that you need and look at the unsafe ones.",
-                DiscreetWarning,
+                NothingLeftWarning,
                 stacklevel=2,
             )
         status = np.full(table.cells.height, None, dtype=object)

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from discreet.cards import Better, all_cards, card_of
+from discreet.caveats import NEAR_COPIES, code_of
 from discreet.described import nested
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.microdata import Microdata
@@ -23,6 +24,7 @@ LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost
 
 _ROOMS = ("utility", "risk")
 _GIVEN = ("original", "released", "data", "holdout", "seed", "progress")
+_WARNINGS = (NEAR_COPIES,)
 _BY_CHAPTER = {"joint": LAYERS[0], "specific": LAYERS[2]}
 
 
@@ -128,10 +130,12 @@ class Metric:
             # One measure must not take the others down; the text of a foreign error may hold data values.
             reason = f"it broke off with a {type(error).__name__}"
             return {"failed": reason, "seconds": time.perf_counter() - began}
+        caveats = sorted({caveat for measure in found for caveat in measure.caveats})
         return {
             "failed": None,
             "figures": jsonable(_figures(found)),
-            "caveats": sorted({caveat for measure in found for caveat in measure.caveats}),
+            "caveats": caveats,
+            "warnings": [caveat for caveat in caveats if code_of(caveat) in _WARNINGS],
             "detail": {name: _rows(found, name) for name in self.detail},
             "seconds": time.perf_counter() - began,
         }

@@ -191,8 +191,7 @@ class Evaluation:
             for name, answer in record["measures"].items():
                 said += [
                     f"{record['generator']} on {record['data']}, {name}: {caveat}"
-                    for caveat in answer.get("caveats") or ()
-                    if "privacy warning" in caveat
+                    for caveat in answer.get("warnings") or ()
                 ]
         return tuple(dict.fromkeys(said))
 
