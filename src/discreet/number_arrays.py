@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.errors import InputError, ParameterError
+from discreet.errors import DiscreetError, InputError, ParameterError
 
 
 def numbers_of(
@@ -70,6 +71,16 @@ def rows_of(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     if not len(rows):
         raise InputError(f"{name} holds nothing. Give at least one record.")
     return rows
+
+
+def called(function: Callable[..., Any], name: str, *given: Any) -> Any:
+    """Call a function that was given for a parameter; where it fails, say so by the parameter's name."""
+    try:
+        return function(*given)
+    except DiscreetError:
+        raise
+    except Exception as error:
+        raise ParameterError(f"{name} failed on what it was called with ({type(error).__name__}).") from error
 
 
 def _as_numbers(values: npt.ArrayLike, name: str) -> Floats:

@@ -244,11 +244,11 @@ def test_a_name_that_stands_for_several_columns_is_counted_exactly_or_refused(di
     file, out = tmp_path / "odd.csv", tmp_path / "out.csv"
     pl.DataFrame({name: ["x", "y"] * 30, "ab": list(range(60)), "c": ["u", "v", "u"] * 20}).write_csv(file)
     assert discreet("assess", file, "-k", name, "--json").returncode == 0
-    assert discreet("synthesize", file, "-o", out).returncode == 0
-    assert pl.read_csv(out).columns == [name, "ab", "c"]
+    assert discreet("inspect", file).returncode == 0
     step = '{treatment = "drop-identifiers"}'
     for command in (
-        ("compare", file, out, "-k", name),
+        ("synthesize", file, "-o", out),
+        ("compare", file, file, "-k", name),
         ("preflight", file),
         ("protect", file, "--identifiers", name, "--step", step, "-o", tmp_path / "p.csv"),
         ("suggest", file, "-k", name, "-p", "scientific-use-file"),

@@ -55,14 +55,20 @@ def scan(data: Microdata, columns: Mapping[str, str]) -> Lazy:
     )
 
 
-def collect(source: Lazy | Microdata, columns: Sequence[str] | None = None) -> pl.DataFrame:
+def collect(
+    source: Lazy | Microdata, columns: Sequence[str] | None = None, *, any_names: bool = False
+) -> pl.DataFrame:
     """Bring a query, or the named columns of a file, into memory as Polars.
 
     The columns of a file keep their types; the counts of a query come back as 64-bit integers whatever the engine
-    made of them.
+    made of them. ``any_names`` says that the caller takes each column by itself, under another name, so that one
+    called ``*`` stands for nothing else.
     """
     if isinstance(source, Microdata):
         names = tuple(columns) if columns is not None else source.columns
+        # Counting gives columns neutral names; whoever has several in memory calls them by their own.
+        if not any_names and len(names) > 1:
+            source.need_plain_names(names)
         table = in_memory(scan(source, {name: name for name in names}), named=True)
         return table.with_columns(
             in_declared_order(table[name], source.schema[name])

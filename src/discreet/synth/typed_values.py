@@ -33,6 +33,8 @@ def typed(value: Any, dtype: pl.DataType, column: str, setting: str) -> pl.Serie
     if fits:
         try:
             series = pl.Series([wanted], strict=False).cast(dtype)
+            # Records and lists are cast part by part, and stay what they are.
+            fits = series.dtype == dtype
         except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
             fits = False
     if not fits or (dtype.is_integer() and series.item() != wanted):

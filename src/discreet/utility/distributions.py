@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.errors import InputError, ParameterError
-from discreet.number_arrays import need_pairs, numbers_of
+from discreet.number_arrays import called, need_pairs, numbers_of
 from discreet.parameters import checked
 
 
@@ -54,7 +54,7 @@ def ks_one_sample(
     sample = np.sort(_known(values, "values"))
     _share(level, "level")
     n = len(sample)
-    expected = numbers_of(cdf(sample), "what cdf gives", least=0.0)
+    expected = numbers_of(called(cdf, "cdf", sample), "what cdf gives", least=0.0)
     if expected.shape != sample.shape or (expected > 1).any():
         raise ParameterError("cdf must give a share from 0 to 1 for every number it is called with.")
     above = float((np.arange(1, n + 1) / n - expected).max())

@@ -12,6 +12,7 @@ from discreet import engine
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.number_arrays import called
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Measure, shown
@@ -103,8 +104,10 @@ def estimator_quality(
 def _resampled(estimator: Estimator, data: Microdata, copies: int, draw: np.random.Generator) -> _Drawn:
     table = engine.whole_frame(data)
     n = engine.overview(data, ()).rows
-    estimates: Floats = np.array([_number(estimator(table[draw.integers(n, size=n)])) for _ in range(copies)])
-    return _Drawn(_number(estimator(table)), float(estimates.var(ddof=1)))
+    estimates: Floats = np.array(
+        [_number(called(estimator, "estimator", table[draw.integers(n, size=n)])) for _ in range(copies)]
+    )
+    return _Drawn(_number(called(estimator, "estimator", table)), float(estimates.var(ddof=1)))
 
 
 def _number(found: Any) -> float:

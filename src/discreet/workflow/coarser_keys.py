@@ -47,13 +47,13 @@ def coarser_keys(data: Microdata, keys: Sequence[str]) -> CoarserKeys | None:
     """Propose a coarser coding for every detailed key; None where there is none, or the file is too large to try."""
     if engine.overview(data, ()).rows > _MOST_RECORDS or len(keys) > 40:
         return None
-    table = engine.collect(data, list(keys))
+    table = engine.collect(data, list(keys), any_names=True)
     ages = [key for key in keys if _means(key, "age")]
     chosen: dict[str, tuple[Ladder, Rung]] = {}
     dropped = []
     codes: dict[str, Integers] = {}
     for key in keys:
-        ladder = ladder_of(table[key], {})
+        ladder = ladder_of(table[key].alias("key"), {})
         codes[key] = ladder.rungs[0].codes
         if ladder.what == "date" and _means(key, "birth") and ages:
             dropped.append(key)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
-from discreet.number_arrays import need_pairs, rows_of
+from discreet.number_arrays import called, need_pairs, rows_of
 from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
@@ -88,7 +88,7 @@ def permutation_test(
     if isinstance(n_perm, bool) or not isinstance(n_perm, int) or n_perm < 2:
         raise ParameterError("n_perm must be a whole number of at least 2.")
     base = int(generator(seed, "permutation test").integers(2**63))
-    seen = _number(statistic(x, y))
+    seen = _number(called(statistic, "statistic", x, y))
     pool = np.concatenate([x, y])
 
     def relabeled(turn: int) -> float:
@@ -96,9 +96,9 @@ def permutation_test(
         if paired:
             turned = rng.random(len(x)) < 0.5
             turned = turned.reshape(-1, *(1,) * (x.ndim - 1))
-            return _number(statistic(np.where(turned, y, x), np.where(turned, x, y)))
+            return _number(called(statistic, "statistic", np.where(turned, y, x), np.where(turned, x, y)))
         mixed = pool[rng.permutation(len(pool))]
-        return _number(statistic(mixed[: len(x)], mixed[len(x) :]))
+        return _number(called(statistic, "statistic", mixed[: len(x)], mixed[len(x) :]))
 
     turns = track(range(n_perm), description="Permutations", progress=progress)
     null = np.array([relabeled(turn) for turn in turns])
