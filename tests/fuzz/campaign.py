@@ -38,6 +38,7 @@ def fuzzed(cases: st.SearchStrategy[Any], *, quick: int, share: float) -> Callab
             record_property("fuzzed", _tried(check, cases, size, f"{SEED}/{check.__name__}/{batch}"))
 
         test.__name__, test.__doc__, test.__module__ = check.__name__, check.__doc__, check.__module__
+        test.cases, test.check = cases, check  # for a fuzzer that draws by itself
         return test
 
     return decorate

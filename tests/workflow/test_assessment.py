@@ -218,3 +218,31 @@ def test_a_measure_refuses_a_bare_frame_as_well():
 def test_data_without_columns_has_nothing_to_inspect():
     with pytest.raises(InputError, match="no columns"):
         inspect(pl.DataFrame())
+
+
+def test_a_measure_that_cannot_choose_its_column_is_left_out_with_the_reason():
+    people = pl.DataFrame(
+        {
+            "key": [i % 3 for i in range(60)],
+            "meter": [i // 4 for i in range(60)],
+            "hour": [1, 2, 3, 4] * 15,
+            "power": [float(i) for i in range(60)],
+            "heat": [float(i % 7) for i in range(60)],
+        }
+    )
+    roles = {"keys": ["key"], "contributor": "meter", "time": "hour"}
+    found = assess(Microdata(people, **roles, sensitive=["power", "heat"])).main
+    assert "k_anonymity" in found.measures
+    assert "2 sensitive columns" in found.skipped["series"]
+    assert "series" in assess(Microdata(people, **roles, sensitive="power")).main.measures
+    reading = Policy.from_dict(
+        {
+            "name": "meters",
+            "parameters": {"series": {"reading": "heat"}},
+            "rules": {"uniqueness": {"at_most": 1}},
+        }
+    )
+    assert (
+        "series"
+        in assess(Microdata(people, **roles, sensitive=["power", "heat"]), policy=reading).main.measures
+    )

@@ -37,6 +37,7 @@ from discreet.engine.roles import (
     resolve_keys,
     resolve_sensitive,
     resolve_weight,
+    seldom_repeated,
     total,
 )
 from discreet.engine.units import (
@@ -73,6 +74,7 @@ __all__ = [
     "equal_breaks",
     "float_key_caveat",
     "float_keys",
+    "seldom_repeated",
     "head_count",
     "in_declared_order",
     "in_kind",

@@ -75,27 +75,42 @@ def resolve_keys(data: Microdata, keys: str | Sequence[str] | None = None) -> tu
 
 
 def float_keys(data: Microdata, keys: Sequence[str]) -> list[str]:
-    """Name the keys that hold decimal numbers, and warn: nearly every record is unique on them.
-
-    Whole numbers in a float column do not count: pandas keeps integers with missing values that way.
-    """
-    found = [key for key in keys if data.schema[key].is_float() and _has_fractions(data, key)]
+    """Name the keys that hold decimal numbers which seldom repeat, and warn: many records are unique on them."""
+    found = seldom_repeated(data, keys)
     if found:
         warnings.warn(float_key_caveat(found), DiscreetWarning, stacklevel=4)
     return found
 
 
-def _has_fractions(data: Microdata, column: str) -> bool:
-    broken = (nw.col("x") % 1 != 0).cast(nw.Int64).sum().alias("broken")
-    query = scan(data, {"x": column}).select(broken)
-    return remembered(data, "fractions", column, lambda: bool(collect(query).item()))
+def seldom_repeated(data: Microdata, keys: Sequence[str]) -> list[str]:
+    """Name the keys that hold decimal numbers, more than half as many different ones as records.
+
+    Whole numbers in a float column do not count: pandas keeps integers with missing values that way. Nor do decimal
+    numbers that groups of people share, the density of a region say.
+    """
+    return [key for key in keys if data.schema[key].is_float() and _seldom_repeats(data, key)]
+
+
+def _seldom_repeats(data: Microdata, column: str) -> bool:
+    known = ~nw.col("x").is_null()
+    query = scan(data, {"x": column}).select(
+        broken=(nw.col("x") % 1 != 0).cast(nw.Int64).sum(),
+        known=known.cast(nw.Int64).sum(),
+        different=nw.col("x").n_unique(),
+    )
+
+    def asked() -> bool:
+        broken, filled, different = collect(query).row(0)
+        return bool(broken) and 2 * different > filled
+
+    return remembered(data, "seldom repeats", column, asked)
 
 
 def float_key_caveat(keys: Sequence[str]) -> str:
     """Word the warning for keys that hold decimal numbers."""
     names = ", ".join(f"'{key}'" for key in keys)
     return (
-        f"The key {names} holds decimal numbers; nearly every record is unique on such a key. "
+        f"The key {names} holds decimal numbers that seldom repeat; many records are unique on such a key. "
         "Round or band it if an intruder would not know it that exactly."
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from discreet import engine
 from discreet._version import __version__
 from discreet.engine import Missing
+from discreet.errors import DiscreetError
 from discreet.microdata import Microdata, require_microdata
 from discreet.policy import Policy
 from discreet.progress import track
@@ -94,9 +95,12 @@ def assess(
     for name, question in track(work, description="Assessing", progress=progress):
         reason = question.gap(cases[name])
         if reason is None:
-            measures[name][question.name] = _asked(question, cases[name], rules)
-        else:
-            skipped[name][question.name] = reason
+            answer = _asked(question, cases[name], rules)
+            if isinstance(answer, Measure):
+                measures[name][question.name] = answer
+                continue
+            reason = answer
+        skipped[name][question.name] = reason
     found = {
         name: Scenario(
             name,
@@ -119,8 +123,16 @@ def assess(
     )
 
 
-def _asked(question: Question, case: Case, policy: Policy | None) -> Measure:
-    return question.answer(case, policy.parameters.get(question.name, {}) if policy else {})
+def _asked(question: Question, case: Case, policy: Policy | None) -> Measure | str:
+    """Ask a question. One that is asked because some roles happen to be named may refuse; its reason is given then."""
+    parameters = policy.parameters.get(question.name, {}) if policy else {}
+    if not question.roles:
+        return question.answer(case, parameters)
+    question.check_parameters(parameters)
+    try:
+        return question.answer(case, parameters)
+    except DiscreetError as error:
+        return str(error)
 
 
 def _riskiest(case: Case, *, show_values: bool) -> list[dict[str, Any]]:

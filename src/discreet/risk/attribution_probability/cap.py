@@ -462,7 +462,7 @@ def _caveats(
             "Somebody with several values counts once with each of them, and a guess as right where it names one: what "
             "is learned of such people is more than is shown."
         )
-    floats = [key for key in keys if original.schema[key].is_float() and key not in attack.classes]
+    floats = engine.seldom_repeated(original, [key for key in keys if key not in attack.classes])
     if floats:
         caveats.append(engine.float_key_caveat(floats))
     rough = [

@@ -61,7 +61,7 @@ def guessable(
 
 def key_caveats(files: PairedFiles) -> list[str]:
     """Word what the reader must know about the keys and about synthetic data at large."""
-    floats = [key for key in files.keys if files.original.schema[key].is_float() and key not in files.classes]
+    floats = engine.seldom_repeated(files.original, [key for key in files.keys if key not in files.classes])
     caveats = [
         *company_caveats(files.original, files.keys, classes=False),
         *([engine.float_key_caveat(floats)] if floats else []),
