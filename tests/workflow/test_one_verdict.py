@@ -8,10 +8,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from discreet import Microdata, Policy, assess, compare, judge, search
+from discreet import Hierarchy, Microdata, Policy, assess, compare, judge, search
 from discreet.protect import (
+    AlphaK,
     Band,
+    ClassSwap,
     DropIdentifiers,
+    Generalize,
     LocalSuppression,
     Mondrian,
     Plan,
@@ -200,3 +203,25 @@ def test_boxes_of_mondrian_are_looked_up_by_everybody_s_own_box():
     policy = Policy.from_dict({"name": "P", "comparison": {"replicated_uniques.repU": {"at_most": 0}}})
     assert document_plan(data, plan, policy, seed=1).verdict.meets is True
     assert document_plan(data, Plan([Mondrian(k=1), ReorderRecords()]), policy, seed=1).verdict.meets is False
+
+
+def test_codes_that_were_cut_and_then_swapped_are_read_off_their_labels():
+    rng = np.random.default_rng(3)
+    table = pl.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], 400),
+            "age": rng.integers(20, 24, 400),
+            "pay": [f"{10_000 + int(x)}" for x in rng.integers(0, 30_000, 400)],
+        }
+    )
+    data = Microdata(table, keys=["sex", "age"], sensitive="pay")
+    plan = Plan(
+        [
+            Generalize({"pay": 1}, {"pay": Hierarchy.prefixes([1])}),
+            ClassSwap(AlphaK("pay", 0.4), keys=["sex", "age"]),
+        ]
+    )
+    made = plan.apply(data, seed=1).data
+    assert made.frame["pay"].n_unique() == 3
+    verdict = judge(made, "public-use-file", data)
+    assert not verdict.unjudged

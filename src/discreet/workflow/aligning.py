@@ -16,7 +16,7 @@ from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.band_labels import in_bands
+from discreet.workflow.band_labels import cut_to, in_bands, length_of_cut
 from discreet.workflow.inspection import inspect
 
 _SURE = 6.0  # standard errors by which rows must agree more often than shuffled ones would
@@ -89,6 +89,7 @@ def align(
     recoded |= _banded(
         original, copies[0], [name for name in held if name in mixed and name not in recoded], converted
     )
+    recoded |= _cut(ours, copies[0], [name for name in held if name not in recoded], converted)
     new = _with_new_labels(ours, copies, [name for name in held if name not in recoded])
     recoded |= {} if labels is None else _recoded(ours, labels, new, converted)
     coarse = [name for name in new if name not in recoded and name in original.roles.keys]
@@ -345,6 +346,24 @@ def _banded(
                 f"is in {len(labels):,} bands in the release; the original was put into the same bands, except for "
                 "information loss"
             )
+    return found
+
+
+def _cut(
+    ours: pl.DataFrame, released: Microdata, columns: Sequence[str], said: dict[str, str]
+) -> dict[str, pl.Series]:
+    """Cut the codes of the original where the labels of the release are cut ("10***"), as any intruder would."""
+    found = {}
+    for name in columns:
+        before, theirs = plain_text(ours[name]), plain_text(engine.collect(released, [name])[name])
+        if before.dtype == pl.String and theirs.dtype == pl.String:
+            kept = length_of_cut(before, theirs)
+            if kept is not None:
+                found[name] = cut_to(before, kept)
+                said[name] = (
+                    f"is cut to its first {kept:,} characters in the release; so was the original, except for "
+                    "information loss"
+                )
     return found
 
 

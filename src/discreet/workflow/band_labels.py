@@ -99,5 +99,43 @@ def in_bands(values: pl.Series, labels: Sequence[str]) -> pl.Series | None:
     )
 
 
+def cut_to(codes: pl.Series, kept: int) -> pl.Series:
+    """Keep the first characters of each code and mask the others.
+
+    Examples
+    --------
+    >>> cut_to(pl.Series(["10115", "7"]), 2).to_list()
+    ['10***', '7']
+    """
+    held = pl.DataFrame({"code": codes.rename("code")})
+    hidden = (pl.col("code").str.len_chars().cast(pl.Int64) - kept).clip(0)
+    masked = pl.col("code").str.slice(0, kept) + pl.lit(_WHOLE).repeat_by(hidden).list.join("")
+    return held.select(masked).to_series().rename(codes.name)
+
+
+def length_of_cut(codes: pl.Series, labels: pl.Series) -> int | None:
+    """Say after how many characters codes were cut, where every label is a masked code or one short enough to stay.
+
+    The text of the labels says it, whichever record has them now. None where codes have masks of their own, labels are
+    cut at several places, or one is no code of the file.
+
+    Examples
+    --------
+    >>> length_of_cut(pl.Series(["10115", "10999", "N"]), pl.Series(["N", "10***", "10***"]))
+    2
+    >>> length_of_cut(pl.Series(["10115", "10999"]), pl.Series(["101**", "10***"])) is None
+    True
+    """
+    values, shown = codes.drop_nulls().unique(), labels.drop_nulls().unique()
+    masked = shown.filter(shown.str.ends_with(_WHOLE))
+    if masked.is_empty() or values.str.ends_with(_WHOLE).any():
+        return None
+    lengths = masked.str.strip_chars_end(_WHOLE).str.len_chars().unique().to_list()
+    if len(lengths) > 1 or not lengths[0]:
+        return None
+    kept = int(lengths[0])
+    return kept if shown.is_in(cut_to(values, kept).unique().implode()).all() else None
+
+
 def _number(text: str) -> float:
     return float(re.sub(r"[,_ ]", "", text))
