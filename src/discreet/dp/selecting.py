@@ -1,9 +1,9 @@
 """Choose the best of several candidates, or the first answers that are large enough, under a privacy budget.
 
 Methods: McSherry and Talwar (2007) for the exponential mechanism, McKenna and Sheldon (2020) for permute-and-flip,
-Ding, Kifer, Sayed, Steinke, Wang, Xiao and Zhang (2021) for its being the largest score under exponential noise, and Lyu, Su
-and Li (2017) for the sparse vector technique. Everything is decided in fractions or whole steps; nothing is rounded on
-the way.
+Ding, Kifer, Sayed, Steinke, Wang, Xiao and Zhang (2021) for its being the largest score under exponential noise, and
+Lyu, Su and Li (2017) for the sparse vector technique. Everything is decided in fractions or whole steps; nothing is
+rounded on the way.
 """
 
 from __future__ import annotations
