@@ -17,6 +17,7 @@ from discreet._version import __version__
 from discreet.cli.assess import assess
 from discreet.cli.budget import budget
 from discreet.cli.compare import compare
+from discreet.cli.dp import dp
 from discreet.cli.evaluate import evaluate
 from discreet.cli.exit_codes import BAD_INPUT, DEFECT
 from discreet.cli.finish import finish
@@ -56,6 +57,7 @@ app.command()(methods)
 app.add_typer(table)
 app.add_typer(outputs)
 app.add_typer(budget)
+app.add_typer(dp)
 
 
 def _version(wanted: bool) -> None:

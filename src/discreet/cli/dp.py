@@ -1,0 +1,258 @@
+"""``discreet dp``: statistics of a file under a privacy budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.printing import say
+from discreet.cli.source import Source, takes_source
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.results import Measure
+
+dp = typer.Typer(
+    name="dp",
+    help="Publish counts, means, quantiles and tables with differential privacy.",
+    no_args_is_help=True,
+)
+
+Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget of this answer.")]
+Lower = Annotated[float, typer.Option("--lower", help="No value counts as less. Public, not from the data.")]
+Upper = Annotated[float, typer.Option("--upper", help="No value counts as more. Public, not from the data.")]
+MaxRecords = Annotated[
+    int, typer.Option("--max-records", help="With --person: how many records of a person count.")
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="The privacy budget to spend from (discreet budget open)."),
+]
+Purpose = Annotated[str, typer.Option("--purpose", help="What for; it stands in the ledger.")]
+Column = Annotated[str, typer.Option("--column", help="The column of numbers.")]
+
+
+@dp.command("count")
+@takes_source()
+def private_count(
+    source: Source,
+    epsilon: Epsilon,
+    max_records: MaxRecords = 1,
+    ledger: LedgerFile = None,
+    purpose: Purpose = "",
+    json: options.AsJson = False,
+) -> None:
+    """How many records are there, about?"""
+    from discreet.dp import count
+
+    found = count(
+        source.read(), epsilon=epsilon, max_records=max_records, ledger=_opened(ledger), purpose=purpose
+    )
+    _show(found, json=json)
+
+
+@dp.command("total")
+@takes_source()
+def private_total(
+    source: Source,
+    column: Column,
+    lower: Lower,
+    upper: Upper,
+    epsilon: Epsilon,
+    max_records: MaxRecords = 1,
+    ledger: LedgerFile = None,
+    purpose: Purpose = "",
+    json: options.AsJson = False,
+) -> None:
+    """What does a column add up to, about?"""
+    _of_column("total", source, column, lower, upper, epsilon, max_records, ledger, purpose, json=json)
+
+
+@dp.command("mean")
+@takes_source()
+def private_mean(
+    source: Source,
+    column: Column,
+    lower: Lower,
+    upper: Upper,
+    epsilon: Epsilon,
+    max_records: MaxRecords = 1,
+    ledger: LedgerFile = None,
+    purpose: Purpose = "",
+    json: options.AsJson = False,
+) -> None:
+    """What is the mean of a column, about?"""
+    _of_column("mean", source, column, lower, upper, epsilon, max_records, ledger, purpose, json=json)
+
+
+@dp.command("variance")
+@takes_source()
+def private_variance(
+    source: Source,
+    column: Column,
+    lower: Lower,
+    upper: Upper,
+    epsilon: Epsilon,
+    max_records: MaxRecords = 1,
+    ledger: LedgerFile = None,
+    purpose: Purpose = "",
+    json: options.AsJson = False,
+) -> None:
+    """How far do the values of a column scatter, about?"""
+    _of_column("variance", source, column, lower, upper, epsilon, max_records, ledger, purpose, json=json)
+
+
+@dp.command("quantiles")
+@takes_source()
+def private_quantiles(
+    source: Source,
+    column: Column,
+    lower: Lower,
+    upper: Upper,
+    epsilon: Epsilon,
+    at: Annotated[
+        list[float] | None,
+        typer.Option("--at", help="A share below, e.g. 0.9; repeat. Quartiles unless given."),
+    ] = None,
+    ledger: LedgerFile = None,
+    purpose: Purpose = "",
+    json: options.AsJson = False,
+) -> None:
+    """Below which values lie a quarter, half and three quarters of a column, about?"""
+    from discreet.dp import quantiles
+
+    found = quantiles(
+        source.read(),
+        column,
+        tuple(at or (0.25, 0.5, 0.75)),
+        lower=lower,
+        upper=upper,
+        epsilon=epsilon,
+        ledger=_opened(ledger),
+        purpose=purpose,
+    )
+    _show(found, json=json, table="quantiles")
+
+
+@dp.command("table")
+@takes_source()
+def private_table(
+    source: Source,
+    by: Annotated[list[str], typer.Option("--by", help="Columns that make the cells, separated by commas.")],
+    epsilon: Epsilon,
+    levels: Annotated[
+        list[str] | None,
+        typer.Option("--levels", help="Public levels of a column: sex=f,m; repeat for each column."),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option("--delta", help="The failure accepted where levels are not public, e.g. 1e-6.")
+    ] = 0.0,
+    column: Annotated[
+        str | None, typer.Option("--column", help="A column to add up, with its bounds.")
+    ] = None,
+    lower: Annotated[float | None, typer.Option("--lower", help="No value counts as less. Public.")] = None,
+    upper: Annotated[float | None, typer.Option("--upper", help="No value counts as more. Public.")] = None,
+    max_records: MaxRecords = 1,
+    max_groups: Annotated[
+        int, typer.Option("--max-groups", help="With --person: in how many cells a person counts.")
+    ] = 1,
+    ledger: LedgerFile = None,
+    purpose: Purpose = "",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the noisy table.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    json: options.AsJson = False,
+) -> None:
+    """How many records has each cell of a table, about?"""
+    from discreet.dp import table
+
+    # The budget is spent before anything is written: what cannot be written must be known before.
+    options.check_targets(("--out", out, overwrite), sources=[source.file])
+    data = source.read()
+    found = table(
+        data,
+        options.columns(by) or [],
+        epsilon=epsilon,
+        levels=_levels(options.named_columns(levels, "--levels"), data.schema) or None,
+        delta=delta,
+        column=column,
+        lower=lower,
+        upper=upper,
+        max_records=max_records,
+        max_groups=max_groups,
+        ledger=_opened(ledger),
+        purpose=purpose,
+    )
+    if out:
+        from discreet.io import write
+
+        write(found.detail["table"], out, overwrite=overwrite)
+    _show(found, json=json, table="" if out else "table")
+
+
+def _of_column(
+    query: str,
+    source: Source,
+    column: str,
+    lower: float,
+    upper: float,
+    epsilon: float,
+    max_records: int,
+    ledger: Path | None,
+    purpose: str,
+    *,
+    json: bool,
+) -> None:
+    from discreet import dp as room
+
+    found = getattr(room, query)(
+        source.read(),
+        column,
+        lower=lower,
+        upper=upper,
+        epsilon=epsilon,
+        max_records=max_records,
+        ledger=_opened(ledger),
+        purpose=purpose,
+    )
+    _show(found, json=json)
+
+
+def _opened(ledger: Path | None) -> Any:
+    from discreet.dp import Ledger
+
+    return None if ledger is None else Ledger.load(ledger)
+
+
+def _levels(given: dict[str, list[str]], schema: Any) -> dict[str, list[Any]]:
+    """Read the levels of columns of numbers as numbers."""
+    return {
+        name: [_number(level, name) for level in levels]
+        if name in schema and schema[name].is_numeric()
+        else list(levels)
+        for name, levels in given.items()
+    }
+
+
+def _number(text: str, column: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ParameterError(f"--levels of '{column}' must be numbers, as the column is.") from None
+    return int(value) if value.is_integer() else value
+
+
+def _show(found: Measure, *, json: bool, table: str = "") -> None:
+    """Print the answer, and the rows of a table whose cells were published under the guarantee."""
+    if json:
+        rows = {table: found.detail[table].to_dicts()} if table else {}
+        options.print_json({**found.to_dict(), **rows})
+        return
+    say(str(found))
+    if found.guarantee:
+        say(f"Guarantee: {found.guarantee}")
+    if table:
+        say()
+        say(str(found.detail[table]))
