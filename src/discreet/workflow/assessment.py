@@ -126,7 +126,7 @@ def assess(
 def _asked(question: Question, case: Case, policy: Policy | None) -> Measure | str:
     """Ask a question. One that is asked because some roles happen to be named may refuse; its reason is given then."""
     parameters = policy.parameters.get(question.name, {}) if policy else {}
-    if not question.roles:
+    if not question.needs.roles:
         return question.answer(case, parameters)
     question.check_parameters(parameters)
     try:
