@@ -209,3 +209,22 @@ def test_a_list_may_be_an_array_and_an_empty_one_is_empty(given_as):
     synth.GaussianCopula(leave_out=given_as([])).fit(PEOPLE, seed=1)
     with pytest.raises(ParameterError, match="leave_out must be a text, a list of texts"):
         synth.GaussianCopula(leave_out=given_as([1.0]))
+
+
+def test_a_column_named_twice_is_refused():
+    with pytest.raises(ParameterError, match="named twice for add-noise"):
+        protect.AddNoise(columns=["pay"], strata=["sex", "sex"]).apply(PEOPLE, seed=1)
+
+
+@pytest.mark.parametrize("previous", [["y", 5], [5], [("a", "b")], [()], [None]])
+def test_what_is_no_earlier_release_is_refused(previous):
+    table = tables.primary(tables.Table.from_microdata(PEOPLE, "age*sex"), tables.Threshold(2))
+    with pytest.raises(ParameterError, match="previous"):
+        tables.Suppression(previous=previous).apply(table)
+    with pytest.raises(ParameterError, match="previous"):
+        tables.audit(table, previous=previous)
+
+
+def test_a_record_is_no_code_of_a_column():
+    with pytest.raises(DiscreetError, match="special_codes"):
+        synth.Sequential(special_codes={"age": [{"age": {"a": 1}}]}).fit(PEOPLE, seed=1)

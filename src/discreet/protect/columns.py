@@ -17,6 +17,8 @@ def existing(data: Microdata, columns: str | Iterable[str], *, treatment: str) -
     for name in names:
         if name not in data.schema:
             raise ColumnError(f"{unknown_name(name, data.columns)} It was named for {treatment}.")
+    if len(set(names)) < len(names):
+        raise ParameterError(f"A column is named twice for {treatment}. Name each once.")
     return names
 
 

@@ -79,7 +79,7 @@ class Case:
         hidden = np.setdiff1d(cell_places(table, plan.hidden, "hidden"), secret)
         forced = np.setdiff1d(cell_places(table, plan.forced, "forced"), hidden)
         previous = tuple(
-            (item.table, item.suppressed) if isinstance(item, SuppressionResult) else tuple(item)
+            (item.table, item.suppressed) if isinstance(item, SuppressionResult) else item
             for item in plan.previous
         )
         held = knowledge(table, previous)

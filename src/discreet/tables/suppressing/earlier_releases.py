@@ -51,9 +51,21 @@ class Knowledge:
     others: tuple[tuple[Table, Flags], ...]
 
 
+def check_releases(previous: Sequence[Any]) -> None:
+    """Refuse what is no earlier release: a table, and which of its cells were left out."""
+    from discreet.tables.building.table import Table
+
+    for item in previous:
+        if not isinstance(item, tuple | list) or len(item) != 2 or not isinstance(item[0], Table):
+            raise ParameterError(
+                "previous must be results of Suppression, or pairs of a table and its suppressed cells."
+            )
+
+
 def knowledge(table: Table, previous: Sequence[tuple[Table, Any]] = ()) -> Knowledge:
     """Gather what readers of a table and of earlier ones have to compute with."""
     count = table.cells.height
+    check_releases(previous)
     keys = _keys([table, *(earlier for earlier, _ in previous)])
     shown = [_published(earlier, left_out) for earlier, left_out in previous]
     same = [people_are_the_same(table, earlier) for earlier, _ in previous]
