@@ -171,7 +171,7 @@ def test_every_card_has_a_question_a_chapter_and_figures_that_say_which_way_is_b
         assert card.title, card.name
         assert card.chapter in slugs, card.name
         assert card.figures, card.name
-        if card.name not in ("key_contributions", "neighbours"):
+        if card.name not in ("key_contributions", "neighbors"):
             # Which way these are better depends on what they are held against.
             assert card.figures["value"].better is not None, card.name
 

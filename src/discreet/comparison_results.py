@@ -35,7 +35,7 @@ SIDE_BY_SIDE: tuple[Figures, ...] = (
     ("attribution", "cap_released", "Right guesses"),
     ("replicated_uniques", "repU", "Alone in both files"),
     ("near_copies", "copied_share", "Copies of people, beyond chance"),
-    ("neighbours", "dcr_share_closer_than_holdout", "Closer than to the hold-out"),
+    ("neighbors", "dcr_share_closer_than_holdout", "Closer than to the hold-out"),
     ("new_rows", "new_share_exact", "New records"),
     ("linkage", "linked_share", "Led back"),
 )
@@ -45,7 +45,7 @@ _RISKS: tuple[Figures, ...] = (
     ("attribution", "cap_released", "Sensitive values guessed right"),
     ("linkage", "linked_share", "Records led back to their person"),
     ("replicated_uniques", "repU", "People alone in both files, percent"),
-    ("neighbours", "identical_share", "Records equal to an original"),
+    ("neighbors", "identical_share", "Records equal to an original"),
 )
 _BADLY = 3.0
 _COST = ("tabular", "mean_SPECKS", "Records that would have to change cells, mean of all tables")

@@ -21,7 +21,7 @@ def track(
     total
         How many there are; taken from the iterable when it knows its length.
     description
-        What is being done, e.g. ``"Nearest neighbours"``.
+        What is being done, e.g. ``"Nearest neighbors"``.
     progress
         False keeps it silent on a terminal too.
 

@@ -57,7 +57,7 @@ def test_json_is_one_document_and_nothing_else(files):
     done = run(files / "original.csv", files / "a.csv", "--holdout", files / "holdout.csv", *ROLES, "--json")
     document = json.loads(done.stdout)
     assert {"utility", "risk", "verdict", "worst"} <= set(document)
-    assert document["risk"]["neighbours"]["figures"]["dcr_share_closer_than_holdout"] is not None
+    assert document["risk"]["neighbors"]["figures"]["dcr_share_closer_than_holdout"] is not None
 
 
 def test_several_releases_are_put_side_by_side_and_copies_are_averaged(files):

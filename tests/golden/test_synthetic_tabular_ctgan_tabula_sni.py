@@ -11,8 +11,8 @@ import pytest
 from discreet import Microdata
 from discreet.distance import MixedSpace
 from discreet.risk.linkage_and_distance.identifiability import identifiability
-from discreet.risk.linkage_and_distance.nearest_neighbors import neighbours
-from discreet.risk.linkage_and_distance.shared_neighbors import shared_neighbours
+from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
+from discreet.risk.linkage_and_distance.shared_neighbors import shared_neighbors
 
 REAL = [(0, 0), (1, 0.1), (0.1, 1.1), (1.2, 1), (0.5, 0.45), (10, 10), (10.3, 10.1)]
 FAKE = [(0.6, 0.2), (0.2, 0.7), (0.9, 0.8), (1.4, 0.4), (0.4, 1.3), (10.1, 10.4), (10.4, 10.35)]
@@ -23,7 +23,7 @@ def points(pairs):
 
 
 def test_the_two_clusters_of_ten_and_four_give_sni_two_sevenths():
-    found = shared_neighbours(points(REAL), points(FAKE), scale="none")
+    found = shared_neighbors(points(REAL), points(FAKE), scale="none")
     assert sorted(found.detail["clusters"]["size"]) == [4, 10]
     assert found.value == pytest.approx(2 / 7)
     assert found.figures["risky_records"] == 2
@@ -31,7 +31,7 @@ def test_the_two_clusters_of_ten_and_four_give_sni_two_sevenths():
 
 
 def test_stray_records_attach_to_the_small_cluster_and_take_sni_to_zero():
-    found = shared_neighbours(points([*REAL, (20, 0)]), points([*FAKE, (14, -9)]), scale="none")
+    found = shared_neighbors(points([*REAL, (20, 0)]), points([*FAKE, (14, -9)]), scale="none")
     assert 5 in found.detail["clusters"]["size"].to_list()
     assert found.value == 0
 
@@ -88,7 +88,7 @@ def test_sni_behaves_on_gaussian_files_as_the_specification_found():
         for kind, spread in (("fresh", 1.0), ("copies", 0.05), ("wide", 2.0)):
             centre = real if kind == "copies" else 0.0
             found = [
-                shared_neighbours(file(real), file(centre + spread * rng.normal(size=real.shape)))
+                shared_neighbors(file(real), file(centre + spread * rng.normal(size=real.shape)))
                 for _ in range(3)
             ]
             means[kind] = np.mean([measure.value for measure in found])
@@ -99,9 +99,9 @@ def test_sni_behaves_on_gaussian_files_as_the_specification_found():
         assert found[0].detail["sensitivity"]["k"].to_list() == [4, 5, 6, 7, 8]
 
 
-def test_neighbours_carries_the_same_figures():
+def test_neighbors_carries_the_same_figures():
     rng = np.random.default_rng(22)
     real, fake = points(rng.normal(size=(80, 2))), points(rng.normal(size=(70, 2)))
-    together = neighbours(real, fake).figures
-    assert together["sni"] == shared_neighbours(real, fake).value
+    together = neighbors(real, fake).figures
+    assert together["sni"] == shared_neighbors(real, fake).value
     assert together["epsilon_identifiability"] == identifiability(real, fake).value

@@ -14,7 +14,7 @@ COMPARING = {
     "dependence": utility.dependence,
     "margins": utility.margins,
     "near_copies": risk.near_copies,
-    "neighbours": risk.neighbours,
+    "neighbors": risk.neighbors,
     "new_rows": utility.new_rows,
     "outliers": risk.outliers,
     "pmse": utility.pmse,

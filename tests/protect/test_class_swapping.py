@@ -14,7 +14,7 @@ from discreet.protect import AlphaK, ClassSwap, KAnonymity, LDiversity, Plan, TC
 def classes(n=600, classes=60, seed=5, share=0.3):
     draw = np.random.default_rng(seed)
     home = np.sort(draw.integers(0, classes, n))
-    # Half of the classes lean to one side, as neighbourhoods do.
+    # Half of the classes lean to one side, as neighborhoods do.
     leaning = draw.random(classes) < 0.5
     ill = draw.random(n) < np.where(leaning[home], share / 10, min(1.0, 2 * share))
     return pl.DataFrame(

@@ -42,5 +42,5 @@ def test_trees_beat_margins_and_uniform_draws_on_social_diagnosis(test_data, tmp
     assert means["detection", "auc", "floor"] > 0.9
     assert means["smokers", "overlap_mean", "cart"] > means["smokers", "overlap_mean", "margins"]
     # Better than real people who were not used is no praise but copying, and risk shows it.
-    assert means["neighbours", "identical_share", "cart"] > means["neighbours", "identical_share", "margins"]
+    assert means["neighbors", "identical_share", "cart"] > means["neighbors", "identical_share", "margins"]
     assert found.to_html(tmp_path / "report.html").stat().st_size > 50_000

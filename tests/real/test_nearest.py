@@ -1,4 +1,4 @@
-"""Neighbours of real files: UCI Adult and the releases of it that the tests make."""
+"""Neighbors of real files: UCI Adult and the releases of it that the tests make."""
 
 import numpy as np
 import polars as pl
@@ -6,7 +6,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.distance import MixedSpace, nearest
-from discreet.risk.linkage_and_distance.nearest_neighbors import neighbours
+from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
 
 COLUMNS = ["age", "workclass", "education", "marital-status", "occupation", "sex", "hours-per-week", "income"]
 
@@ -25,7 +25,7 @@ def files(test_data):
 def test_other_people_are_as_close_to_the_test_file_as_to_the_training_file(files):
     """Adult's own halves: a share of 3,000 records, tolerance four standard errors (0.037)."""
     original, holdout, fresh = map(Microdata, files)
-    found = neighbours(original, fresh, holdout=holdout, seed=1).figures
+    found = neighbors(original, fresh, holdout=holdout, seed=1).figures
     assert found["dcr_share_closer_than_holdout"] == pytest.approx(0.5, abs=0.037)
     assert found["epsilon_excess_over_holdout"] == pytest.approx(0, abs=0.05)
     assert found["identical_share"] == pytest.approx(found["identical_share_holdout"], abs=0.04)
@@ -42,7 +42,7 @@ def test_swapping_a_third_of_the_cells_still_gives_the_training_file_away(files)
         for name in COLUMNS
     ]
     release = original.with_columns(columns)
-    found = neighbours(Microdata(original), Microdata(release), holdout=Microdata(holdout), seed=1).figures
+    found = neighbors(Microdata(original), Microdata(release), holdout=Microdata(holdout), seed=1).figures
     assert found["dcr_share_closer_than_holdout"] > 0.6
 
 

@@ -18,7 +18,7 @@ from discreet import Microdata, Policy
 from discreet.comparison_results import Alignment
 from discreet.policy import MAIN
 from discreet.results import Measure, Scenario
-from discreet.risk import near_copies, neighbours
+from discreet.risk import near_copies, neighbors
 from discreet.synth import Sequential
 from discreet.workflow.comparison import compare
 from discreet.workflow.shortcomings import worst_of
@@ -170,12 +170,12 @@ def test_a_copy_scores_as_one_and_strangers_as_strangers_at_every_size_of_the_ho
     assert scores["strangers"]["closer_low"] - 0.03 < 0.5 < scores["strangers"]["closer_high"] + 0.03
 
 
-def test_neighbours_score_a_copy_alike_at_every_size_of_the_hold_out(test_data):
+def test_neighbors_score_a_copy_alike_at_every_size_of_the_hold_out(test_data):
     people = file_of("survey", test_data).used.head(1000)
     for holdout in (0.5, 0.25, 0.1, 0.05):
         size = round(holdout * people.height)
         used = people.tail(people.height - size)
-        found = neighbours(Microdata(used), Microdata(used), holdout=Microdata(people.head(size)))
+        found = neighbors(Microdata(used), Microdata(used), holdout=Microdata(people.head(size)))
         assert found.value > 0.99
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ParameterError
-from discreet.risk import near_copies, neighbours
+from discreet.risk import near_copies, neighbors
 
 SEEDS = st.integers(0, 2**20)
 
@@ -88,7 +88,7 @@ def test_an_exact_copy_scores_as_one_and_strangers_as_strangers_at_every_size_of
         files = Microdata(used), Microdata(release)
         found = near_copies(*files, holdout=Microdata(unused)).figures
         assert found["closer_low"] <= found["closer_share"] <= found["closer_high"]
-        assert neighbours(*files, holdout=Microdata(unused)).value == pytest.approx(found["closer_share"])
+        assert neighbors(*files, holdout=Microdata(unused)).value == pytest.approx(found["closer_share"])
         scores[name] = found
     assert scores["copy"]["closer_share"] == 1
     assert scores["copy"]["copied_share"] > 0.9

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
 from discreet.risk.linkage_and_distance.identifiability import column_entropy, identifiability
-from discreet.risk.linkage_and_distance.nearest_neighbors import neighbours
-from discreet.risk.linkage_and_distance.shared_neighbors import clusters_of, shared_neighbours
+from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
+from discreet.risk.linkage_and_distance.shared_neighbors import clusters_of, shared_neighbors
 
 
 def people(rows, seed, missing=0.0):
@@ -32,7 +32,7 @@ def people(rows, seed, missing=0.0):
 
 def test_a_copy_of_the_original_is_found_out():
     original, holdout = people(300, 1), people(300, 2)
-    found = neighbours(original, original, holdout=holdout, seed=1).figures
+    found = neighbors(original, original, holdout=holdout, seed=1).figures
     assert found["dcr_median"] == 0
     assert found["identical_share"] == 1
     assert found["hitting_rate"] == 1
@@ -45,7 +45,7 @@ def test_a_copy_of_the_original_is_found_out():
 
 def test_fresh_people_are_as_close_to_the_holdout_as_to_the_original():
     """Tolerance: four standard errors of a share of 1,000 records is 0.064."""
-    found = neighbours(people(1000, 3), people(1000, 4), holdout=people(1000, 5), seed=1).figures
+    found = neighbors(people(1000, 3), people(1000, 4), holdout=people(1000, 5), seed=1).figures
     assert found["dcr_share_closer_than_holdout"] == pytest.approx(0.5, abs=0.064)
     assert found["epsilon_excess"] == pytest.approx(0, abs=0.064)
     assert found["epsilon_excess_over_holdout"] == pytest.approx(0, abs=0.09)
@@ -53,14 +53,14 @@ def test_fresh_people_are_as_close_to_the_holdout_as_to_the_original():
 
 
 def test_a_smaller_holdout_is_held_against_a_sample_of_the_same_size():
-    found = neighbours(people(1500, 3), people(1000, 4), holdout=people(300, 5), seed=1).figures
+    found = neighbors(people(1500, 3), people(1000, 4), holdout=people(300, 5), seed=1).figures
     assert found["dcr_share_closer_than_holdout"] == pytest.approx(0.5, abs=0.07)
-    again = neighbours(people(1500, 3), people(1000, 4), holdout=people(300, 5), seed=1).figures
+    again = neighbors(people(1500, 3), people(1000, 4), holdout=people(300, 5), seed=1).figures
     assert found == again
 
 
 def test_without_a_holdout_its_figures_are_undefined_and_a_caveat_says_so():
-    found = neighbours(people(50, 1), people(40, 2))
+    found = neighbors(people(50, 1), people(40, 2))
     assert found.figures["dcr_share_closer_than_holdout"] is None
     assert found.value == found.figures["dcr_median"]
     assert any("hold-out" in caveat for caveat in found.caveats)
@@ -69,14 +69,14 @@ def test_without_a_holdout_its_figures_are_undefined_and_a_caveat_says_so():
 def test_hits_are_equal_categories_and_numbers_within_a_thirtieth_of_the_range():
     original = Microdata(pl.DataFrame({"x": [0.0, 10, 20, 30, None], "s": ["a", "a", "b", None, "a"]}))
     released = Microdata(pl.DataFrame({"x": [1.0, 11.5, 20, 29.5, None], "s": ["a", "a", "a", None, "a"]}))
-    table = neighbours(original, released).detail["originals"]
+    table = neighbors(original, released).detail["originals"]
     assert table["hit"].to_list() == [True, False, False, True, True]
 
 
 def test_the_distance_table_names_the_nearest_original():
     original = Microdata(pl.DataFrame({"x": [0.0, 4.0, 10.0]}))
     released = Microdata(pl.DataFrame({"x": [1.0, 9.0]}))
-    table = neighbours(original, released).detail["records"]
+    table = neighbors(original, released).detail["records"]
     assert table["nearest_original"].to_list() == [0, 2]
     assert table["dcr"].to_list() == pytest.approx([0.1, 0.1])
     assert table["nndr"].to_list() == pytest.approx([1 / 3, 1 / 5])
@@ -84,11 +84,11 @@ def test_the_distance_table_names_the_nearest_original():
 
 def test_a_record_on_top_of_two_originals_points_at_neither():
     original = Microdata(pl.DataFrame({"x": [1.0, 1.0, 5.0]}))
-    assert neighbours(original, Microdata(pl.DataFrame({"x": [1.0]}))).figures["nndr_median"] == 1
+    assert neighbors(original, Microdata(pl.DataFrame({"x": [1.0]}))).figures["nndr_median"] == 1
 
 
 def test_missing_values_count_as_a_value_and_are_reported():
-    found = neighbours(people(200, 1, 0.1), people(200, 2, 0.1))
+    found = neighbors(people(200, 1, 0.1), people(200, 2, 0.1))
     assert any("missing values" in caveat for caveat in found.caveats)
 
 
@@ -96,38 +96,38 @@ def test_details_come_back_in_the_kind_of_frame_that_went_in():
     import pandas as pd
 
     frame = people(30, 1).frame.to_pandas()
-    found = neighbours(Microdata(frame), Microdata(people(30, 2).frame.to_pandas()))
+    found = neighbors(Microdata(frame), Microdata(people(30, 2).frame.to_pandas()))
     assert all(isinstance(found.detail[name], pd.DataFrame) for name in found.detail)
 
 
 def test_identifiers_and_weights_are_left_out_unless_the_columns_are_named():
     table = people(30, 1).frame.with_columns(id=pl.int_range(30), w=pl.lit(2.0))
-    found = neighbours(Microdata(table, identifiers="id", weight="w"), Microdata(table))
+    found = neighbors(Microdata(table, identifiers="id", weight="w"), Microdata(table))
     assert found.parameters["columns"] == ["age", "income", "sex", "job"]
     with pytest.raises(ColumnError, match="direct identifier"):
-        neighbours(Microdata(table, identifiers="id"), Microdata(table), columns=["id"])
+        neighbors(Microdata(table, identifiers="id"), Microdata(table), columns=["id"])
 
 
 def test_bad_input_is_refused_with_the_way_out():
     data = people(20, 1)
     with pytest.raises(ColumnError, match="the release lacks it"):
-        neighbours(data, Microdata(data.frame.drop("age")), columns=["age"])
+        neighbors(data, Microdata(data.frame.drop("age")), columns=["age"])
     with pytest.raises(ColumnError, match="categorical"):
-        neighbours(data, data, categorical=["agee"])
+        neighbors(data, data, categorical=["agee"])
     with pytest.raises(ColumnError, match="varies"):
-        neighbours(*[Microdata(pl.DataFrame({"x": [1.0, 1.0]}))] * 2)
+        neighbors(*[Microdata(pl.DataFrame({"x": [1.0, 1.0]}))] * 2)
     with pytest.raises(ParameterError, match="one record"):
-        neighbours(Microdata(data.frame[:1]), data)
+        neighbors(Microdata(data.frame[:1]), data)
     with pytest.raises(ParameterError, match="hit_tolerance"):
-        neighbours(data, data, hit_tolerance=-1)
+        neighbors(data, data, hit_tolerance=-1)
     with pytest.raises(ParameterError, match="weights"):
         identifiability(data, data, weights="inverse")
     with pytest.raises(ColumnError, match="weights"):
         identifiability(data, data, weights={"agee": 1})
     with pytest.raises(ParameterError, match="similarity"):
-        shared_neighbours(data, data, k=2, similarity=3)
+        shared_neighbors(data, data, k=2, similarity=3)
     with pytest.raises(ParameterError, match="need at least"):
-        shared_neighbours(Microdata(data.frame[:2]), Microdata(data.frame[:2]))
+        shared_neighbors(Microdata(data.frame[:2]), Microdata(data.frame[:2]))
 
 
 def test_people_with_a_twin_are_never_identified_and_are_counted():
@@ -155,10 +155,10 @@ def test_noise_can_count_as_risky_and_clusters_need_enough_links():
     rng = np.random.default_rng(1)
     real = Microdata(pl.DataFrame(rng.normal(size=(60, 3)), schema=["a", "b", "c"]))
     fake = Microdata(pl.DataFrame(rng.normal(size=(60, 3)), schema=["a", "b", "c"]))
-    quiet = shared_neighbours(real, fake, k=4, similarity=4)
-    loud = shared_neighbours(real, fake, k=4, similarity=4, noise="risky")
+    quiet = shared_neighbors(real, fake, k=4, similarity=4)
+    loud = shared_neighbors(real, fake, k=4, similarity=4, noise="risky")
     assert loud.value > quiet.value
-    assert shared_neighbours(real, fake, min_points=50).figures["noise_share"] == 1
+    assert shared_neighbors(real, fake, min_points=50).figures["noise_share"] == 1
 
 
 @settings(deadline=None, max_examples=20)
@@ -190,7 +190,7 @@ def test_clusters_follow_the_definition_pair_by_pair(n, k, similarity, min_point
 @settings(deadline=None, max_examples=15)
 @given(st.integers(5, 60), st.integers(2, 60), st.integers(0, 10**6))
 def test_shares_stay_between_zero_and_one_whatever_the_files(rows, others, seed):
-    found = neighbours(people(rows, seed, 0.2), people(others, seed + 1, 0.2), holdout=people(7, seed + 2))
+    found = neighbors(people(rows, seed, 0.2), people(others, seed + 1, 0.2), holdout=people(7, seed + 2))
     for name, figure in found.figures.items():
         if figure is not None and "excess" not in name and name != "identical_records":
             assert 0 <= figure <= 1, name

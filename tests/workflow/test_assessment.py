@@ -176,7 +176,7 @@ def test_a_slip_in_a_policy_is_bad_input_and_not_a_verdict(document, words):
 
 
 def test_a_rule_about_two_files_cannot_be_met_by_one():
-    found = assess(people(), Policy("Ours", rules=[Rule("neighbours", at_most=1)]))
+    found = assess(people(), Policy("Ours", rules=[Rule("neighbors", at_most=1)]))
     assert "not computed on one file alone" in found.line
 
 

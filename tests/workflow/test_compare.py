@@ -42,7 +42,7 @@ def test_a_comparison_holds_utility_risk_verdict_and_what_went_wrong(found):
     document = found.to_dict()
     assert {"utility", "risk", "verdict", "worst", "alignment", "skipped"} <= set(document)
     assert {"margins", "tabular", "dependence", "pmse", "information_loss"} <= set(document["utility"])
-    assert {"replicated_uniques", "attribution", "disclosure", "neighbours", "new_rows"} <= set(
+    assert {"replicated_uniques", "attribution", "disclosure", "neighbors", "new_rows"} <= set(
         document["risk"]
     )
     assert json.loads(found.to_json()) == json.loads(json.dumps(document))
@@ -232,7 +232,7 @@ def test_a_policy_gives_a_verdict_for_each_release():
             "name": "Ours",
             "comparison": {
                 "margins.max_distance": {"at_most": 0.3},
-                "neighbours.dcr_share_closer_than_holdout": {"at_most": 0.6},
+                "neighbors.dcr_share_closer_than_holdout": {"at_most": 0.6},
             },
         }
     )
@@ -385,10 +385,10 @@ def test_every_engine_gives_the_same_answer(kind, found):
 
 
 def test_large_files_are_sampled_for_the_slow_measures_and_say_so():
-    found = compare(data(people(6000)), Microdata(people(6000, seed=2)), measures=["neighbours"], seed=3)
-    assert "5,000 records drawn at random" in found["neighbours"].caveats[0]
-    assert found["neighbours"].figures["identical_share"] is None
-    assert "equal one exactly" not in found["neighbours"].meaning
+    found = compare(data(people(6000)), Microdata(people(6000, seed=2)), measures=["neighbors"], seed=3)
+    assert "5,000 records drawn at random" in found["neighbors"].caveats[0]
+    assert found["neighbors"].figures["identical_share"] is None
+    assert "equal one exactly" not in found["neighbors"].meaning
 
 
 def test_a_relation_of_few_known_records_that_differs_by_chance_is_not_what_went_wrong():

@@ -144,7 +144,7 @@ def test_the_same_study_gives_the_same_figures_again(folder):
 
 
 def test_the_number_of_workers_changes_no_figure(folder):
-    asked = small(folder, metrics=["margins", "neighbours"], seeds=[1])
+    asked = small(folder, metrics=["margins", "neighbors"], seeds=[1])
     alone, together = evaluate(asked), evaluate(asked, workers=2)
     assert figures(alone).equals(figures(together))
     assert figures(alone).height > 50

@@ -1,4 +1,4 @@
-"""Compiled loops of the neighbour search: exact distances, and a tiled scan that skips what cannot be near.
+"""Compiled loops of the neighbor search: exact distances, and a tiled scan that skips what cannot be near.
 
 A raw distance is a sum over columns: of absolute or (``squared``) of squared differences of numbers, plus the
 cost of each category that differs. With ``ignore`` a column counts only where both records have a value, and the

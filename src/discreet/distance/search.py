@@ -1,4 +1,4 @@
-"""Who is nearest? An exact search for neighbours in a mixed space.
+"""Who is nearest? An exact search for neighbors in a mixed space.
 
 The candidates are grouped into tiles of similar records; a tile whose nearest corner is farther away than what has
 been found is never read. On data where nothing can be skipped this is a blocked scan of all pairs, sixteen records
@@ -33,7 +33,7 @@ SAMPLE = 4096  # records that decide along which column a group is split
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     """The nearest candidates of each record, nearest first; position -1 and distance inf where there is none."""
 
     index: Integers
@@ -47,8 +47,8 @@ def nearest(
     *,
     k: int = 1,
     progress: bool = False,
-    description: str = "Nearest neighbours",
-) -> Neighbours:
+    description: str = "Nearest neighbors",
+) -> Neighbors:
     """Find the k nearest candidates of every record, exactly; ties go to the candidate that comes first.
 
     Parameters
@@ -56,7 +56,7 @@ def nearest(
     space
         The space both were placed in.
     points
-        The records to find neighbours of.
+        The records to find neighbors of.
     candidates
         The records to find them among; without them, the other records of ``points``.
     k
@@ -93,7 +93,7 @@ def nearest(
         progress,
         description,
     )
-    return Neighbours(index[back], space.finished(raw)[back])
+    return Neighbors(index[back], space.finished(raw)[back])
 
 
 def ties_within(
@@ -129,8 +129,8 @@ def ties_within(
 
 def _nearest_others(
     space: MixedSpace, points: Points, *, k: int, progress: bool, description: str
-) -> Neighbours:
-    """Search among the records themselves: one neighbour more, and then without the record itself."""
+) -> Neighbors:
+    """Search among the records themselves: one neighbor more, and then without the record itself."""
     if not 1 <= k < len(points):
         raise ParameterError(
             f"k is {k}, but each record has {len(points) - 1:,} others; k must be from 1 to that."
@@ -139,7 +139,7 @@ def _nearest_others(
     own = found.index == np.arange(len(points))[:, None]
     # Where a record has so many copies that it is not in its own list, the last entry goes.
     own[~own.any(axis=1), -1] = True
-    return Neighbours(found.index[~own].reshape(-1, k), found.distance[~own].reshape(-1, k))
+    return Neighbors(found.index[~own].reshape(-1, k), found.distance[~own].reshape(-1, k))
 
 
 def _spread(total: int, work: Callable[[slice], object], progress: bool, description: str) -> None:

@@ -98,7 +98,7 @@ class SpectralAnonymize(Treatment):
 
     The log reports, under ``diagnostics``: the largest change of a mean, the relative change of the covariance
     matrix (Frobenius), the mean distance of masked records to the nearest original one (``euc``), the share of
-    matches and what theory expects, and the smallest relative gap between neighbouring singular values. Survey
+    matches and what theory expects, and the smallest relative gap between neighboring singular values. Survey
     weights are not used: weighted moments are not kept. `asymptotic_cov` and `standard_error_inflation` say what the
     masking costs in precision.
 
@@ -343,7 +343,7 @@ class _Spectrum:
 
     @property
     def gap(self) -> float:
-        """The smallest distance of neighbouring singular values, as a share of the larger one."""
+        """The smallest distance of neighboring singular values, as a share of the larger one."""
         if len(self.values) < 2:
             return 1.0
         return float((-np.diff(self.values) / self.values[:-1]).min())

@@ -62,7 +62,7 @@ _CARDS = (
         "Whole or almost, of those who are like no other, beyond what chance gives.",
     ),
     (
-        "neighbours",
+        "neighbors",
         "dcr_share_closer_than_holdout",
         "closer to the original than to the hold-out",
         "50 % is chance; clearly more says that the release has learned its people.",

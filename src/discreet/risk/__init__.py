@@ -14,7 +14,7 @@ from discreet.risk.classes.l_diversity import l_diversity
 from discreet.risk.classes.t_closeness import t_closeness
 from discreet.risk.classes.uniqueness import uniqueness
 from discreet.risk.linkage_and_distance.linkage import linkage
-from discreet.risk.linkage_and_distance.nearest_neighbors import neighbours
+from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
 from discreet.risk.linkage_and_distance.outliers import outliers
 from discreet.risk.load_curves.averaged_series import series
 from discreet.risk.places.spatial_k import spatial_k
@@ -52,7 +52,7 @@ __all__ = [
     "linkage",
     "log_linear",
     "near_copies",
-    "neighbours",
+    "neighbors",
     "outliers",
     "overlapping_tables",
     "population",

@@ -197,7 +197,7 @@ def _caveats(excess: float, sampled: bool, asked: int) -> list[str]:
     if excess < -3 * np.sqrt(2) * error:
         sentence = (
             "Clearly below what chance gives: released records are exact or near copies of real ones. That is a "
-            "privacy warning, not a sign of extra utility; see risk.neighbours."
+            "privacy warning, not a sign of extra utility; see risk.neighbors."
         )
         said.append(Caveat(sentence, code=NEAR_COPIES))
     if sampled:

@@ -243,7 +243,7 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
                 f"{percent(repeated)} of the released records equal a real one in every compared column{against}.",
             )
     yield from _people(measures.get("near_copies"), alignment)
-    near = measures.get("neighbours")
+    near = measures.get("neighbors")
     closer = near.figures.get("dcr_share_closer_than_holdout") if near else None
     found = measures.get("near_copies")
     least = found.figures.get("closer_low") if found else None

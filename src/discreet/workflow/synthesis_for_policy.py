@@ -33,7 +33,7 @@ _LARGER_LEAVES = (15, 40)
 _ATTRIBUTION = "attribution"
 _LOOKALIKES = "replicated_uniques"
 _SPARE = 1.03
-_BY_DONORS = ("near_copies", _ATTRIBUTION, "new_rows", "disclosure", "neighbours")
+_BY_DONORS = ("near_copies", _ATTRIBUTION, "new_rows", "disclosure", "neighbors")
 _WOULD_GIVE = {
     _ATTRIBUTION: "keys would have to be fewer or coarser, or a sensitive column coarser or left out",
     "replicated_uniques": "keys would have to be fewer or coarser",

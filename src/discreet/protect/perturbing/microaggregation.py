@@ -57,7 +57,7 @@ class Microaggregate(Treatment):
     reports as ``sse_share`` (sum of squares within groups over total, all columns in standard deviations: 0 nothing
     lost, 1 all). Methods that group on all columns together make the file k-anonymous on these columns, and on
     these only. The methods of one column at a time (``"univariate"``, ``"ranking"``) lose far less, and do *not*:
-    combinations of values stay rare, and a value is known to lie between its neighbours.
+    combinations of values stay rare, and a value is known to lie between its neighbors.
 
     Whole numbers become floats, because a mean is seldom whole; with ``round=True`` they stay whole, and totals
     are then kept only up to rounding.

@@ -10,7 +10,7 @@ from discreet.arrays import Floats, Integers
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def cheapest_cuts(rows: Floats, k: int) -> Integers:
-    """Number the groups of k to 2k-1 neighbours in a row with the least sum of squares around their means.
+    """Number the groups of k to 2k-1 neighbors in a row with the least sum of squares around their means.
 
     A group is an arc from one cut to the next that costs its sum of squares; the best groups are the shortest way
     from the first record to the last (Hansen and Mukherjee 2003). A group of 2k or more is never better than two.

@@ -18,7 +18,7 @@ Statistic = Literal["mean", "cov"]
 SpectralSource = Literal["O", "P", "J", "original"]
 
 EQUAL = 1e-8
-"""Relative gap below which two neighbouring eigen- or singular values count as equal."""
+"""Relative gap below which two neighboring eigen- or singular values count as equal."""
 
 
 def asymptotic_cov(

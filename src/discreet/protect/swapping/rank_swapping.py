@@ -1,4 +1,4 @@
-"""Swap values between records: neighbours in rank, or any two of a group."""
+"""Swap values between records: neighbors in rank, or any two of a group."""
 
 from __future__ import annotations
 

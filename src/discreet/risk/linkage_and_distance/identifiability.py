@@ -50,7 +50,7 @@ def identifiability(
     original, released
         The two files.
     columns, categorical, scale, progress
-        As in `shared_neighbours`.
+        As in `shared_neighbors`.
     weights
         ``entropy``, ``none``, or a number by column.
 

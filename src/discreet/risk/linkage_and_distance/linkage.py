@@ -163,7 +163,7 @@ def linkage(
     When not to trust it
     --------------------
     It needs to know which released record belongs to whom, so it works for masked files and not for synthetic
-    ones: use `neighbours` there. The intruder is taken to know the original values exactly, which is the
+    ones: use `neighbors` there. The intruder is taken to know the original values exactly, which is the
     worst case. All columns count alike after scaling: one that the intruder cannot know makes the result too
     gloomy, so name the columns. Ties are shared, so that a file with many equal records looks safer than one
     look at the nearest suggests.
@@ -251,7 +251,7 @@ def _truth(original: Microdata, released: Microdata, ids: str | None, ours: int,
         if ours != theirs:
             raise ParameterError(
                 f"The original has {ours:,} records and the release {theirs:,}, so rows cannot correspond. Name the "
-                "column that says who is who with ids='id', or use risk.neighbours for files that are not linked."
+                "column that says who is who with ids='id', or use risk.neighbors for files that are not linked."
             )
         for data in (original, released):
             if not has_row_order(data):

@@ -27,7 +27,7 @@ from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent, shown
 from discreet.risk.classes.company import records_only
 from discreet.risk.linkage_and_distance.identifiability import Identified, identified, identifying_space
-from discreet.risk.linkage_and_distance.shared_neighbors import neighbour_lists, sensitivity_table, sni_at
+from discreet.risk.linkage_and_distance.shared_neighbors import neighbor_lists, sensitivity_table, sni_at
 from discreet.risk.synthetic_copies.holdout_share import CloserShare, closer_to_original
 from discreet.risk.synthetic_copies.side_by_side import (
     check_categorical,
@@ -112,7 +112,7 @@ def _of_samples(
     study=OfStudy(7),
 )
 @checked
-def neighbours(
+def neighbors(
     original: Microdata,
     released: Microdata,
     *,
@@ -174,7 +174,7 @@ def neighbours(
           records hit.
         - ``epsilon_identifiability``, ``epsilon_baseline``, ``epsilon_excess``, and
           ``epsilon_excess_over_holdout``: see `identifiability`.
-        - ``sni``, ``sni_noise_share``: see `shared_neighbours`.
+        - ``sni``, ``sni_noise_share``: see `shared_neighbors`.
 
         ``detail``: ``records`` (released), ``originals``, ``quantiles`` (of the distances), ``sensitivity`` (SNI).
 
@@ -198,7 +198,7 @@ def neighbours(
     --------
     >>> people = pl.DataFrame({"age": [20, 30, 40, 50, 60, 70], "sex": ["f", "m", "f", "m", "f", "m"]})
     >>> fakes = pl.DataFrame({"age": [20, 33, 44, 55, 66, 10], "sex": ["f", "m", "m", "m", "f", "f"]})
-    >>> close = neighbours(Microdata(people), Microdata(fakes))
+    >>> close = neighbors(Microdata(people), Microdata(fakes))
     >>> round(close.figures["dcr_median"], 3), close.figures["identical_records"]
     (0.055, 1)
     """
@@ -211,7 +211,7 @@ def neighbours(
     check_precision(precision, original.columns)
     tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
     if tables[0].height < 2:
-        raise ParameterError("The original has one record; neighbours need at least two.")
+        raise ParameterError("The original has one record; neighbors need at least two.")
     space, points = placed(tables, distance=distance, categorical=codes)
     close = _closeness(space, points, progress)
     tolerances = Tolerances.of(tables[0], tables, codes, hit_tolerance)
@@ -220,7 +220,7 @@ def neighbours(
     exposed = identified(weighted, tables[0], tables[1], progress=progress)
     flat = MixedSpace.fit(tables[0], tables[1], distance="euclidean", scale="range", categorical=codes)
     few = tables[0].height + tables[1].height
-    lists = neighbour_lists(flat, tables[0], tables[1], min(5, few - 1), progress=progress)
+    lists = neighbor_lists(flat, tables[0], tables[1], min(5, few - 1), progress=progress)
     clustered = sni_at(lists, tables[0].height)
     sni = clustered.get(5)
     equal = _identical(tables[0], tables[1])
@@ -259,7 +259,7 @@ def neighbours(
         )
         figures.update(against)
     return Measure(
-        name="neighbours",
+        name="neighbors",
         value=figures["dcr_median" if holdout is None else "dcr_share_closer_than_holdout"],
         figures=figures,
         meaning=closeness_in_words(figures, len(points[1])),
@@ -423,7 +423,7 @@ def _against_holdout(
 ) -> tuple[Floats, dict[str, Any]]:
     """Hold the release against people who were not used, calibrated to their number or with files of one size."""
     ours, theirs, fresh = points
-    rng = generator(seed, "neighbours", "holdout")
+    rng = generator(seed, "neighbors", "holdout")
     closer = closer_to_original(space, ours, theirs, fresh, progress=progress)
     outside = nearest(space, fresh, ours, k=2, progress=progress, description="Hold-out to original")
     size = min(len(theirs), len(fresh))

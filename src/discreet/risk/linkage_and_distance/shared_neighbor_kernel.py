@@ -1,4 +1,4 @@
-"""Compiled loop over pairs of neighbour lists."""
+"""Compiled loop over pairs of neighbor lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from discreet.arrays import Integers
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def shared_counts(lists: Integers) -> Integers:
-    """Count, for each record and each of its neighbours, the neighbours they share; one more if it is mutual."""
+    """Count, for each record and each of its neighbors, the neighbors they share; one more if it is mutual."""
     n, k = lists.shape
     shared = np.zeros(n * k, dtype=np.int64)
     for i in range(n):

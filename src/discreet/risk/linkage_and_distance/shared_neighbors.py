@@ -1,7 +1,7 @@
-"""Which released records sit with real people in a small neighbourhood of their own?
+"""Which released records sit with real people in a small neighborhood of their own?
 
 Shared Neighbor Identifiability: clusters of original and released records that have most of their nearest
-neighbours in common; a released record in a tiny mixed cluster points at the few people beside it.
+neighbors in common; a released record in a tiny mixed cluster points at the few people beside it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Noise = Literal["ignore", "risky"]
 TRIED = (4, 5, 6, 7, 8)
 
 
-def shared_neighbours(
+def shared_neighbors(
     original: Microdata,
     released: Microdata,
     *,
@@ -46,9 +46,9 @@ def shared_neighbours(
     scale: Literal["range", "none"] = "range",
     progress: bool = False,
 ) -> Measure:
-    """Which released records sit with real people in a small neighbourhood of their own?
+    """Which released records sit with real people in a small neighborhood of their own?
 
-    The records of both files are clustered by shared nearest neighbours: two records belong together when, of
+    The records of both files are clustered by shared nearest neighbors: two records belong together when, of
     their ``k`` nearest, at least ``similarity`` are the same (one more if each is among the other's). SNI is the
     share of released records in clusters of fewer than ``small`` records that hold original ones, too.
 
@@ -61,7 +61,7 @@ def shared_neighbours(
     categorical
         Numeric columns whose numbers are codes.
     k, similarity, min_points
-        Length of the neighbour lists, shared neighbours that make a link, and links (the record itself counted)
+        Length of the neighbor lists, shared neighbors that make a link, and links (the record itself counted)
         that make a core of a cluster.
     small, require_mixed
         A cluster is risky below this size, and only if it holds records of both files.
@@ -83,7 +83,7 @@ def shared_neighbours(
     --------
     >>> real = pl.DataFrame({"x": [0.0, 1, 0.1, 1.2, 0.5, 10, 10.3], "y": [0.0, 0.1, 1.1, 1, 0.45, 10, 10.1]})
     >>> fake = pl.DataFrame({"x": [0.6, 0.2, 0.9, 1.4, 0.4, 10.1, 10.4], "y": [0.2, 0.7, 0.8, 0.4, 1.3, 10.4, 10.35]})
-    >>> round(shared_neighbours(Microdata(real), Microdata(fake), scale="none").value, 4)
+    >>> round(shared_neighbors(Microdata(real), Microdata(fake), scale="none").value, 4)
     0.2857
     """
     if not 1 <= similarity <= k:
@@ -102,7 +102,7 @@ def shared_neighbours(
         scale=scale,
         categorical=check_categorical(names, categorical),
     )
-    lists = neighbour_lists(space, ours, theirs, k, progress=progress)
+    lists = neighbor_lists(space, ours, theirs, k, progress=progress)
     real = ours.height
     at = {
         tried: clusters_of(lists[:, :tried], similarity, min_points)
@@ -113,7 +113,7 @@ def shared_neighbours(
     chosen, labels = found[k], at[k]
     values = [judged.sni for judged in found.values()]
     return Measure(
-        name="shared_neighbours",
+        name="shared_neighbors",
         value=chosen.sni,
         figures={
             "sni": chosen.sni,
@@ -126,7 +126,7 @@ def shared_neighbours(
         },
         meaning=(
             f"{int(chosen.flags.sum()):,} of {theirs.height:,} released records ({percent(chosen.sni)}) sit with "
-            f"original records in isolated groups of fewer than {small}; with neighbour lists of other lengths it "
+            f"original records in isolated groups of fewer than {small}; with neighbor lists of other lengths it "
             f"is between {percent(min(values))} and {percent(max(values))}."
         ),
         caveats=[
@@ -176,7 +176,7 @@ class Judged:
 def sni_at(
     lists: Integers, real: int, *, similarity: int = 3, min_points: int = 2, small: int = 5
 ) -> dict[int, Judged]:
-    """Judge the clusters for every length of the neighbour lists that can be tried."""
+    """Judge the clusters for every length of the neighbor lists that can be tried."""
     return {
         tried: _judged(
             clusters_of(lists[:, :tried], similarity, min_points),
@@ -190,21 +190,21 @@ def sni_at(
     }
 
 
-def neighbour_lists(
+def neighbor_lists(
     space: MixedSpace, ours: pl.DataFrame, theirs: pl.DataFrame, k: int, *, progress: bool
 ) -> Integers:
     """List the nearest other records of the original records followed by the released ones."""
     together = space.place(ours).with_rows_of(space.place(theirs))
     if len(together) < k + 1:
         raise ParameterError(
-            f"There are {len(together)} records in the two files; neighbour lists of k={k} need at least {k + 1}."
+            f"There are {len(together)} records in the two files; neighbor lists of k={k} need at least {k + 1}."
         )
     longest = min(max(k, *TRIED), len(together) - 1)
-    return nearest(space, together, k=longest, progress=progress, description="Shared neighbours").index
+    return nearest(space, together, k=longest, progress=progress, description="Shared neighbors").index
 
 
 def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
-    """Cluster records by the neighbours they share; -1 is noise, clusters are numbered by their first record."""
+    """Cluster records by the neighbors they share; -1 is noise, clusters are numbered by their first record."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -233,7 +233,7 @@ def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
 
 
 def sensitivity_table(found: dict[int, Judged]) -> pl.DataFrame:
-    """Set SNI and the share of noise beside the length of the neighbour lists."""
+    """Set SNI and the share of noise beside the length of the neighbor lists."""
     return pl.DataFrame(
         {
             "k": list(found),
@@ -246,7 +246,7 @@ def sensitivity_table(found: dict[int, Judged]) -> pl.DataFrame:
 def sni_caveats(released: pl.DataFrame) -> list[str]:
     """Say when SNI must not be trusted."""
     caveats = [
-        "SNI is fragile: it depends on the length of the neighbour lists, and a few stray records that attach to a "
+        "SNI is fragile: it depends on the length of the neighbor lists, and a few stray records that attach to a "
         "small cluster can take it to zero. Read it with its sensitivity table.",
     ]
     if released.n_unique() == 1:

@@ -16,7 +16,7 @@ from discreet.synth.distributions.records import Records
 def closeness(original: Any, drawn: Any, *, holdout: Any = None, seed: Seed = None) -> Measure:
     """Which share of the drawn records are exact copies, and how far are the others from the closest real one?
 
-    It is `discreet.risk.neighbours` for whatever the samplers take: Microdata, data frames or arrays.
+    It is `discreet.risk.neighbors` for whatever the samplers take: Microdata, data frames or arrays.
 
     Examples
     --------
@@ -25,10 +25,10 @@ def closeness(original: Any, drawn: Any, *, holdout: Any = None, seed: Seed = No
     >>> closeness(people, bootstrap(people, 10, seed=1)).figures["identical_share"]
     1.0
     """
-    from discreet.risk import neighbours
+    from discreet.risk import neighbors
 
     others = None if holdout is None else _file(holdout)
-    return neighbours(_file(original), _file(drawn), holdout=others, seed=seed)
+    return neighbors(_file(original), _file(drawn), holdout=others, seed=seed)
 
 
 def _file(data: Any) -> Microdata:

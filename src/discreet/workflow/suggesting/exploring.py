@@ -20,7 +20,7 @@ from discreet.workflow.trials import Trial
 _HEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.75, 1.0)
 _BATCH = 4
 _MOST_KEYS_TO_HIDE = 12
-_VISITS = 2  # so often the neighbours of a recipe that fails are tried
+_VISITS = 2  # so often the neighbors of a recipe that fails are tried
 _HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
 _DEAR = 6  # a recipe that takes more than this part of the budget is tried only where the forecast calls it the best
 _NEAR_MISS = 0.5
@@ -121,7 +121,7 @@ class Explorer:
 
     def _improve(self, until: float | None = None) -> None:
         while self.spendable and (until is None or self.spent < until):
-            fresh = self._neighbours()
+            fresh = self._neighbors()
             if not fresh:
                 break
             self.attempt(fresh)
@@ -287,7 +287,7 @@ class Explorer:
         found += [replace(self._at_height(height, companies[2]), hide=hide) for height in (0.5, 0.75, 1.0)]
         return found
 
-    def _neighbours(self) -> list[Recipe]:
+    def _neighbors(self) -> list[Recipe]:
         """Change one coding, or the company, of the best recipe and of one that costs less and nearly passes."""
         found = []
         for center in self._centers():
@@ -315,7 +315,7 @@ class Explorer:
             )
 
     def _expected(self, recipe: Recipe, center: Recipe) -> float:
-        """Say what a neighbour is expected to cost: by forecast, or by what its center lost in each column.
+        """Say what a neighbor is expected to cost: by forecast, or by what its center lost in each column.
 
         Where groups have codings of their own, a column that loses much in them gains by a coarser coding that costs
         little. Another company or another strength of swaps is asked first: the center says whether that may help.

@@ -1,6 +1,6 @@
 """How fast is the distance to the closest record on mixed data, and how does it compare?
 
-    python bench/neighbours.py [--rows 50000] [--queries 2000] [--file FILE --columns 12] [--peer-python PATH]
+    python bench/neighbors.py [--rows 50000] [--queries 2000] [--file FILE --columns 12] [--peer-python PATH]
 
 DCR of ``rows`` released records against ``rows`` originals, exact. The peers compare all pairs, so their time grows in
 step with the number of queries: they are given ``queries`` of the released records and their time is scaled up (marked
@@ -106,7 +106,7 @@ def scikit_learn(ours: pl.DataFrame, theirs: pl.DataFrame) -> tuple[float, np.nd
 
 
 def anonymeter(python: str, ours: pl.DataFrame, theirs: pl.DataFrame) -> float:
-    """Time Anonymeter's neighbour search in its own environment."""
+    """Time Anonymeter's neighbor search in its own environment."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / "ours.parquet", Path(folder) / "theirs.parquet"]
         ours.write_parquet(paths[0])
