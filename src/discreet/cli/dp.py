@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,55 +55,36 @@ def private_count(
     _show(found, json=json)
 
 
-@dp.command("total")
-@takes_source()
-def private_total(
-    source: Source,
-    column: Column,
-    lower: Lower,
-    upper: Upper,
-    epsilon: Epsilon,
-    max_records: MaxRecords = 1,
-    ledger: LedgerFile = None,
-    purpose: Purpose = "",
-    json: options.AsJson = False,
-) -> None:
-    """What does a column add up to, about?"""
-    _of_column("total", source, column, lower, upper, epsilon, max_records, ledger, purpose, json=json)
+def _about_a_column(query: str) -> Callable[..., None]:
+    """Make the command that asks this query of a column."""
+
+    @takes_source()
+    def asked(
+        source: Source,
+        column: Column,
+        lower: Lower,
+        upper: Upper,
+        epsilon: Epsilon,
+        max_records: MaxRecords = 1,
+        ledger: LedgerFile = None,
+        purpose: Purpose = "",
+        json: options.AsJson = False,
+    ) -> None:
+        from discreet import dp as room
+
+        bounds = {"lower": lower, "upper": upper, "max_records": max_records}
+        spending = {"epsilon": epsilon, "ledger": _opened(ledger), "purpose": purpose}
+        _show(getattr(room, query)(source.read(), column, **bounds, **spending), json=json)
+
+    return asked
 
 
-@dp.command("mean")
-@takes_source()
-def private_mean(
-    source: Source,
-    column: Column,
-    lower: Lower,
-    upper: Upper,
-    epsilon: Epsilon,
-    max_records: MaxRecords = 1,
-    ledger: LedgerFile = None,
-    purpose: Purpose = "",
-    json: options.AsJson = False,
-) -> None:
-    """What is the mean of a column, about?"""
-    _of_column("mean", source, column, lower, upper, epsilon, max_records, ledger, purpose, json=json)
-
-
-@dp.command("variance")
-@takes_source()
-def private_variance(
-    source: Source,
-    column: Column,
-    lower: Lower,
-    upper: Upper,
-    epsilon: Epsilon,
-    max_records: MaxRecords = 1,
-    ledger: LedgerFile = None,
-    purpose: Purpose = "",
-    json: options.AsJson = False,
-) -> None:
-    """How far do the values of a column scatter, about?"""
-    _of_column("variance", source, column, lower, upper, epsilon, max_records, ledger, purpose, json=json)
+for _query, _question in (
+    ("total", "What does a column add up to, about?"),
+    ("mean", "What is the mean of a column, about?"),
+    ("variance", "How far do the values of a column scatter, about?"),
+):
+    dp.command(_query, help=_question)(_about_a_column(_query))
 
 
 @dp.command("quantiles")
@@ -190,34 +172,6 @@ def private_table(
 
         write(found.detail["table"], out, overwrite=overwrite)
     _show(found, json=json, table="" if out else "table")
-
-
-def _of_column(
-    query: str,
-    source: Source,
-    column: str,
-    lower: float,
-    upper: float,
-    epsilon: float,
-    max_records: int,
-    ledger: Path | None,
-    purpose: str,
-    *,
-    json: bool,
-) -> None:
-    from discreet import dp as room
-
-    found = getattr(room, query)(
-        source.read(),
-        column,
-        lower=lower,
-        upper=upper,
-        epsilon=epsilon,
-        max_records=max_records,
-        ledger=_opened(ledger),
-        purpose=purpose,
-    )
-    _show(found, json=json)
 
 
 def _opened(ledger: Path | None) -> Any:
