@@ -16,6 +16,7 @@ import discreet
 from discreet import Microdata, Policy, assess, cards, compare, judge, risk, utility
 from discreet.cards import all_cards, card_of, load_cards
 from discreet.cli import app
+from discreet.figure_words import heading_of, label_of, words_at
 from discreet.report.chapters import CHAPTERS
 from discreet.workflow.catalog import catalog
 from discreet.workflow.evaluation import Metric
@@ -182,3 +183,10 @@ def test_no_two_measures_claim_one_place(asked):
     assert set(places.values()) == {1}
     chapters = Counter((card.chapter, card.place) for card in all_cards())
     assert set(chapters.values()) == {1}
+
+
+def test_a_figure_goes_by_the_words_of_its_own_measure():
+    assert words_at("bars", "copied_share", measure="near_copies") == "Whole or almost"
+    assert words_at("bars", "copied_share", measure="new_rows") is None
+    assert label_of("tables", measure="tabular") == "Tables compared"
+    assert heading_of("tables", measure="tabular") == "Tables"

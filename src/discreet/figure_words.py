@@ -115,6 +115,13 @@ def label_of(name: str, *, measure: str = "") -> str:
     return words[:1].upper() + words[1:]
 
 
+def heading_of(name: str, *, measure: str) -> str:
+    """Return the heading of a column in a table of a measure; a column need not be the figure of that name."""
+    card = cards_seen().get(measure)
+    own = card.columns.get(name) if card else None
+    return own.label if own and own.label else label_of(name)
+
+
 def figures_of(measure: str) -> Mapping[str, Figure]:
     """Return the figures that the card of a measure speaks of, by name; none where it has no card."""
     card = cards_seen().get(measure)
@@ -130,7 +137,11 @@ def words_at(place: Place, name: str, *, measure: str = "") -> str | None:
     >>> words_at("axis", "marketer"), words_at("axis", "pue"), words_at("rule", "cap_released", measure="attribution")
     ('Average, marketer', None, 'right guesses from the release')
     """
-    return next((figure.words[place] for figure in _said(name, measure) if place in figure.words), None)
+    own = _own(name, measure)
+    if own is not None:
+        # What others call a figure of the same name does not count where its own measure speaks of it.
+        return own.words.get(place)
+    return next((figure.words[place] for figure in _said(name, "") if place in figure.words), None)
 
 
 def is_share(name: str, *, measure: str | None = None) -> bool:

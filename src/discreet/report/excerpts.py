@@ -13,7 +13,7 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.figure_words import label_of, worded
+from discreet.figure_words import heading_of, label_of, worded
 from discreet.results import plain
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -149,7 +149,7 @@ def variable_excerpt(table: Any, *, limit: int = 30, measure: str = "") -> Excer
     schema = dict(frame.collect_schema())
     names = [name for name in schema if _holds_figures(schema[name]) or name in _NAMING]
     return Excerpt(
-        headings=tuple(label_of(name, measure=measure) for name in names),
+        headings=tuple(heading_of(name, measure=measure) for name in names),
         numeric=tuple(_holds_figures(schema[name]) for name in names),
         rows=tuple(_top(frame.select(*names), [], limit)),
         total=_height(frame),
