@@ -62,8 +62,8 @@ def by_hand(data: Microdata, policy: Policy) -> dict[str, Plan]:
     }
 
 
-def best_by_hand(data: Microdata, policy: Policy) -> str:
-    """Give the loss of the cheaper plan that passes, or what the nearer one fails."""
+def best_by_hand(data: Microdata, policy: Policy) -> tuple[float | None, str]:
+    """Give the loss of the cheapest plan that passes, and in words what the plans fail where none does."""
     passing, failing = [], []
     for name, plan in by_hand(data, policy).items():
         try:
@@ -76,7 +76,9 @@ def best_by_hand(data: Microdata, policy: Policy) -> str:
             passing.append(information_loss(data, made, aligned=True).value)
         else:
             failing.append(f"{name}: {', '.join(check.measure for check in verdict.failed)}")
-    return f"{min(passing):.3f}" if passing else f"none ({'; '.join(failing)})"
+    if passing:
+        return min(passing), f"{min(passing):.3f}"
+    return None, f"none ({'; '.join(failing)})"
 
 
 def main() -> None:
@@ -95,7 +97,7 @@ def main() -> None:
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             loss = "-" if found.loss is None else f"{found.loss:.3f}"
             erased = sum(lost >= 1 for lost in found.losses.values())
-            reference = best_by_hand(data, Policy.load(policy))
+            reference = best_by_hand(data, Policy.load(policy))[1]
             print(
                 f"{name:<9} {policy:<20} {'yes' if found.meets else 'NO':<8} {loss:>6} {cpu:>6.0f} {wall:>6.0f} "
                 f"{erased:>6}  {reference}",

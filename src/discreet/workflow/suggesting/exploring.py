@@ -24,6 +24,7 @@ _VISITS = 2  # so often the neighbors of a recipe that fails are tried
 _HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
 _DEAR = 6  # a recipe that takes more than this part of the budget is tried only where the forecast calls it the best
 _NEAR_MISS = 0.5
+_NOT_JUDGED = 0.3  # the part of the price that is left for a trial that is not judged
 # What a trial costs, about, in seconds of one processor: by cell to judge, by hidden record and pair of keys, and by
 # cell of a key to gather.
 _FIXED, _A_CELL, _A_HIDDEN_RECORD, _A_GATHERED_CELL = 0.6, 7e-6, 8e-6, 3e-6
@@ -42,7 +43,7 @@ class Budget:
     seconds: float | None = None
 
 
-BUDGETS = {"quick": Budget(60, 12), "normal": Budget(80, 40), "thorough": Budget(1000, 400)}
+BUDGETS = {"quick": Budget(60, 12), "normal": Budget(80, 44), "thorough": Budget(1000, 400)}
 
 
 @dataclass
@@ -173,7 +174,14 @@ class Explorer:
             plans = {self.named(recipe): recipe.plan(self.frame) for recipe in batch}
             found = {trial.name: trial for trial in self.laboratory.run(plans, self.lowest)}
             self.tried |= {recipe: found[name] for recipe in batch if (name := self.named(recipe)) in found}
-            self.spent += sum(self._price(recipe) for recipe in batch)
+            self.spent += sum(self._price(recipe) * self._effort(recipe) for recipe in batch)
+
+    def _effort(self, recipe: Recipe) -> float:
+        """Say which part of its price a trial took: one that was not judged takes less."""
+        trial = self.tried.get(recipe)
+        if trial is None or trial.meets or trial.miss is not None or recipe.finish == SUPPRESS:
+            return 1.0
+        return _NOT_JUDGED
 
     def _affordable(self, recipes: Sequence[Recipe]) -> list[Recipe]:
         """Keep those that fit into what is left to spend, and the first in any case."""
@@ -255,9 +263,10 @@ class Explorer:
     def _moves(self, recipe: Recipe, column: str) -> Iterator[Recipe]:
         """Change the coding of one column: a key by a step or two, a sensitive column to any other coding."""
         at, top = recipe.rung(column), self._top(column)
+        least = self.base.rung(column)
         near = (at - 1, at + 1, at - 2, at + 2) if column in self.frame.keys else range(top + 1)
         for place in near:
-            if 0 <= place <= top and place != at:
+            if least <= place <= top and place != at:
                 yield recipe.with_rung(column, place)
 
     def _others(self, starts: Sequence[Recipe], companies: Sequence[int]) -> list[Recipe]:
