@@ -19,7 +19,7 @@ ELSEWHERE = {
     "most_cells": "max_cells",
     "max_iter": "max_rounds",
     "iterations": "max_rounds",
-    "neighbors": "neighbors",
+    "neighbours": "neighbors",
     "random_state": "seed",
     "verbose": "progress",
 }

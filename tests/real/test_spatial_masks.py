@@ -66,11 +66,11 @@ def test_points_held_in_their_borough_stay_there(new_york):
         DonutMask(r_min=100, r_max=400, geographic=True, zone=zone, unreachable="suppress").apply(
             new_york, seed=1
         )
-        for zone in (None, "neighborhood_group")
+        for zone in (None, "neighbourhood_group")
     )
     moved = [
         zone_shares(
-            new_york, done.data, zone="neighborhood_group", sensitive="room_type", geographic=True
+            new_york, done.data, zone="neighbourhood_group", sensitive="room_type", geographic=True
         ).figures["share_moved"]
         for done in (free, held)
     ]

@@ -16,9 +16,11 @@ from discreet import engine
 from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 
 
+@checked
 def disparity(
     original: Microdata,
     released: Microdata | Sequence[Microdata],

@@ -53,7 +53,8 @@ def coarser_keys(data: Microdata, keys: Sequence[str]) -> CoarserKeys | None:
     dropped = []
     codes: dict[str, Integers] = {}
     for key in keys:
-        ladder = ladder_of(table[key].alias("key"), {})
+        # What a key is called says what it is; the marks of a pattern would be taken for other columns.
+        ladder = ladder_of(table[key].alias(key.strip("*^$") or "key"), {})
         codes[key] = ladder.rungs[0].codes
         if ladder.what == "date" and _means(key, "birth") and ages:
             dropped.append(key)

@@ -47,7 +47,7 @@ _KEYS = {
     "place": """region state county city town municipality district province community commune departement
         department bundesland kreis gemeinde stadt ort ville ciudad municipio provincia comune regione
         regiao gmina wojewodztwo kommune kommun fylke lan puma nuts nuts1 nuts2 nuts3 lau fips area
-        neighborhood neighborhood borough location residence placesize urban rural urbrur urbanrural geo
+        neighbourhood neighborhood borough location residence placesize urban rural urbrur urbanrural geo
         db040 st""",
     "race or ethnicity": """race ethnic ethnicity ethnie hispanic hisp rac1p rac2p rac3p raza etnia
         indigenous tribe caste""",
