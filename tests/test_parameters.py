@@ -228,3 +228,18 @@ def test_what_is_no_earlier_release_is_refused(previous):
 def test_a_record_is_no_code_of_a_column():
     with pytest.raises(DiscreetError, match="special_codes"):
         synth.Sequential(special_codes={"age": [{"age": {"a": 1}}]}).fit(PEOPLE, seed=1)
+
+
+def test_values_of_other_types_than_their_column_are_refused():
+    with pytest.raises(ParameterError, match="values must be of one type"):
+        risk.alpha_k(PEOPLE, alpha=0.5, values=[False, "a"])
+    dated = Microdata(pl.DataFrame({"sex": ["f", "m"] * 4, "day": pl.Series(range(8)).cast(pl.Date)}))
+    table = tables.Table.from_microdata(dated, "sex")
+    with pytest.raises(ParameterError, match=r"'day' is .*; the rule looks for values of another type"):
+        tables.primary(table, tables.rules.MinimumContributors(minimum=7, waiver="day"))
+
+
+def test_only_a_synthesizer_that_goes_column_by_column_has_orders_to_compare():
+    for other in (5, synth.GaussianCopula()):
+        with pytest.raises(ParameterError, match="synthesizer must be a Sequential"):
+            utility.cost_of_order(PEOPLE, synthesizer=other)

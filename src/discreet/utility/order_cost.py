@@ -88,6 +88,8 @@ def cost_of_order(
     if len(named) < 2:
         raise ParameterError("Give at least two orders to compare.")
     base = Sequential() if synthesizer is None else synthesizer
+    if not isinstance(base, Sequential):
+        raise ParameterError("synthesizer must be a Sequential: the others have no order of columns.")
     root = int(generator(seed).integers(2**62))
     rows = [
         _tried(data, replace(base, visit_sequence=order), name, copies, root)

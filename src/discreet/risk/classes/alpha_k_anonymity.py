@@ -151,7 +151,13 @@ def alpha_k(
 def _shares_of(counts: ClassCounts, values: Sequence[Any] | None, column: str, common: float) -> pl.DataFrame:
     wanted = counts.overall <= common
     if values is not None:
-        named = counts.values.is_in(pl.Series(values).cast(counts.values.dtype, strict=False).implode())
+        try:
+            told = pl.Series(values).cast(counts.values.dtype, strict=False)
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+            raise ParameterError(
+                f"values must be of one type, that of the sensitive column '{column}'."
+            ) from error
+        named = counts.values.is_in(told.implode())
         if not named.any():
             raise ParameterError(f"None of the values to protect occurs in the sensitive column '{column}'.")
         wanted &= named.fill_null(False).to_numpy()

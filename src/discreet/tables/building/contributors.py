@@ -168,15 +168,16 @@ class Contributing:
 def _like_column(data: Microdata, column: str, values: Sequence[Any]) -> list[Any]:
     """Write the values a rule looks for in the type of the column."""
     dtype = data.schema[column]
+    refusal = f"Column '{column}' is {type_name(dtype)}; the rule looks for values of another type."
     try:
         if dtype == nw.Boolean:
             return [bool(value) for value in values]
         if dtype.is_numeric():
             return [float(value) for value in values]
     except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"Column '{column}' is {type_name(dtype)}; the rule looks for values of another type."
-        ) from error
+        raise ParameterError(refusal) from error
+    if dtype not in (nw.String, nw.Categorical, nw.Enum):
+        raise ParameterError(refusal)
     return [str(value) for value in values]
 
 
