@@ -158,3 +158,9 @@ def test_units_and_neighbors_are_never_mixed_in_silence():
 def test_a_budget_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(DiscreetError):
         Ledger(**wrong)
+
+
+@pytest.mark.parametrize("place", ["", ".", "/"])
+def test_a_ledger_lies_beside_a_file(place):
+    with pytest.raises(InputError, match="name the file"):
+        Ledger.place_beside(place)

@@ -114,6 +114,8 @@ class Ledger:
         'survey.privacy.toml'
         """
         place = Path(source)
+        if not place.name:
+            raise InputError("A ledger lies beside a data file: name the file, not a folder.")
         return place.with_name(place.name.split(".")[0] + SUFFIX)
 
     @classmethod
