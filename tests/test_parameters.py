@@ -243,3 +243,10 @@ def test_only_a_synthesizer_that_goes_column_by_column_has_orders_to_compare():
     for other in (5, synth.GaussianCopula()):
         with pytest.raises(ParameterError, match="synthesizer must be a Sequential"):
             utility.cost_of_order(PEOPLE, synthesizer=other)
+
+
+@pytest.mark.parametrize("name", sorted(Treatment.known))
+def test_a_step_that_lacks_what_it_needs_is_refused_or_taken(name):
+    for told in ({}, {"hierarchies": {"age": {"kind": "intervals", "widths": [10]}}}):
+        with contextlib.suppress(DiscreetError):
+            Treatment.named(name, told)

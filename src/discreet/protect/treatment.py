@@ -171,7 +171,11 @@ class Treatment(ABC):
         for option in parameters:
             if option not in options:
                 raise ParameterError(f"In {name}: {unknown_name(option, options, what='parameter')}")
-        return kind.from_dict(parameters)
+        try:
+            return kind.from_dict(parameters)
+        except TypeError as error:
+            # Python names a parameter that is needed and was left out.
+            raise ParameterError(f"{name} cannot be made from these parameters: {error}.") from error
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Treatment:
