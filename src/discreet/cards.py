@@ -388,8 +388,8 @@ def all_cards(room: str | None = None) -> tuple[Card, ...]:
 
     Examples
     --------
-    >>> {card.room for card in all_cards()}
-    {'risk', 'utility'}
+    >>> sorted({card.room for card in all_cards()})
+    ['risk', 'utility']
     """
     load_cards()
     return tuple(card for card in _CARDS.values() if room in (None, card.room))

@@ -27,6 +27,7 @@ from discreet.protect.treatment import Change, Stream, Treatment
 
 _MOST_ROUNDS, _MOST_FAILURES = 100, 12
 _COMMON = 24
+_MOST_CELLS = 5_000_000  # so many classes times values are counted in one array
 _PART = 0.2
 _WISHES = 40
 _SLACK = 1e-9
@@ -233,26 +234,24 @@ class _Mending:
     def _pairs(self, broken: Flags, rng: np.random.Generator, failures: int) -> Integers:
         """Pair records that have too common a value of their class with records of classes that can spare another."""
         now, width = self._now(), len(self.domain)
-        cells = self.here * width + now
-        counts = np.bincount(cells, minlength=self.classes * width) if self.classes * width <= 5e7 else None
-        pairs, place, held = np.unique(cells, return_inverse=True, return_counts=True)
+        pairs, place, held = _counted(self.here * width + now, self.classes * width)
         owner, value = pairs // width, pairs % width
         sizes = np.bincount(self.here, minlength=self.classes)
         most = self._most(sizes)
         excess = held / sizes[owner] - self.overall[value]
         protected = self._protected()[value] & broken[owner]
         # The value of each broken class that stands out most.
-        order = np.lexsort((-excess, ~protected, owner))
+        order = np.flatnonzero(protected)
+        order = order[np.lexsort((-excess[order], owner[order]))]
         first = order[np.flatnonzero(np.diff(owner[order], prepend=-1))]
-        first = first[protected[first]]
         gives = np.zeros(len(pairs), dtype=np.int64)
         gives[first] = np.maximum(1, held[first] - np.floor(most[owner[first]] + _SLACK)).astype(np.int64)
         if self.by_distance:
             # A large class that is far from the file would take very many rounds of one swap each.
             surplus = np.floor(_PART * excess[first] * sizes[owner[first]]).astype(np.int64)
             gives[first] = np.maximum(gives[first], surplus)
-        ranks = _ranks_within(place, rng)
-        giving = np.flatnonzero(ranks < gives[place])
+        asked = np.flatnonzero(gives[place])
+        giving = asked[_ranks_within(place[asked], rng) < gives[place[asked]]]
         chosen, taken = [], np.zeros(len(now), dtype=np.bool_)
         taken[giving] = True
         paired = np.zeros(len(now), dtype=np.bool_)
@@ -261,36 +260,34 @@ class _Mending:
         if failures % 2 == 0 and self.by_distance:
             lacking = self._lacking(pairs, held, sizes)
             spare = ((excess > 0) & ~broken[owner])[place]
+            by_value = np.argsort(now, kind="stable")
+            begins = np.searchsorted(now[by_value], np.arange(width + 1))
             wishes = lacking[self.here[giving]] * width + now[giving]
-            kinds, asked = np.unique(wishes, return_counts=True)
+            kinds, many = np.unique(wishes, return_counts=True)
             # The most frequent ones; the others are left to any class that has room.
-            for wish in kinds[np.argsort(-asked, kind="stable")[:_WISHES]]:
+            for wish in kinds[np.argsort(-many, kind="stable")[:_WISHES]]:
                 missed, given = divmod(int(wish), width)
                 wanting = giving[wishes == wish]
                 # Who gets what the others have too much of must have too little of it.
                 poor = _column(owner, value, held, given, self.classes) < self.overall[given] * sizes
-                able = spare & (now == missed) & ~taken & ~paired & poor[self.here]
-                candidates = np.flatnonzero(able)
+                having = by_value[begins[missed] : begins[missed + 1]]
+                able = spare[having] & ~taken[having] & ~paired[having] & poor[self.here[having]]
+                candidates = having[able]
                 if candidates.size:
                     fresh = _near(wanting, _fewer(candidates, wanting, failures, rng), self.here, rng)
                     paired[fresh.ravel()] = True
                     chosen.append(fresh)
+        # A class in want of something else gladly gives what it has too much of.
+        free = np.flatnonzero((~taken & ~broken[self.here]) | (taken & (top_of[self.here] == now)))
         tops, many = np.unique(now[giving], return_counts=True)
         for wanted in tops[np.argsort(-many, kind="stable")[:_WISHES]]:
             wanting = giving[(now[giving] == wanted) & ~paired[giving]]
-            room = np.floor(most + _SLACK) - (
-                counts[np.arange(self.classes) * width + wanted]
-                if counts is not None
-                else _column(owner, value, held, wanted, self.classes)
-            )
-            # A class in want of something else gladly gives what it has too much of.
-            able = (
-                (now != wanted)
-                & ~paired
-                & ((~taken & ~broken[self.here]) | (taken & (top_of[self.here] == now)))
-            )
-            candidates = np.flatnonzero(able & (room[self.here] > 0))
-            if not candidates.size or not wanting.size:
+            if not wanting.size:
+                continue
+            room = np.floor(most + _SLACK) - _column(owner, value, held, wanted, self.classes)
+            free = free[~paired[free]]
+            candidates = free[(now[free] != wanted) & (room[self.here[free]] > 0)]
+            if not candidates.size:
                 continue
             candidates = candidates[_ranks_within(self.here[candidates], rng) < room[self.here[candidates]]]
             fresh = _near(wanting, _fewer(candidates, wanting, failures, rng), self.here, rng)
@@ -326,6 +323,18 @@ class _Mending:
                 wanted &= self.domain.is_in(named.implode()).fill_null(False).to_numpy()
             protected |= wanted
         return protected
+
+
+def _counted(cells: Integers, many: int) -> tuple[Integers, Integers, Integers]:
+    """Give the cells that occur, the place of each record among them, and how many records each has."""
+    if many > _MOST_CELLS:
+        found, place, held = np.unique(cells, return_inverse=True, return_counts=True)
+        return found, place.astype(np.int64), held
+    counts = np.bincount(cells, minlength=many)
+    found = np.flatnonzero(counts)
+    places = np.empty(many, dtype=np.int64)
+    places[found] = np.arange(len(found))
+    return found, places[cells], counts[found]
 
 
 def _column(owner: Integers, value: Integers, held: Integers, wanted: int, classes: int) -> Integers:

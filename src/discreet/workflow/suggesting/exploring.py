@@ -24,10 +24,14 @@ _VISITS = 2  # so often the neighbors of a recipe that fails are tried
 _HOPELESS = 1.35  # a recipe whose forecast is this many times the lowest loss is not tried
 _DEAR = 6  # a recipe that takes more than this part of the budget is tried only where the forecast calls it the best
 _NEAR_MISS = 0.5
-_NOT_JUDGED = 0.3  # the part of the price that is left for a trial that is not judged
-# What a trial costs, about, in seconds of one processor: by cell to judge, by hidden record and pair of keys, and by
-# cell of a key to gather.
-_FIXED, _A_CELL, _A_HIDDEN_RECORD, _A_GATHERED_CELL = 0.6, 7e-6, 8e-6, 3e-6
+_MANY_RECORDS, _LEAST_PART = (
+    1_000,
+    0.25,
+)  # from so many records on the whole budget is spent, and this part always
+_NOT_JUDGED = 0.15  # the part of judging that a trial takes that is not judged: its loss is measured
+# What a trial costs, about, in seconds of one processor: by cell to judge, by hidden record and pair of keys, by cell
+# of a key to regroup and by sensitive cell that may be swapped.
+_FIXED, _A_CELL, _A_HIDDEN_RECORD, _A_REGROUPED_CELL, _A_SWAPPED_CELL = 0.6, 6e-6, 8e-6, 3e-6, 1.4e-5
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,10 @@ class Budget:
     forecasts: int
     units: float
     seconds: float | None = None
+
+    def on(self, records: int) -> Budget:
+        """Spend less on a small file: a trial takes nearly as long there, and there is less to gain."""
+        return replace(self, units=self.units * min(1.0, max(_LEAST_PART, records / _MANY_RECORDS)))
 
 
 BUDGETS = {"quick": Budget(60, 12), "normal": Budget(80, 44), "thorough": Budget(1000, 400)}
@@ -174,14 +182,14 @@ class Explorer:
             plans = {self.named(recipe): recipe.plan(self.frame) for recipe in batch}
             found = {trial.name: trial for trial in self.laboratory.run(plans, self.lowest)}
             self.tried |= {recipe: found[name] for recipe in batch if (name := self.named(recipe)) in found}
-            self.spent += sum(self._price(recipe) * self._effort(recipe) for recipe in batch)
+            self.spent += sum(self._took(recipe) for recipe in batch)
 
-    def _effort(self, recipe: Recipe) -> float:
-        """Say which part of its price a trial took: one that was not judged takes less."""
+    def _took(self, recipe: Recipe) -> float:
+        """Say what a trial took of its price: one that was not judged takes less."""
         trial = self.tried.get(recipe)
-        if trial is None or trial.meets or trial.miss is not None or recipe.finish == SUPPRESS:
-            return 1.0
-        return _NOT_JUDGED
+        if trial is None or trial.meets or trial.miss is not None:
+            return self._price(recipe)
+        return self._treating(recipe) + _NOT_JUDGED * self._judging
 
     def _affordable(self, recipes: Sequence[Recipe]) -> list[Recipe]:
         """Keep those that fit into what is left to spend, and the first in any case."""
@@ -211,13 +219,20 @@ class Explorer:
         return self.forecast.loss(recipe) < (1.0 if dear else _HOPELESS) * bound
 
     def _price(self, recipe: Recipe) -> float:
-        judged = _FIXED + _A_CELL * self.forecast.records * len(self.forecast.weights)
-        if recipe.finish == GATHER:
-            return judged + _A_GATHERED_CELL * self.forecast.records * len(self.frame.keys)
-        if recipe.finish != SUPPRESS:
-            return judged
-        treated = self.forecast.exposure(recipe).small + recipe.hide * self.forecast.records
-        return judged + _A_HIDDEN_RECORD * treated * len(self.frame.keys) ** 2
+        return self._treating(recipe) + self._judging
+
+    @property
+    def _judging(self) -> float:
+        return _FIXED + _A_CELL * self.forecast.records * len(self.forecast.weights)
+
+    def _treating(self, recipe: Recipe) -> float:
+        records, keys = self.forecast.records, len(self.frame.keys)
+        swapped = {column for model in self.frame.swaps[recipe.swap] for column in model.columns}
+        swaps = _A_SWAPPED_CELL * records * len(swapped)
+        if recipe.finish == SUPPRESS:
+            treated = self.forecast.exposure(recipe).small + recipe.hide * records
+            return swaps + _A_HIDDEN_RECORD * treated * keys**2
+        return swaps + _A_REGROUPED_CELL * records * keys * (recipe.finish != NOTHING)
 
     def learn(self) -> None:
         """Correct the forecast by what was found: how many cells a record without company really lost."""

@@ -140,8 +140,9 @@ def _nested(rungs: Sequence[Rung]) -> list[Rung]:
     """Keep the rungs above the first whose labels are made of whole labels of the one kept before."""
     kept, below = [], rungs[0].codes
     for rung in rungs[1:]:
-        pairs = np.unique(np.stack([below, rung.codes]), axis=1)
-        if len(np.unique(pairs[0])) == pairs.shape[1]:
+        label_of = np.zeros(int(below.max(initial=0)) + 1, dtype=np.int64)
+        label_of[below] = rung.codes
+        if np.array_equal(label_of[below], rung.codes):
             kept.append(rung)
             below = rung.codes
     return kept

@@ -63,8 +63,8 @@ def suggest(
     policy
         A `Policy`, the path of a policy file or the name of a template.
     effort
-        ``quick``, ``normal`` or ``thorough``: how many plans are tried, whatever the clock says. Or a number of
-        seconds after which the best plan so far is taken; which one that is depends on the machine.
+        ``quick``, ``normal`` or ``thorough``: how many plans are tried, by the size of the file and not the clock. Or a
+        number of seconds after which the best plan so far is taken; which one that is depends on the machine.
     keep
         Columns that must not be touched. Or ``{column: detail}``, with the least detail that must stay: the widest
         band of a number such as an age, the fewest bands or groups of other columns, the fewest characters of a code,
@@ -106,6 +106,7 @@ def suggest(
     given = data if isinstance(data, Microdata) else Microdata(data)
     given.need_plain_names()
     table = engine.whole_frame(given)
+    budget = budget.on(table.height)
     proposed = not given.roles.keys
     roles = inspect(given).proposal if proposed else given.roles
     held = Microdata(table, metadata=given.metadata, **roles.to_dict())
