@@ -52,3 +52,27 @@ def test_a_model_without_a_guarantee_cannot_spend(survey):
     asked = run("synthesize", "survey.csv", "--ledger", "survey.privacy.toml", "--out", "one.csv")
     assert asked.exit_code != 0
     assert not (survey / "one.csv").exists()
+
+
+@pytest.mark.parametrize("method", ["mst", "aim"])
+def test_a_private_synthesizer_is_a_method_like_others(survey, method):
+    made = run(
+        *(
+            "synthesize",
+            "survey.csv",
+            "--method",
+            method,
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-5",
+            "--out",
+            "one.csv",
+        ),
+        *("--set", "domain={sex=['f', 'm'], age=[0, 100]}", "--set", "never_missing=['sex', 'age']"),
+    )
+    assert made.exit_code == 0, made.output
+    assert "Guarantee: (2, 1e-05)-differential privacy" in " ".join(made.output.split())
+    assert set(pl.read_csv("one.csv")["sex"]) == {"f", "m"}
+    refused = run("synthesize", "survey.csv", "--plan", "mst.toml", "--epsilon", "2", "--out", "two.csv")
+    assert refused.exit_code != 0

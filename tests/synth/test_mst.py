@@ -59,7 +59,7 @@ def test_a_table_takes_on_the_margins_it_is_given(table, data):
     rows = np.array(data.draw(st.lists(positive, min_size=table.shape[0], max_size=table.shape[0])))
     columns = np.array(data.draw(st.lists(positive, min_size=table.shape[1], max_size=table.shape[1])))
     columns *= rows.sum() / columns.sum()
-    made = agreeing(table, rows, columns)
+    made = agreeing(table, [((0,), rows), ((1,), columns)])
     assert (made >= 0).all()
     assert made.sum(axis=1) == pytest.approx(rows, rel=0.05, abs=0.5)
     assert made.sum(axis=0) == pytest.approx(columns, rel=0.05, abs=0.5)

@@ -1,5 +1,6 @@
 """Model files that were damaged or changed: refused as a whole, or a model that draws; never another error."""
 
+import datetime as dt
 import hashlib
 import io
 import json
@@ -13,6 +14,7 @@ import pytest
 from discreet import Microdata
 from discreet.errors import DiscreetError
 from discreet.synth import (
+    AIM,
     AllOthers,
     BayesianNetwork,
     Bootstrap,
@@ -39,6 +41,12 @@ FRAME = pl.DataFrame(
 )
 PEOPLE = Microdata(FRAME.drop("hh"), keys=["age", "sex"], sensitive="pay")
 TABLE = Microdata(pl.DataFrame({"sector": ["a", "b"], "records": [40, 60], "staff": [90.0, 200.0]}))
+PUBLIC = {
+    "age": (20, 70),
+    "sex": ["f", "m"],
+    "pay": (0.0, 4000.0),
+    "born": (dt.date(1970, 1, 1), dt.date(1995, 1, 1)),
+}
 MODELS = {
     "trees": lambda: Sequential().fit(PEOPLE, seed=1),
     "forest": lambda: Sequential(method="rf").fit(PEOPLE, seed=1),
@@ -49,6 +57,9 @@ MODELS = {
     "copula": lambda: GaussianCopula().fit(PEOPLE, seed=1),
     "network": lambda: BayesianNetwork().fit(PEOPLE, seed=1),
     "all others": lambda: AllOthers().fit(PEOPLE, seed=1),
+    "noisy tables": lambda: AIM(epsilon=5.0, domain=PUBLIC, impossible=[{"sex": "m", "age": (20, 30)}]).fit(
+        PEOPLE, seed=1
+    ),
     "independent": lambda: Independent().fit(PEOPLE, seed=1),
     "bootstrap": lambda: Bootstrap().fit(PEOPLE, seed=1),
     "aggregates": lambda: MacroToMicro(unit="sector", sds={"staff": 2.0}).fit(TABLE, seed=1),

@@ -33,7 +33,16 @@ def synthesize(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option("--method", help="The method of all columns, e.g. cart, parametric; cart unless named."),
+        typer.Option(
+            "--method",
+            help="The method of all columns, e.g. cart, parametric, or another synthesizer, e.g. mst, aim.",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="The privacy budget of a private synthesizer.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="The failure that the guarantee may have, e.g. 1e-6.")
     ] = None,
     setting: Annotated[
         list[str] | None,
@@ -99,6 +108,8 @@ def synthesize(
             {
                 "--plan": plan,
                 "--method": method,
+                "--epsilon": epsilon,
+                "--delta": delta,
                 "--set": setting,
                 "--save-plan": save_plan,
                 "--policy": policy,
@@ -114,7 +125,8 @@ def synthesize(
     began = time.perf_counter()
     judged: SynthesisForPolicy | None = None
     data: Microdata | None = None
-    chosen = None if from_model else _synthesizer(plan, method, options.settings(setting))
+    budget = {"epsilon": epsilon, "delta": delta}
+    chosen = None if from_model else _synthesizer(plan, method, budget, options.settings(setting))
     if from_model is not None:
         fitted: Fitted = load(from_model)
         if dry_run:
@@ -202,14 +214,23 @@ def lookalikes_said(data: Microdata, files: list[Microdata]) -> str | None:
     )
 
 
-def _synthesizer(plan: Path | None, method: str | None, settings: dict[str, Any]) -> Synthesizer:
+def _synthesizer(
+    plan: Path | None, method: str | None, budget: dict[str, float | None], settings: dict[str, Any]
+) -> Synthesizer:
     from discreet.synth import Synthesizer, load_plan
+    from discreet.synth.methods.registry import all_methods
 
+    budget = {name: value for name, value in budget.items() if value is not None}
     if plan is not None:
-        if method is not None or settings:
-            raise ParameterError("A plan file says everything; leave out --method and --set.")
+        if method is not None or settings or budget:
+            raise ParameterError(
+                "A plan file says everything; leave out --method, --epsilon, --delta and --set."
+            )
         return load_plan(plan)
+    settings |= budget
     name = str(settings.pop("synthesizer", "sequential"))
+    if method in Synthesizer.known and method not in all_methods() and name == "sequential":
+        return Synthesizer.named(method, settings)
     if method is not None:
         settings["method"] = method
     return Synthesizer.named(name, settings)
@@ -245,14 +266,17 @@ def _fitted(
 ) -> Fitted:
     if ledger is None:
         return chosen.fit(data, seed=seed, progress=progress)  # type: ignore[arg-type]
-    from discreet.dp import Ledger
-    from discreet.synth import MST
+    import inspect
 
-    if not isinstance(chosen, MST) or data is None:
+    from discreet.dp import Ledger
+
+    if "ledger" not in inspect.signature(chosen.fit).parameters or data is None:
         raise ParameterError(
-            '--ledger takes models with a guarantee that enter their price: a plan file with synthesizer = "mst".'
+            "--ledger takes models with a guarantee that enter their price, as --method mst or --method aim."
         )
-    return chosen.fit(data, seed=seed, progress=progress, ledger=Ledger.load(ledger))
+    return chosen.fit(  # type: ignore[call-arg]
+        data, seed=seed, progress=progress, ledger=Ledger.load(ledger)
+    )
 
 
 def _save(chosen: Synthesizer, path: Path, *, overwrite: bool) -> None:

@@ -11,13 +11,14 @@ from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.from_outputs import FromOutputs
 from discreet.synth.ordering import OrderChoice, choose_order
 from discreet.synth.preflighting import Finding, Preflight, preflight
-from discreet.synth.private_marginals import MST
+from discreet.synth.private_marginals import AIM, MST
 from discreet.synth.record_rules import check_rules, enforce_rules
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.survey_checks import survey_check
 from discreet.synth.synthesizer import Fitted, Synthesizer, load, load_plan, save_plan
 
 __all__ = [
+    "AIM",
     "MST",
     "AllOthers",
     "BayesianNetwork",

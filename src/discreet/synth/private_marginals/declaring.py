@@ -10,18 +10,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet.errors import ColumnError
 from discreet.synth.bayesian_network.coding import Attribute, declared_attribute
-from discreet.synth.forms import is_numeric
+from discreet.synth.forms import as_numbers, is_numeric
 
 
-def declared(series: pl.Series, domain: Any, *, bins: int, never_missing: bool) -> Attribute:
-    """Make an attribute from its declared levels or range; whole numbers get bins of whole numbers.
+def declared(
+    series: pl.Series, domain: Any, *, bins: int, never_missing: bool, borders: Sequence[Any] | None = None
+) -> Attribute:
+    """Make an attribute from its declared levels, range or borders; whole numbers get bins of whole numbers.
 
     Examples
     --------
     >>> declared(pl.Series("age", [30]), (0, 3), bins=128, never_missing=True).edges.tolist()
     [-0.5, 0.5, 1.5, 2.5, 3.5]
     """
+    if borders is not None:
+        return _with_borders(series, borders, never_missing=never_missing)
     # A plan file has no tuples: two numbers for a column of numbers are its range.
     if (
         is_numeric(series.dtype)
@@ -37,3 +42,18 @@ def declared(series: pl.Series, domain: Any, *, bins: int, never_missing: bool) 
     width = math.ceil((high - low + 1) / bins)
     count = math.ceil((high - low + 1) / width)
     return dataclasses.replace(attribute, edges=low - 0.5 + width * np.arange(count + 1, dtype=np.float64))
+
+
+def _with_borders(series: pl.Series, borders: Sequence[Any], *, never_missing: bool) -> Attribute:
+    """A number in bins that are public; a border belongs to the bin above it, the last one to the bin below."""
+    if not is_numeric(series.dtype):
+        raise ColumnError(f"Column '{series.name}' is no number, so it has levels and no borders.")
+    given = as_numbers(pl.Series(list(borders), dtype=series.dtype, strict=False)).to_numpy()
+    if len(given) < 2 or not np.isfinite(given).all() or not (np.diff(given) > 0).all():
+        raise ColumnError(f"The borders of column '{series.name}' must be two or more numbers, rising.")
+    edges = given.astype(np.float64)
+    whole = series.dtype.is_integer() or series.dtype.is_temporal()
+    if whole:
+        # Between whole numbers, so that each belongs to one bin; the last border is a value of its bin.
+        edges = np.concatenate([edges[:-1] - 0.5, edges[-1:] + 0.5])
+    return Attribute(series.name, series.dtype, None, edges, not never_missing, 0 if whole else None)

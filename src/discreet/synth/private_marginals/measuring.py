@@ -6,6 +6,7 @@ noisy table costs no privacy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,10 +14,12 @@ import numpy as np
 
 from discreet import dp
 from discreet.arrays import Floats, Integers
+from discreet.errors import ParameterError
 
 CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
 _ROUNDS = 200
 _AGREED = 1e-9
+_SMALLEST = 1e-300
 _NEVER = 1e-9  # a count instead of zero, so that margins can always be reached
 
 
@@ -39,9 +42,17 @@ class Grouping:
     size: int
 
 
-def variance_of(rho: float, tables: int) -> Fraction:
-    """The variance of noise on so many tables, to each of which a record adds one, that cost rho together."""
-    return Fraction(tables) / (2 * Fraction(rho))
+def variance_of(rho: float, tables: int, most: int = 1) -> Fraction:
+    """The variance of noise on so many tables that cost rho together, where one unit has at most so many records.
+
+    All records of a unit may lie in one cell, so that it moves a table by their number.
+
+    Examples
+    --------
+    >>> variance_of(0.5, 3), variance_of(0.5, 1, most=2)
+    (Fraction(3, 1), Fraction(4, 1))
+    """
+    return Fraction(tables * most * most) / (2 * Fraction(rho))
 
 
 def noisy_counts(codes: Integers, size: int, variance: Fraction, words: dp.Words) -> Floats:
@@ -93,6 +104,18 @@ def grouped(counts: Floats, records: float, spread: float, ordered: int, groups:
     return Grouping(group, shares, int(group.max()) + 1)
 
 
+def as_they_are(counts: Floats, records: float) -> Grouping:
+    """Every level a group of its own, for bins that are public."""
+    return Grouping(np.arange(len(counts)), on_simplex(counts, records), len(counts))
+
+
+def group_margin(counts: Floats, grouping: Grouping, variance: float) -> tuple[Floats, Floats]:
+    """The noisy counts of groups, and their variance."""
+    levels = np.bincount(grouping.group, minlength=grouping.size).astype(np.float64)
+    sums = np.bincount(grouping.group, weights=counts, minlength=grouping.size)
+    return sums.astype(np.float64), levels * variance
+
+
 def on_simplex(counts: Floats, total: float) -> Floats:
     """The nearest counts that are not negative and add up to the total.
 
@@ -114,21 +137,46 @@ def best_margin(estimates: list[tuple[Floats, Floats]], total: float) -> Floats:
     return on_simplex(np.asarray(means), total)
 
 
-def agreeing(table: Floats, rows: Floats, columns: Floats) -> Floats:
+def agreeing(
+    table: Floats, margins: Sequence[tuple[tuple[int, ...], Floats]], allowed: Floats | None = None
+) -> Floats:
     """A table near a noisy one that has these margins: no negative count, then raked.
+
+    Parameters
+    ----------
+    table
+        Noisy counts.
+    margins
+        Counts and the axes of the table that they belong to; all add up to the same.
+    allowed
+        0 for cells that cannot occur, 1 for all others.
 
     Examples
     --------
-    >>> made = agreeing(np.array([[3.0, -1.0], [0.0, 4.0]]), np.array([2.0, 4.0]), np.array([3.0, 3.0]))
+    >>> wanted = [((0,), np.array([2.0, 4.0])), ((1,), np.array([3.0, 3.0]))]
+    >>> made = agreeing(np.array([[3.0, -1.0], [0.0, 4.0]]), wanted)
     >>> made.sum(axis=1).round(6).tolist(), made.sum(axis=0).round(6).tolist()
     ([2.0, 4.0], [3.0, 3.0])
     """
-    made = on_simplex(table.ravel(), float(rows.sum())).reshape(table.shape) + _NEVER
+    total = float(margins[0][1].sum())
+    kept = np.ones(table.shape) if allowed is None else allowed
+    made = np.zeros(table.shape)
+    open_ = kept > 0
+    if not open_.any():
+        raise ParameterError("No cell of a table is left that can occur. Declare less as impossible.")
+    made[open_] = on_simplex(table[open_], total) + _NEVER
+    shaped = []
+    for axes, counts in margins:
+        away = tuple(at for at in range(table.ndim) if at not in axes)
+        shape = tuple(size if at in axes else 1 for at, size in enumerate(table.shape))
+        shaped.append((away, counts.reshape(shape)))
     for _ in range(_ROUNDS):
-        made *= (rows / made.sum(axis=1))[:, None]
-        sums = made.sum(axis=0)
-        if np.abs(sums - columns).max() <= _AGREED * max(float(rows.sum()), 1.0):
+        off = 0.0
+        for away, counts in shaped:
+            sums = made.sum(axis=away, keepdims=True)
+            off = max(off, float(np.abs(sums - counts).max()))
+            made *= counts / np.maximum(sums, _SMALLEST)
+        if off <= _AGREED * max(total, 1.0):
             break
-        made *= columns / sums
-        made += _NEVER * 1e-3
+        made += _NEVER * 1e-3 * kept
     return np.asarray(made)

@@ -1,0 +1,177 @@
+"""The most even law of records that has given tables: fitted on a junction tree, and drawn from.
+
+Cliques hold the probabilities of their columns. A walk along the tree visits every clique, scales it to the tables it
+is to have (iterative proportional fitting) and carries what changed to the next, so that the clique at which the walk
+stands is always an exact margin of the model (Jiroušek and Přeučil 1995). Nothing but cliques is ever held in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.arrays import Floats, Integers
+from discreet.synth.private_marginals.junction_tree import Clique, JunctionTree
+
+_AGREED = 1e-4  # of all records, beyond which another walk is made
+_SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class GraphicalModel:
+    """Probabilities of the cliques of a junction tree, which agree on what they share."""
+
+    tree: JunctionTree
+    tables: tuple[Floats, ...]
+
+    @classmethod
+    def fitted(
+        cls,
+        tree: JunctionTree,
+        sizes: Sequence[int],
+        targets: Mapping[Clique, Floats],
+        walks: int,
+        zeros: Mapping[Clique, Floats] | None = None,
+    ) -> GraphicalModel:
+        """Fit the most even law with these shares; ``targets`` by columns, one of every single column among them.
+
+        Examples
+        --------
+        >>> from discreet.synth.private_marginals.junction_tree import junction_tree
+        >>> pair = np.array([[0.4, 0.1], [0.1, 0.4]])
+        >>> wanted = {(0,): pair.sum(1), (1,): pair.sum(0), (0, 1): pair}
+        >>> GraphicalModel.fitted(junction_tree([(0, 1)], [2, 2]), [2, 2], wanted, 5).tables[0].round(3).tolist()
+        [[0.4, 0.1], [0.1, 0.4]]
+        """
+        cliques = [np.ones([sizes[column] for column in clique]) for clique in tree.cliques]
+        own: list[list[tuple[tuple[int, ...], tuple[int, ...], Floats]]] = [[] for _ in cliques]
+        for columns, shares in targets.items():
+            place = tree.holder(columns)
+            clique = tree.cliques[place]
+            away = tuple(at for at, column in enumerate(clique) if column not in columns)
+            shape = tuple(1 if at in away else size for at, size in enumerate(cliques[place].shape))
+            own[place].append((away, shape, shares))
+        for columns, allowed in (zeros or {}).items():
+            place = tree.holder(columns)
+            clique = tree.cliques[place]
+            shape = tuple(
+                size if column in columns else 1
+                for column, size in zip(clique, cliques[place].shape, strict=True)
+            )
+            cliques[place] *= allowed.reshape(shape)
+        alone = {columns[0]: shares for columns, shares in targets.items() if len(columns) == 1}
+        for place, clique in enumerate(tree.cliques):
+            # Independent columns to start with: what cliques share is then the same already.
+            for at, column in enumerate(clique):
+                along = [1] * len(clique)
+                along[at] = sizes[column]
+                cliques[place] *= (alone[column] / alone[column].sum()).reshape(along)
+        shared = [
+            cls._onto(cliques[place], tree.cliques[place], tree.shared(place))
+            for place in range(len(cliques))
+        ]
+        walk = list(_walk(tree.parents))
+        for _ in range(walks):
+            off = 0.0
+            for before, place in walk:
+                if before >= 0:
+                    edge = place if tree.parents[place] == before else before
+                    _carry(tree, cliques, shared, before, place, edge)
+                for away, shape, shares in own[place]:
+                    now = cliques[place].sum(axis=away, keepdims=True).reshape(shape)
+                    wanted = shares.reshape(shape)
+                    off = max(off, float(np.abs(now - wanted).sum()))
+                    cliques[place] *= wanted / np.maximum(now, _SMALLEST)
+            if off < _AGREED:
+                break
+        # A last walk without scaling leaves every clique agreeing with its neighbors.
+        for before, place in walk:
+            if before >= 0:
+                edge = place if tree.parents[place] == before else before
+                _carry(tree, cliques, shared, before, place, edge)
+        return cls(tree, tuple(np.asarray(one / one.sum()) for one in cliques))
+
+    @staticmethod
+    def _onto(table: Floats, clique: Clique, columns: Clique) -> Floats:
+        away = tuple(at for at, column in enumerate(clique) if column not in columns)
+        return np.asarray(table.sum(axis=away))
+
+    def margin(self, columns: Clique) -> Floats:
+        """The shares of columns that one clique has together."""
+        place = self.tree.holder(columns)
+        return self._onto(self.tables[place], self.tree.cliques[place], columns)
+
+    def drawn(self, n: int, rng: np.random.Generator) -> list[Integers]:
+        """Draw so many records, as codes by column: clique by clique, given what is known already."""
+        many = 1 + max(max(clique) for clique in self.tree.cliques)
+        codes: list[Integers] = [np.zeros(0, dtype=np.int64)] * many
+        for place, clique in enumerate(self.tree.cliques):
+            shared = self.tree.shared(place)
+            new = [column for column in clique if column not in shared]
+            if not new:
+                continue
+            axes = [clique.index(column) for column in (*shared, *new)]
+            table = self.tables[place].transpose(axes)
+            known, fresh = table.shape[: len(shared)], table.shape[len(shared) :]
+            given = (
+                np.ravel_multi_index([codes[column] for column in shared], known)
+                if shared
+                else np.zeros(n, dtype=np.int64)
+            )
+            cell = drawn_columns(table.reshape(int(np.prod(known, dtype=np.int64)), -1), given, rng)
+            for column, code in zip(new, np.unravel_index(cell, fresh), strict=True):
+                codes[column] = np.asarray(code, dtype=np.int64)
+        return codes
+
+
+def drawn_columns(table: Floats, rows: Integers, rng: np.random.Generator) -> Integers:
+    """Draw a column of the table for every row given, in proportion to the numbers in that row.
+
+    Examples
+    --------
+    >>> drawn_columns(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0, 1]), np.random.default_rng(1)).tolist()
+    [1, 0]
+    """
+    width = table.shape[1]
+    running = np.cumsum(table, axis=1)
+    ends = running[:, -1:]
+    # A row that nothing is known of is drawn evenly.
+    running = np.where(ends > 0, running / np.where(ends > 0, ends, 1.0), np.arange(1, width + 1) / width)
+    running[:, -1] = 1.0
+    flat = (running + np.arange(len(table))[:, None]).ravel()
+    hit = np.searchsorted(flat, rows + rng.random(len(rows)), side="right")
+    return np.asarray(np.clip(hit - rows * width, 0, width - 1), dtype=np.int64)
+
+
+def _walk(parents: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Steps ``(from, to)`` along the tree, down and back, that end where they began."""
+    children: list[list[int]] = [[] for _ in parents]
+    for place, parent in enumerate(parents):
+        if parent >= 0:
+            children[parent].append(place)
+    steps: list[tuple[int, int]] = [(-1, 0)]
+    pending: list[tuple[int, int]] = [(0, 0)]
+    while pending:
+        place, at = pending.pop()
+        if at < len(children[place]):
+            pending += [(place, at + 1), (children[place][at], 0)]
+            steps.append((place, children[place][at]))
+        elif parents[place] >= 0:
+            steps.append((place, parents[place]))
+    return iter(steps)
+
+
+def _carry(  # noqa: PLR0917
+    tree: JunctionTree, cliques: list[Floats], shared: list[Floats], before: int, place: int, edge: int
+) -> None:
+    """Bring a clique up to date with its neighbor, by what they share."""
+    columns = tree.shared(edge)
+    now = GraphicalModel._onto(cliques[before], tree.cliques[before], columns)
+    clique = tree.cliques[place]
+    shape = [
+        size if column in columns else 1 for column, size in zip(clique, cliques[place].shape, strict=True)
+    ]
+    cliques[place] *= (now / np.maximum(shared[edge], _SMALLEST)).reshape(shape)
+    shared[edge] = now

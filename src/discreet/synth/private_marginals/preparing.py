@@ -1,0 +1,258 @@
+"""What a generator from noisy margins needs before anything is counted: columns as codes, and whose the records are.
+
+Nothing here is read off the data but the codes themselves; what they may be was declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from discreet import dp, engine
+from discreet.arrays import Floats, Integers
+from discreet.dp.contributions import unit_of
+from discreet.engine import counted_unit
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.guarantees import DifferentialPrivacy
+from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.synth.bayesian_network.coding import Attribute
+from discreet.synth.belonging import units_left_out
+from discreet.synth.private_marginals.declaring import declared
+from discreet.synth.private_marginals.impossible import Combination, combinations_of
+from discreet.synth.private_marginals.measuring import (
+    Grouping,
+    as_they_are,
+    group_margin,
+    grouped,
+    noisy_counts,
+    variance_of,
+)
+from discreet.synth.synthesizer import Stream
+
+if TYPE_CHECKING:
+    from discreet.synth.private_marginals.aim import AIM
+    from discreet.synth.private_marginals.mst import MST
+
+
+def check_parameters(plan: MST | AIM, least: Mapping[str, int]) -> None:
+    """Refuse a budget or a size that cannot be meant."""
+    dp.checked_epsilon(plan.epsilon)
+    if isinstance(plan.delta, bool) or not isinstance(plan.delta, int | float) or not 0 < plan.delta < 1:
+        raise ParameterError("delta must lie between 0 and 1, and be neither.")
+    for name, smallest in {"bins": 2, "groups": 2, "records_per_person": 1, **least}.items():
+        value = getattr(plan, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+            raise ParameterError(f"{name} must be a whole number of {smallest} or more.")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A file as codes.
+
+    Attributes
+    ----------
+    frame
+        The columns that are synthesized.
+    attributes
+        What they may be.
+    codes
+        The codes of every column.
+    owners
+        Whose each record is; None where every record is a unit of its own.
+    unit
+        Whose privacy it is: ``"record"``, ``"person"`` or ``"contributor"``.
+    most
+        How many records of one unit are counted at most.
+    public
+        Which columns have bins that are public.
+    impossible
+        Combinations that cannot occur.
+    left_out
+        Columns that are not synthesized, and why.
+    """
+
+    frame: pl.DataFrame
+    attributes: list[Attribute]
+    codes: list[Integers]
+    owners: pl.Series | None
+    unit: str
+    most: int
+    public: list[bool]
+    impossible: list[Combination]
+    left_out: dict[str, str]
+
+    def bounded(self, words: dp.Words) -> list[Integers]:
+        """The codes of the records that count: at most so many of every unit, chosen at random."""
+        if self.owners is None:
+            return self.codes
+        order = dp.shuffled(len(self.owners), words)
+        place = pl.int_range(pl.len(), dtype=pl.Int64).over("u")
+        kept = self.owners.gather(order).to_frame("u").select((place < self.most).alias("kept"))["kept"]
+        chosen = np.sort(order[kept.to_numpy()])
+        return [codes[chosen] for codes in self.codes]
+
+    def cost(self, mechanism: str, plan: MST | AIM) -> dp.Cost:
+        """What it costs, for a ledger."""
+        return dp.Cost(
+            mechanism,
+            "approximate",
+            epsilon=float(plan.epsilon),
+            delta=float(plan.delta),
+            unit=self.unit,  # type: ignore[arg-type]
+            sensitivity=float(self.most),
+            purpose="synthetic file",
+        )
+
+    def claim(self, plan: MST | AIM) -> DifferentialPrivacy:
+        """What is claimed of the model."""
+        counted = (
+            "one of which was counted" if self.most == 1 else f"at most {self.most:,} of which were counted"
+        )
+        whose = "" if self.unit == "record" else f" with all their records, {counted},"
+        return DifferentialPrivacy(
+            plan.epsilon,
+            plan.delta,
+            against=f"adding or removing one {self.unit}{whose}",
+            covers=" for the model and its tables, and so for any number of files drawn from it; the declared domain "
+            "counts as public",
+        )
+
+
+def prepared(plan: MST | AIM, data: Microdata, *, fewest: int) -> Prepared:
+    """Read a file as codes; everything that can be refused is refused here, before a budget is touched."""
+    require_microdata(data)
+    left_out = _left_out(plan, data)
+    names = [name for name in data.columns if name not in left_out]
+    if len(names) < fewest:
+        raise ParameterError(
+            f"Pairs of columns need at least {fewest} columns. Name fewer columns in leave_out."
+        )
+    owners, unit, owner = None, unit_of(data), counted_unit(data)
+    if owner is None and plan.records_per_person != 1:
+        raise ParameterError(
+            "records_per_person needs to know whose the records are. Give the data the role person, or leave it out."
+        )
+    # In one query: some engines give no order, and each record must keep its owner.
+    frame = engine.collect(data, [*names, *([owner] if owner else [])])
+    if owner is not None:
+        owners, frame = _known(frame[owner], unit), frame.select(names)
+    never, borders = listed(plan.never_missing), dict(plan.borders or {})
+    attributes = [
+        declared(
+            frame[name],
+            (plan.domain or {}).get(name),
+            bins=plan.bins,
+            never_missing=name in never,
+            borders=borders.get(name),
+        )
+        for name in names
+    ]
+    return Prepared(
+        frame,
+        attributes,
+        [attribute.encode(frame[attribute.name]) for attribute in attributes],
+        owners,
+        unit,
+        plan.records_per_person,
+        [name in borders for name in names],
+        combinations_of(plan.impossible, attributes),
+        left_out,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """Columns counted one by one, in groups that stand out from the noise.
+
+    Attributes
+    ----------
+    records
+        The estimated number of records.
+    groupings
+        The groups of every column.
+    margins
+        Noisy counts of the groups, and their variance.
+    codes
+        The groups of all records.
+    """
+
+    records: float
+    groupings: list[Grouping]
+    margins: list[tuple[Floats, Floats]]
+    codes: list[Integers]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many groups every column has."""
+        return [grouping.size for grouping in self.groupings]
+
+
+def measured_alone(
+    plan: MST | AIM, file: Prepared, codes: Sequence[Integers], rho: float, stream: Stream
+) -> Alone:
+    """Count every column by itself, for rho together, and put levels together that drown in noise."""
+    sizes = [attribute.size for attribute in file.attributes]
+    variance = variance_of(rho, len(codes), file.most)
+    counts = [
+        noisy_counts(own, size, variance, stream.words("column", str(place)))
+        for place, (own, size) in enumerate(zip(codes, sizes, strict=True))
+    ]
+    # Every table adds up to the number of records, the shorter ones with less noise.
+    records = max(float(np.average([own.sum() for own in counts], weights=[1 / size for size in sizes])), 1.0)
+    groupings = [
+        as_they_are(own, records)
+        if public
+        else grouped(
+            own,
+            records,
+            float(variance) ** 0.5,
+            attribute.bins if attribute.edges is not None else 0,
+            plan.groups,
+        )
+        for own, attribute, public in zip(counts, file.attributes, file.public, strict=True)
+    ]
+    return Alone(
+        records,
+        groupings,
+        [group_margin(own, each, float(variance)) for own, each in zip(counts, groupings, strict=True)],
+        [each.group[own] for each, own in zip(groupings, codes, strict=True)],
+    )
+
+
+def listed(columns: Columns) -> tuple[str, ...]:
+    """Columns as the user names them: one, several or none."""
+    return (columns,) if isinstance(columns, str) else tuple(columns or ())
+
+
+def _left_out(plan: MST | AIM, data: Microdata) -> dict[str, str]:
+    for setting, named in (
+        ("leave_out", listed(plan.leave_out)),
+        ("domain", tuple(plan.domain or {})),
+        ("borders", tuple(plan.borders or {})),
+        ("never_missing", listed(plan.never_missing)),
+    ):
+        for name in named:
+            if name not in data.schema:
+                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+    left_out = dict.fromkeys(listed(plan.leave_out), "as asked for")
+    left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
+    if data.roles.weight and data.roles.weight not in left_out:
+        left_out[data.roles.weight] = "the weight: one record would count many times"
+    contributor = data.roles.contributor
+    if contributor and contributor not in left_out:
+        left_out[contributor] = "it says whose the records are"
+    return left_out | units_left_out(data, None, left_out)
+
+
+def _known(owners: pl.Series, unit: str) -> pl.Series:
+    """Whose each record is; refused where some do not say."""
+    if owners.null_count():
+        raise ColumnError(
+            f"Some records do not say whose they are (the role {unit} is missing there), so nobody's records can be "
+            "bounded. Fill the column or remove these records."
+        )
+    return owners.rename("u")
