@@ -74,6 +74,7 @@ def _show(ledger: Ledger, *, json: bool) -> None:
                 "delta": delta,
                 "spent": {"epsilon": spent.epsilon, "delta": spent.delta, "by": spent.by},
                 "left": ledger.left,
+                "unproved": ledger.unproved,
                 "closed": ledger.closed,
                 "records": ledger.table().to_dicts(),
             }
@@ -82,10 +83,16 @@ def _show(ledger: Ledger, *, json: bool) -> None:
     for row in ledger.table().iter_rows(named=True):
         price = f"rho {row['rho']:g}" if row["definition"] == "zcdp" else f"epsilon {row['epsilon']:g}"
         failure = f", delta {row['delta']:g}" if row["delta"] else ""
+        mark = "" if row.get("proved", True) is not False else " (not proved)"
         say(
-            f"{row['release']:>4}  {row['time'][:10]}  {row['mechanism']}: {price}{failure}  {row['purpose']}"
+            f"{row['release']:>4}  {row['time'][:10]}  {row['mechanism']}: {price}{failure}{mark}  {row['purpose']}"
         )
     budgeted = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
     say(f"Budget: {budgeted}. Spent: epsilon {spent.epsilon:.4g}. Left: {ledger.left:.4g}.")
+    if ledger.unproved:
+        say(
+            f"{ledger.unproved} of these releases have the bounds of a method that is not proved for its arithmetic: "
+            "they are counted, and not guaranteed."
+        )
     if ledger.closed:
         say("The ledger is closed: nothing more may be published from this source.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 dp = typer.Typer(
     name="dp",
-    help="Publish counts, means, quantiles and tables with differential privacy.",
+    help="Publish counts, means, quantiles, tables and regressions with differential privacy.",
     no_args_is_help=True,
 )
 
@@ -172,6 +172,92 @@ def private_table(
 
         write(found.detail["table"], out, overwrite=overwrite)
     _show(found, json=json, table="" if out else "table")
+
+
+@dp.command("regression")
+@takes_source()
+def private_regression(
+    source: Source,
+    y: Annotated[str, typer.Option("--y", help="The column to explain.")],
+    x: Annotated[list[str], typer.Option("--x", help="The columns that explain it, separated by commas.")],
+    epsilon: Epsilon,
+    bounds: Annotated[
+        list[str],
+        typer.Option("--bounds", help="Public bounds of a column: age=0,120; repeat for each column."),
+    ],
+    tau: Annotated[
+        list[float] | None,
+        typer.Option("--tau", help="A quantile, e.g. 0.9; repeat. The median unless given."),
+    ] = None,
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            "--mechanism", help="opm, kng, sgd or agd for quantiles; k-norm or functional for the mean."
+        ),
+    ] = "opm",
+    delta: Annotated[float | None, typer.Option("--delta", help="The failure accepted, e.g. 1e-6.")] = None,
+    adjacency: Annotated[
+        str, typer.Option("--adjacency", help="add-remove or replace: which files are neighbors.")
+    ] = "add-remove",
+    kernel: Annotated[str, typer.Option("--kernel", help="How the loss is rounded off.")] = "logistic",
+    h: Annotated[float, typer.Option("--h", help="How widely; public, not from the data.")] = 0.5,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Bring the columns of x to -1…1 by their bounds.")
+    ] = False,
+    theta_bound: Annotated[
+        float, typer.Option("--theta-bound", help="kng, sgd: bound on coefficients.")
+    ] = 10.0,
+    residual_bound: Annotated[
+        float | None, typer.Option("--residual-bound", help="agd: how far a value may lie from the line.")
+    ] = None,
+    records: Annotated[
+        int | None,
+        typer.Option("--records", help="sgd: about how many records there are, where that is public."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="kng, sgd, agd: how many steps.")] = None,
+    missing: Annotated[str, typer.Option("--missing", help="error or drop: records with gaps.")] = "error",
+    ledger: LedgerFile = None,
+    purpose: Purpose = "",
+    json: options.AsJson = False,
+) -> None:
+    """Which line has half of the records (or another share) below it, or lies nearest to them, about?"""
+    from discreet.dp import linear_regression, quantile_regression
+
+    limits = {name: _pair(pair, name) for name, pair in options.named_columns(bounds, "--bounds").items()}
+    columns = options.columns(x) or []
+    common: dict[str, Any] = {"adjacency": adjacency, "missing": missing, "purpose": purpose}
+    if mechanism in ("k-norm", "functional"):
+        if y not in limits:
+            raise ParameterError(
+                f"--mechanism {mechanism} needs public bounds of '{y}' too: --bounds {y}=LOW,HIGH."
+            )
+        common |= {"y_bounds": limits.pop(y), "epsilon": epsilon, "mechanism": mechanism}
+        fit: Callable[..., Measure] = linear_regression
+    else:
+        common |= {
+            "tau": tau or [0.5],
+            "mechanism": mechanism,
+            "epsilon": epsilon,
+            "delta": delta,
+            "kernel": kernel,
+            "h": h,
+            "standardize": standardize,
+            "theta_bound": theta_bound,
+            "residual_bound": residual_bound,
+            "records": records,
+            "steps": steps,
+        }
+        fit = quantile_regression
+    found = fit(source.read(), y=y, x=columns, x_bounds=limits, ledger=_opened(ledger), **common)
+    _show(found, json=json, table="coefficients")
+
+
+def _pair(bounds: list[str], column: str) -> tuple[float, float]:
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except ValueError:
+        raise ParameterError(f"--bounds of '{column}' must be two numbers: {column}=0,120.") from None
+    return low, high
 
 
 def _opened(ledger: Path | None) -> Any:

@@ -18,11 +18,13 @@ from discreet.dp.calibration import (
 )
 from discreet.dp.choosing import chosen_privately
 from discreet.dp.costs import Cost
+from discreet.dp.cube_noise import cube_noise
 from discreet.dp.entropy import Stream, Words, os_words, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, gaussian, laplace, local_laplace, randomized_response
 from discreet.dp.private_tables import histogram, table
 from discreet.dp.queries import count, mean, quantiles, total, variance
+from discreet.dp.regression import linear_regression, quantile_regression, smoothed_check_loss
 from discreet.dp.samplers import (
     bernoulli,
     bernoulli_exp,
@@ -35,6 +37,7 @@ from discreet.dp.samplers import (
     weighted_rows,
 )
 from discreet.dp.selecting import Chosen, SparseVector, choose
+from discreet.dp.subsampling import subsampled_gaussian_epsilon, subsampled_gaussian_noise
 
 __all__ = [
     "Chosen",
@@ -52,6 +55,7 @@ __all__ = [
     "checked_epsilon",
     "chosen_privately",
     "count",
+    "cube_noise",
     "discrete_gaussian",
     "discrete_laplace",
     "epsilon_from_zcdp",
@@ -61,16 +65,21 @@ __all__ = [
     "histogram",
     "laplace",
     "largest_rho",
+    "linear_regression",
     "local_laplace",
     "mean",
     "os_words",
     "poisson",
+    "quantile_regression",
     "quantiles",
     "randomized_response",
     "rational_epsilon",
     "rounded_laplace",
     "seeded_words",
     "shuffled",
+    "smoothed_check_loss",
+    "subsampled_gaussian_epsilon",
+    "subsampled_gaussian_noise",
     "table",
     "together",
     "total",

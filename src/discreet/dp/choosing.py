@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.arrays import Integers
 from discreet.dp.entropy import Words
 from discreet.dp.samplers import bernoulli_exp, uniform_below
 from discreet.errors import ParameterError
@@ -15,7 +16,7 @@ _MOST_AT_ONCE = 4096
 
 
 def chosen_privately(
-    scores: Sequence[int | Fraction], epsilon: Fraction, sensitivity: int | Fraction, words: Words
+    scores: Sequence[int | Fraction] | Integers, epsilon: Fraction, sensitivity: int | Fraction, words: Words
 ) -> int:
     """Choose with chances proportional to exp(epsilon score / (2 sensitivity)): the exponential mechanism, exactly.
 
@@ -44,15 +45,18 @@ def chosen_privately(
     >>> chosen_privately([0, 100_000, 3], Fraction(1), 1, os_words)
     1
     """
-    if not scores:
+    if not len(scores):
         raise ParameterError("There is no candidate to choose from.")
     if epsilon < 0 or sensitivity <= 0:
         raise ParameterError("epsilon must not be negative and sensitivity must be more than 0.")
-    best = max(scores)
-    rates = [epsilon * (best - score) / (2 * Fraction(sensitivity)) for score in scores]
+    best = scores.max().item() if isinstance(scores, np.ndarray) else max(scores)
+    unit = Fraction(epsilon) / (2 * Fraction(sensitivity))
     many = min(2 * len(scores), _MOST_AT_ONCE)
     while True:
         proposed = uniform_below(len(scores), many, words)
-        taken = np.flatnonzero(bernoulli_exp(rates, proposed, words))
+        # Of long lists only those that were proposed are worked out.
+        different, which = np.unique(proposed, return_inverse=True)
+        own = [scores[at].item() if isinstance(scores, np.ndarray) else scores[at] for at in different]
+        taken = np.flatnonzero(bernoulli_exp([unit * (best - score) for score in own], which, words))
         if len(taken):
             return int(proposed[taken[0]])

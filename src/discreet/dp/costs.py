@@ -35,6 +35,9 @@ class Cost:
         How many numbers were published.
     purpose
         What for, in the user's words.
+    proved
+        Whether the bounds are proved for what is drawn. False: they are those of the method with real numbers and exact
+        draws, and the release says so; it is counted all the same.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class Cost:
     sensitivity: float | None = None
     values: int = 1
     purpose: str = ""
+    proved: bool = True
 
     def __post_init__(self) -> None:
         for name, value, known in (

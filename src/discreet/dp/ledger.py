@@ -149,6 +149,11 @@ class Ledger:
         return max(self.budget[0] - self.spent.epsilon, 0.0)
 
     @property
+    def unproved(self) -> int:
+        """How many records have the bounds of a method, and no proof for its arithmetic: the sum is then no promise."""
+        return sum(not entry.get("proved", True) for entry in self._entries)
+
+    @property
     def closed(self) -> bool:
         """Whether no further release is taken."""
         return bool(self._header["closed"])

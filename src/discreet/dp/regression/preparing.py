@@ -1,0 +1,256 @@
+"""Work out what a private fit will draw, before anything is drawn: constants, refusals, and whether it is proved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.dp.budget import rational_epsilon
+from discreet.dp.mechanisms import words_of
+from discreet.dp.regression import gradient_sampling, objective_perturbation, private_descent
+from discreet.dp.regression.check_loss import CheckLoss, Kernel
+from discreet.dp.regression.design import Design
+from discreet.dp.subsampling import subsampled_gaussian_noise
+from discreet.errors import ParameterError
+from discreet.randomness import generator
+
+Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
+Calibration = Literal["accountant", "closed-form"]
+_STEPS = 1000
+_DIVIDED = 100
+"""Into how many steps the budget of the adaptive descent is divided at first. The source starts with epsilon/120, which
+is thousands of steps that are little but noise: on its first design the error is then twice as large."""
+
+_ARITHMETIC = (
+    "the proof of objective perturbation is about real numbers and the exact minimizer, and what was drawn and fitted "
+    "are floating-point numbers. mechanism='agd' is proved for what it computes."
+)
+_APPROXIMATE = (
+    "with more than two coefficients the K-norm gradient is drawn by a walk that only comes near to its law. "
+    "mechanism='agd' is proved for what it computes."
+)
+_CLOSED_FORM = "the noise of the closed form is drawn in floating point. Use calibration='accountant'."
+_NONPRIVATE = "no noise was drawn. This is for comparisons within the house."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How one quantile is fitted: the share of the budget that it has, and public numbers."""
+
+    kernel: Kernel
+    h: float
+    epsilon: float
+    delta: float
+    rho: float
+    replace: bool
+    theta_bound: float
+    proper: gradient_sampling.Proper
+    residual_bound: float | None
+    records: int | None
+    batch: int
+    steps: int | None
+    calibration: Calibration
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        if self.proper not in ("ridge", "box"):
+            raise ParameterError("proper must be 'ridge' or 'box'.")
+        if self.calibration not in ("accountant", "closed-form"):
+            raise ParameterError("calibration must be 'accountant' or 'closed-form'.")
+        for name in ("steps", "records", "batch"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ParameterError(f"{name} must be a whole number of 1 or more.")
+        for name in ("theta_bound", "residual_bound"):
+            value = getattr(self, name)
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
+            ):
+                raise ParameterError(
+                    f"{name} must be a number of more than 0 that is known without the data."
+                )
+
+    def loss(self, tau: float) -> CheckLoss:
+        """The loss of a quantile."""
+        return CheckLoss(tau, self.h, self.kernel)
+
+    def rng(self, tau: float) -> np.random.Generator:
+        """Draws that no guarantee rests on."""
+        if self.seed is None:
+            return np.random.default_rng()
+        return generator(self.seed, "dp", "regression", repr(tau))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A fit whose price is known and whose noise is not drawn yet.
+
+    Attributes
+    ----------
+    tau
+        The quantile.
+    constants
+        What the noise follows from, by the names of the literature.
+    why_none
+        Why nothing is proved for what will be drawn; empty where it is.
+    draw
+        Draws the noise and gives the coefficients, and what else there is to say.
+    """
+
+    tau: float
+    constants: dict[str, float]
+    why_none: str
+    draw: Callable[[], tuple[Floats, dict[str, Any]]]
+
+
+def prepared(mechanism: Mechanism, design: Design, tau: float, asked: Settings) -> Prepared:
+    """Prepare the fit of one quantile."""
+    return _PREPARING[mechanism](design, tau, asked)
+
+
+def _opm(design: Design, tau: float, asked: Settings) -> Prepared:
+    loss = asked.loss(tau)
+    found = objective_perturbation.constants(design, loss, asked.epsilon, asked.delta, replace=asked.replace)
+
+    def draw() -> tuple[Floats, dict[str, Any]]:
+        # Once, before anything is fitted: noise that is drawn again in every evaluation hides nothing.
+        term = objective_perturbation.linear_noise(found, len(design.terms), asked.rng(tau))
+        return objective_perturbation.minimizer(design, loss, ridge=found["Lambda"], term=term), {}
+
+    return Prepared(tau, found, _ARITHMETIC, draw)
+
+
+def _kng(design: Design, tau: float, asked: Settings) -> Prepared:
+    loss, few = asked.loss(tau), len(design.terms) <= 2
+    found = gradient_sampling.constants(
+        design, loss, asked.epsilon, asked.theta_bound, proper=asked.proper, replace=asked.replace
+    )
+    if few:
+        gradient_sampling.check_grid(len(design.y), len(design.terms))
+
+    def draw() -> tuple[Floats, dict[str, Any]]:
+        if few:
+            return gradient_sampling.drawn_on_a_grid(
+                design,
+                loss,
+                asked.epsilon,
+                asked.theta_bound,
+                ridge=found["omega"],
+                replace=asked.replace,
+                words=words_of(asked.seed, f"kng {tau!r}"),
+            ), {}
+        walked = gradient_sampling.drawn_by_walking(
+            design,
+            loss,
+            asked.epsilon / (2 * found["Delta"]),
+            ridge=found["omega"],
+            box=float(asked.theta_bound) if asked.proper == "box" else 0.0,
+            steps=asked.steps,
+            rng=asked.rng(tau),
+        )
+        return walked.theta, {"rhat": walked.rhat, "steps": walked.steps}
+
+    return Prepared(tau, found, "" if few else _APPROXIMATE, draw)
+
+
+def _sgd(design: Design, tau: float, asked: Settings) -> Prepared:
+    loss = asked.loss(tau)
+    slope = loss.slope * design.length * design.max_weight
+    if asked.calibration == "closed-form":
+        if asked.replace:
+            raise ParameterError("calibration='closed-form' is for adjacency='add-remove'.")
+        private_descent.check_squared_steps(len(design.y))
+
+        def descend() -> tuple[Floats, dict[str, Any]]:
+            return private_descent.descent_record_by_record(
+                design,
+                loss,
+                epsilon=asked.epsilon,
+                delta=asked.delta,
+                reach=asked.theta_bound,
+                rng=asked.rng(tau),
+            ), {}
+
+        return Prepared(tau, {"L": slope}, _CLOSED_FORM, descend)
+    if asked.records is None and not asked.replace:
+        raise ParameterError(
+            "mechanism='sgd' needs records: about how many there are, as far as that is public. Where the number is "
+            "public, say adjacency='replace'."
+        )
+    many = asked.records or len(design.y)
+    share = min(asked.batch / many, 0.5)
+    # The distances between two records are drawn, so the chance of a record follows from a fraction.
+    gap = rational_epsilon(-math.log1p(-share))
+    share = -math.expm1(-float(gap)) * (1 + 1e-12)
+    epsilon, delta = asked.epsilon, asked.delta
+    if asked.replace:
+        # One record replaced is one less and one more: twice the epsilon, and delta grows with it.
+        epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
+    steps = asked.steps or _STEPS
+    noise = subsampled_gaussian_noise(epsilon, delta, share, steps)
+    slopes = private_descent.Slopes(
+        design,
+        loss,
+        noise,
+        replace=False,
+        words=words_of(asked.seed, f"sgd {tau!r}"),
+    )
+
+    def draw() -> tuple[Floats, dict[str, Any]]:
+        return private_descent.stochastic_descent(
+            slopes, noise=noise, gap=gap, steps=steps, expected=share * many, reach=asked.theta_bound / slope
+        ), {}
+
+    constants = {"L": slope, "noise": noise, "share": share, "steps": float(steps)}
+    return Prepared(tau, constants, "", draw)
+
+
+def _agd(design: Design, tau: float, asked: Settings) -> Prepared:
+    if asked.residual_bound is None:
+        raise ParameterError(
+            "mechanism='agd' needs residual_bound: a public number that says how far a value may lie from the line. "
+            "Losses beyond it are held at it."
+        )
+    loss = asked.loss(tau)
+    rho = asked.rho * (1 - 1e-9)  # shares that add up to it may pass it by a last digit
+    first = rho / (2 * (asked.steps or _DIVIDED))
+    slopes = private_descent.Slopes(
+        design,
+        loss,
+        1 / math.sqrt(2 * first),
+        replace=asked.replace,
+        words=words_of(asked.seed, f"agd {tau!r}"),
+    )
+    bound = loss.slope * asked.residual_bound
+
+    def draw() -> tuple[Floats, dict[str, Any]]:
+        return private_descent.adaptive_descent(slopes, rho=rho, first=first, bound=bound), {}
+
+    constants = {
+        "C_grad": loss.slope * design.length,
+        "C_obj": bound,
+        "rho": asked.rho,
+        "rho_first": first,
+    }
+    return Prepared(tau, constants, "", draw)
+
+
+def _nonprivate(design: Design, tau: float, asked: Settings) -> Prepared:
+    def draw() -> tuple[Floats, dict[str, Any]]:
+        return objective_perturbation.minimizer(design, asked.loss(tau)), {}
+
+    return Prepared(tau, {}, _NONPRIVATE, draw)
+
+
+_PREPARING: dict[str, Callable[[Design, float, Settings], Prepared]] = {
+    "opm": _opm,
+    "kng": _kng,
+    "sgd": _sgd,
+    "agd": _agd,
+    "nonprivate": _nonprivate,
+}

@@ -1,0 +1,214 @@
+"""Walk down the loss by noisy gradients: private stochastic descent and descent with an adaptive budget.
+
+Methods: Bassily, Smith and Thakurta (2014) and Abadi et al. (2016) for stochastic descent, Lee and Kifer (2018) for the
+adaptive one. What one record adds to a gradient or a loss is a whole number of steps within a public bound, the sums
+are exact, and the noise is discrete Gaussian noise from the operating system, so that the guarantee is proved for what
+is computed. Steps are chosen by the exponential mechanism, which spends epsilon²/8 of rho (Cesar and Rogers 2021); that
+buys more precision than the noisy maximum of the source. What is left of a budget may depend on earlier answers, which
+zero-concentrated privacy allows as long as the sum is bounded beforehand (Feldman and Zrnic 2021).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.arrays import Floats, Integers
+from discreet.dp.budget import rational_epsilon
+from discreet.dp.choosing import chosen_privately
+from discreet.dp.entropy import Words
+from discreet.dp.regression.check_loss import CheckLoss
+from discreet.dp.regression.design import Design
+from discreet.dp.samplers import LARGEST_VARIANCE, discrete_gaussian, discrete_laplace
+from discreet.errors import ParameterError
+
+_GROWTH = 1.3
+_LONGEST = 2.0
+_LENGTHS = 20
+_REFRESHED = 10  # iterations between two looks at how long steps have to be
+_ROOM = 19  # powers of two of noise that the samplers can draw
+_FINE = 14  # powers of two between a step and what one record can add
+_MOST_STEPS = 5_000_000  # of the closed form
+
+
+class Slopes:
+    """Noisy gradients on a grid that is fine enough for the least noise and coarse enough for the most."""
+
+    def __init__(self, design: Design, loss: CheckLoss, noise: float, *, replace: bool, words: Words) -> None:
+        self.design, self.loss, self.words, self.replace = design, loss, words, replace
+        slope = loss.slope * design.max_weight
+        fine = min(_FINE, _ROOM - math.ceil(math.log2(max(noise, 1.0))) - (1 if replace else 0))
+        if fine < 2:
+            raise ParameterError(
+                "So little budget for so many steps cannot be drawn exactly. Take fewer steps, or raise epsilon."
+            )
+        self.step = math.ldexp(1.0, math.frexp(slope * design.length)[1] - fine)
+        self.most = np.asarray(
+            [math.ceil(slope * reach / self.step) for reach in design.reach], dtype=np.int64
+        )
+        self.moved = (4 if replace else 1) * int((self.most**2).sum())
+        """The squared distance, in steps, that one record can move a sum of gradients."""
+
+    def sums(self, theta: Floats, rows: Integers | None = None) -> Integers:
+        """The sum of gradients of all records, or of some, in whole steps."""
+        from discreet.dp.regression.passes import slopes_in_steps
+
+        data = self.design
+        x, y, weights = (
+            (data.x, data.y, data.weights)
+            if rows is None
+            else (data.x[rows], data.y[rows], data.weights[rows] if len(data.weights) else data.weights)
+        )
+        return np.asarray(
+            slopes_in_steps(theta[None], x, y, weights, *self.loss.numbers, self.step, self.most)[0]
+        )
+
+    def losses(self, thetas: Floats, step: float, most: int) -> Integers:
+        """The loss at several places, in whole steps of which a record gives ``most`` at most."""
+        from discreet.dp.regression.passes import losses_in_steps
+
+        data = self.design
+        return np.asarray(
+            losses_in_steps(thetas, data.x, data.y, data.weights, *self.loss.numbers, step, most)
+        )
+
+    def noisy(self, sums: Integers, rho: float) -> Floats:
+        """A sum of gradients with noise, for so much of rho."""
+        variance = Fraction(math.ceil(self.moved / (2 * rho) * (1 + 1e-12) * 2**20), 2**20)
+        if variance > LARGEST_VARIANCE:
+            raise ParameterError(
+                "So little budget for so many steps cannot be drawn exactly. Take fewer steps, or raise epsilon."
+            )
+        noise = discrete_gaussian(variance, len(sums), self.words)
+        return (sums + noise).astype(np.float64) * self.step
+
+
+def adaptive_descent(slopes: Slopes, *, rho: float, first: float, bound: float) -> Floats:
+    """Descend until the budget is spent; nothing is drawn before it is known that the budget holds it.
+
+    Parameters
+    ----------
+    slopes
+        Gives noisy gradients.
+    rho, first
+        The budget, and what the first gradient and every choice get.
+    bound
+        What one record of weight 1 can add to the loss at most.
+    """
+    design = slopes.design
+    most_loss = bound * design.max_weight
+    step = math.ldexp(1.0, math.frexp(most_loss)[1] - 1 - _FINE)
+    most = math.ceil(most_loss / step)
+    # Losses all grow when a record comes: the choice then pays for half of what it does when one is replaced.
+    moved = Fraction(most) if slopes.replace else Fraction(most, 2)
+    chosen_for = rational_epsilon(math.sqrt(8 * first))
+    theta = np.zeros(len(design.reach))
+    left, each = rho, first
+    longest, used, turn = _LONGEST, 0.0, 0
+    while each + first <= left:
+        sums = slopes.sums(theta)
+        down, left = slopes.noisy(sums, each), left - each
+        while first <= left:
+            lengths = np.linspace(0.0, longest, _LENGTHS)
+            places = theta - lengths[:, None] * down / max(float(np.linalg.norm(down)), 1e-300)
+            left -= first
+            at = chosen_privately(-slopes.losses(places, step, most), chosen_for, moved, slopes.words)
+            if at:
+                theta, used = places[at], max(used, float(lengths[at]))
+                break
+            more = (_GROWTH - 1) * each
+            if more > left:
+                return theta
+            again, left = slopes.noisy(sums, more), left - more
+            down = (each * down + more * again) / (each + more)
+            each += more
+        turn += 1
+        if turn % _REFRESHED == 0 and used > 0:
+            longest, used = 1.1 * used, 0.0
+    return theta
+
+
+def stochastic_descent(
+    slopes: Slopes, *, noise: float, gap: Fraction, steps: int, expected: float, reach: float
+) -> Floats:
+    """Take so many noisy steps, each on records that are drawn one by one, and give the mean of the places.
+
+    Parameters
+    ----------
+    slopes, noise
+        Gives noisy gradients; the noise in units of what one record can add.
+    gap
+        A record is in a step with chance 1 - exp(-gap).
+    steps, expected
+        How many steps, and about how many records are in one; public.
+    reach
+        How long the first step is for a gradient of length 1; later ones fall with the root of their number.
+    """
+    rho = 1 / (2 * noise * noise)
+    theta, total = np.zeros(len(slopes.most)), np.zeros(len(slopes.most))
+    for turn in range(1, steps + 1):
+        rows = drawn_records(len(slopes.design.y), gap, slopes.words)
+        down = slopes.noisy(slopes.sums(theta, rows), rho) / expected
+        theta = theta - reach / math.sqrt(turn) * down
+        total += theta
+    return total / steps
+
+
+def drawn_records(many: int, gap: Fraction, words: Words) -> Integers:
+    """Draw every record by itself with chance 1 - exp(-``gap``), without a draw for those that are not in.
+
+    The number of records that are passed over before the next one in has chances proportional to exp(-gap number).
+
+    Examples
+    --------
+    >>> from discreet.dp import os_words
+    >>> 800 < len(drawn_records(100_000, Fraction(1, 100), os_words)) < 1200
+    True
+    """
+    at_once = int(min(many, 1.2 * many * -math.expm1(-float(gap)) + 64))
+    found, last = [], -1
+    while last < many:
+        two_sided = discrete_laplace(gap, at_once, words)
+        # Folded at -1/2, two-sided noise has the law of one side.
+        passed = np.where(two_sided >= 0, two_sided, -two_sided - 1)
+        places = last + np.cumsum(passed + 1)
+        found.append(places[places < many])
+        last = int(places[-1])
+    return np.concatenate(found)
+
+
+def descent_record_by_record(
+    design: Design, loss: CheckLoss, *, epsilon: float, delta: float, reach: float, rng: np.random.Generator
+) -> Floats:
+    """Take n² noisy steps, one record each, with the noise of the source; for small files and comparisons."""
+    from discreet.dp.regression.passes import descend
+
+    many, terms = design.x.shape
+    slope = loss.slope * design.length * design.max_weight
+    sigma = math.sqrt(8 * slope * slope * math.log(1 / delta)) / epsilon
+    theta, total = np.zeros(terms), np.zeros(terms)
+    length = math.hypot(slope, sigma * math.sqrt(terms))
+    for start in range(0, many * many, 1 << 18):
+        turns = np.arange(start, min(start + (1 << 18), many * many))
+        total += descend(
+            theta,
+            rng.integers(0, many, len(turns)),
+            sigma * rng.standard_normal((len(turns), terms)),
+            reach / (length * np.sqrt(turns + 1.0)),
+            design.x,
+            design.y,
+            design.weights,
+            *loss.numbers,
+        )
+    return np.asarray(total / (many * many))
+
+
+def check_squared_steps(many: int) -> None:
+    """Refuse a file that is too large for as many steps as the square of its records."""
+    if many * many > _MOST_STEPS:
+        raise ParameterError(
+            f"calibration='closed-form' takes as many steps as the square of the number of records, at most "
+            f"{_MOST_STEPS:,}. Use calibration='accountant'."
+        )

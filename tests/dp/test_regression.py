@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import Microdata, dp
+from discreet.dp.regression import passes
+from discreet.dp.regression.check_loss import KERNELS, CheckLoss
+from discreet.dp.regression.design import read_design
+from discreet.dp.regression.linear_regression import _Sums
+from discreet.dp.regression.private_descent import Slopes, drawn_records
+from discreet.errors import DiscreetError, InputError, ParameterError
+
+BOUNDS = {"a": (-5, 5)}
+
+
+def people(n: int = 2000, **roles) -> Microdata:
+    rng = np.random.default_rng(5)
+    a = rng.uniform(-5, 5, n)
+    frame = pl.DataFrame(
+        {"a": a, "y": 1 + 2 * a + rng.normal(size=n), "w": rng.uniform(0.5, 3, n), "who": range(n)}
+    )
+    return Microdata(frame, **roles)
+
+
+def line(found) -> np.ndarray:
+    return found.detail["coefficients"]["coefficient"].to_numpy()
+
+
+PROVED = {
+    "agd": {"mechanism": "agd", "residual_bound": 10},
+    "sgd": {"mechanism": "sgd", "delta": 1e-6, "records": 2000, "steps": 60, "standardize": True},
+    "kng": {"mechanism": "kng", "theta_bound": 4},
+}
+
+
+@pytest.mark.parametrize("mechanism", PROVED)
+def test_a_proved_mechanism_is_near_the_line_and_says_what_is_proved(mechanism):
+    data = people(300 if mechanism == "kng" else 2000)
+    found = dp.quantile_regression(data, y="y", x="a", x_bounds=BOUNDS, epsilon=2.0, **PROVED[mechanism])
+    assert found.guarantee is not None
+    assert found.guarantee.startswith(("(2, 1e-0", "2-diff"))
+    assert line(found) == pytest.approx([1, 2], abs=2.5)
+    seeded = dp.quantile_regression(
+        data, y="y", x="a", x_bounds=BOUNDS, epsilon=2.0, seed=1, **PROVED[mechanism]
+    )
+    again = dp.quantile_regression(
+        data, y="y", x="a", x_bounds=BOUNDS, epsilon=2.0, seed=1, **PROVED[mechanism]
+    )
+    assert seeded.guarantee is None
+    assert (line(seeded) == line(again)).all()
+
+
+def test_what_is_not_proved_claims_nothing_and_is_counted_all_the_same():
+    ledger = dp.Ledger(epsilon=1.0)
+    found = dp.quantile_regression(people(), y="y", x="a", x_bounds=BOUNDS, epsilon=0.75, ledger=ledger)
+    assert found.guarantee is None
+    assert any("floating-point" in caveat for caveat in found.caveats)
+    assert (ledger.spent.epsilon, ledger.unproved) == (0.75, 1)
+    assert not ledger.table()["proved"][0]
+
+
+def test_a_regression_that_passes_the_budget_is_refused_before_anything_is_drawn(monkeypatch):
+    def drawn(*_args, **_kwargs):
+        raise AssertionError("noise was drawn")
+
+    for name in ("discrete_gaussian", "chosen_privately"):
+        monkeypatch.setattr(f"discreet.dp.regression.private_descent.{name}", drawn)
+    monkeypatch.setattr(sys.modules["discreet.dp.regression.linear_regression"], "cube_noise", drawn)
+    ledger = dp.Ledger(epsilon=0.5, delta=1e-5)
+    with pytest.raises(ParameterError, match="does not allow"):
+        dp.quantile_regression(
+            people(), y="y", x="a", x_bounds=BOUNDS, epsilon=2.0, ledger=ledger, **PROVED["agd"]
+        )
+    with pytest.raises(ParameterError, match="does not allow"):
+        dp.linear_regression(
+            people(), y="y", x="a", x_bounds=BOUNDS, y_bounds=(-20, 20), epsilon=1.0, ledger=ledger
+        )
+    with pytest.raises(ParameterError, match="seed"):
+        dp.linear_regression(
+            people(), y="y", x="a", x_bounds=BOUNDS, y_bounds=(-20, 20), epsilon=0.1, ledger=ledger, seed=1
+        )
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_replaced_record_is_another_promise_than_one_more():
+    ledger = dp.Ledger(epsilon=5.0)
+    with pytest.raises(ParameterError, match="adjacency='replace'"):
+        dp.quantile_regression(
+            people(), y="y", x="a", x_bounds=BOUNDS, epsilon=1.0, adjacency="replace", ledger=ledger
+        )
+    assert ledger.spent.epsilon == 0
+
+
+def test_several_quantiles_share_the_budget_and_do_not_cross():
+    ledger = dp.Ledger(epsilon=1.0, delta=1e-5)
+    found = dp.quantile_regression(
+        people(),
+        y="y",
+        x="a",
+        x_bounds=BOUNDS,
+        tau=[0.9, 0.1, 0.5],
+        epsilon=1.0,
+        mechanism="agd",
+        residual_bound=10,
+        at=[-5, 0, {"a": 5}],
+        ledger=ledger,
+    )
+    assert ledger.spent.epsilon <= 1.0
+    assert found.detail["constants"]["rho"].sum() == pytest.approx(ledger.table()["rho"][0])
+    for _, rows in found.detail["quantiles"].group_by("a"):
+        assert rows.sort("tau")["value"].is_sorted()
+    assert found.detail["coefficients"].height == 6
+
+
+@given(
+    st.sampled_from(KERNELS),
+    st.floats(0.01, 0.99),
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2),
+    st.floats(-1e12, 1e12),
+    st.floats(-1e3, 1e3),
+)
+@settings(max_examples=200, deadline=None)
+def test_no_record_moves_a_sum_by_more_than_its_bound(kernel, tau, theta, y, a):
+    """What every proved mechanism rests on: sums in whole steps, with or without one record."""
+    frame = pl.DataFrame({"a": [0.0, 1.0, a], "y": [0.0, 1.0, y]})
+    designs = [
+        read_design(
+            Microdata(rows),
+            "y",
+            "a",
+            BOUNDS,
+            intercept=True,
+            standardize=False,
+            missing="error",
+            weight=None,
+            max_weight=None,
+        )
+        for rows in (frame, frame.head(2))
+    ]
+    loss = CheckLoss(tau, 0.5, kernel)
+    both = [Slopes(design, loss, 10.0, replace=False, words=dp.os_words) for design in designs]
+    one, other = (slopes.sums(np.asarray(theta)) for slopes in both)
+    assert (np.abs(one - other) <= both[0].most).all()
+    assert int(((one - other) ** 2).sum()) <= both[0].moved
+    losses = [slopes.losses(np.asarray(theta)[None], 2.0**-10, 5000)[0] for slopes in both]
+    assert 0 <= losses[0] - losses[1] <= 5000
+    sums = _Sums.planned(designs[0], "k-norm", 1.0, replaced=False)
+    added = [sums.added_up(design, 0.0, 1.0) for design in designs]
+    held = [np.clip(design.x, -5, 5) for design in designs]
+    assert all((np.abs(values) <= 5).all() for values in held)
+    # Terms are within -1…1 only where they were standardized, as they are before anything is added up.
+    assert np.abs(added[0] - added[1]).max() <= sums.fine
+
+
+def test_the_compiled_losses_are_those_of_the_formula():
+    design = read_design(
+        people(50),
+        "y",
+        "a",
+        BOUNDS,
+        intercept=True,
+        standardize=False,
+        missing="error",
+        weight="w",
+        max_weight=3.0,
+    )
+    theta = np.array([0.3, 1.5])
+    for kernel in KERNELS:
+        loss = CheckLoss(0.3, 0.7, kernel)
+        value, slope, bend = passes.loss_and_slopes(theta, design.x, design.y, design.weights, *loss.numbers)
+        each, first, second = dp.smoothed_check_loss(design.y - design.x @ theta, 0.3, 0.7, kernel)
+        assert value == pytest.approx((design.weights * each).sum())
+        assert slope == pytest.approx(-(design.weights * first) @ design.x)
+        assert bend == pytest.approx((design.x.T * (design.weights * second)) @ design.x)
+
+
+def test_gaps_are_refused_by_column_and_left_out_only_when_asked():
+    frame = pl.DataFrame({"a": [1.0, None, 3.0, -2.0], "y": [1.0, 2.0, math.inf, 0.5]})
+    data = Microdata(frame)
+    with pytest.raises(InputError, match="'a' has missing"):
+        dp.quantile_regression(data, y="y", x="a", x_bounds=BOUNDS, epsilon=1.0)
+    found = dp.quantile_regression(
+        data, y="y", x="a", x_bounds=BOUNDS, mechanism="nonprivate", missing="drop", h=5.0
+    )
+    assert np.isfinite(line(found)).all()
+
+
+def test_a_file_with_several_records_a_person_is_refused():
+    with pytest.raises(ParameterError, match="one record a person"):
+        dp.quantile_regression(people(person="who"), y="y", x="a", x_bounds=BOUNDS, epsilon=1.0)
+
+
+def test_one_record_is_enough_and_tells_nothing():
+    data = Microdata(pl.DataFrame({"a": [1.0], "y": [2.0]}))
+    assert np.isfinite(line(dp.quantile_regression(data, y="y", x="a", x_bounds=BOUNDS, epsilon=1.0))).all()
+
+
+def test_a_constant_column_is_refused_by_name():
+    data = Microdata(pl.DataFrame({"a": [7.0, 9.0, 8.0], "y": [1.0, 2.0, 3.0]}))
+    with pytest.raises(DiscreetError, match="'a' is constant"):
+        dp.quantile_regression(data, y="y", x="a", x_bounds=BOUNDS, epsilon=1.0)
+
+
+def test_standardized_columns_give_the_same_line_without_noise():
+    plain, scaled = (
+        line(
+            dp.quantile_regression(
+                people(),
+                y="y",
+                x="a",
+                x_bounds={"a": (-7, 9)},
+                mechanism="nonprivate",
+                standardize=standardize,
+            )
+        )
+        for standardize in (False, True)
+    )
+    assert plain == pytest.approx(scaled, abs=1e-5)
+
+
+@pytest.mark.parametrize("mechanism", ["k-norm", "functional"])
+def test_the_line_of_means_is_near_and_proved(mechanism):
+    found = dp.linear_regression(
+        people(20_000), y="y", x="a", x_bounds=BOUNDS, y_bounds=(-15, 15), epsilon=1.0, mechanism=mechanism
+    )
+    assert found.guarantee == "1-differential privacy against adding or removing one record."
+    assert line(found) == pytest.approx([1, 2], abs=0.25)
+
+
+def test_noise_of_the_cube_has_its_law():
+    rate = Fraction(1, 2)
+    drawn = np.stack([dp.cube_noise(rate, 2, dp.os_words) for _ in range(700)])
+    largest = np.abs(drawn).max(axis=1)
+    k = np.arange(60)
+    weights = ((2 * k + 1) ** 2 - np.maximum(2 * k - 1, 0) ** 2) * np.exp(-k / 2)
+    weights[0] = 1.0
+    chances = weights / weights.sum()
+    for at in range(8):
+        expected = chances[at]
+        assert (largest == at).mean() == pytest.approx(expected, abs=4.5 * math.sqrt(expected / 700) + 1e-3)
+
+
+def test_records_are_drawn_each_with_the_chance_that_is_counted():
+    gap = Fraction(1, 4)
+    seen = np.zeros(40)
+    for _ in range(800):
+        rows = drawn_records(40, gap, dp.os_words)
+        assert (np.diff(rows) > 0).all()
+        seen[rows] += 1
+    chance = 1 - math.exp(-0.25)
+    assert seen / 800 == pytest.approx(chance, abs=4.5 * math.sqrt(chance * (1 - chance) / 800))
+
+
+def _divergence(p: np.ndarray, q: np.ndarray, order: int) -> float:
+    return float(np.log(np.sum(np.exp(order * np.log(p) + (1 - order) * np.log(q)))) / (order - 1))
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "order"), [(1.0, 0.1, 2), (2.0, 0.3, 5), (0.8, 0.02, 8), (4.0, 0.01, 32)]
+)
+def test_subsampled_steps_cost_no_more_than_is_counted(noise, rate, order):
+    """The closed form is met by continuous noise, and the bound is not passed by discrete noise, both ways."""
+    from discreet.dp.subsampling import _divergence as counted
+
+    fine = 400
+    grid = np.arange(-60 * fine, 60 * fine + 1) / fine
+    here = np.exp(-(grid**2) / (2 * noise**2))
+    there = (1 - rate) * here + rate * np.exp(-((grid - 1) ** 2) / (2 * noise**2))
+    kept = here > 1e-250
+    here, there = here[kept], there[kept]
+    here, there = here / here.sum(), there / there.sum()
+    worst = max(_divergence(there, here, order), _divergence(here, there, order))
+    assert counted(order, noise, rate, discrete=False) == pytest.approx(worst, rel=1e-4)
+    whole = np.arange(-80, 81)
+    moved = 2
+    here = np.exp(-(whole**2) / (2 * (moved * noise) ** 2))
+    there = (1 - rate) * here + rate * np.exp(-((whole - moved) ** 2) / (2 * (moved * noise) ** 2))
+    kept = here > 1e-250
+    here, there = here[kept] / here[kept].sum(), there[kept] / there[kept].sum()
+    worst = max(_divergence(there, here, order), _divergence(here, there, order))
+    assert worst <= counted(order, noise, rate, discrete=True)
+
+
+def test_accounting_agrees_with_dp_accounting():
+    accounting = pytest.importorskip("dp_accounting")
+    event = accounting.PoissonSampledDpEvent(0.02, accounting.GaussianDpEvent(1.3))
+    accountant = accounting.rdp.RdpAccountant()
+    accountant.compose(event, 800)
+    ours = dp.subsampled_gaussian_epsilon(1.3, 0.02, 800, 1e-6, discrete=False)
+    assert ours == pytest.approx(accountant.get_epsilon(1e-6), rel=0.02)
