@@ -8,7 +8,34 @@ import numba
 import numpy as np
 
 from discreet.arrays import Codes, Floats, Integers
-from discreet.mdav.record_tree import LEAF, Tree, farthest, measure, nearest, planted, take_out
+from discreet.mdav.record_tree import Tree, farthest, nearest, planted, take_out
+
+DONE, TREE, RIM = 0, 1, 2  # what the compiled loop asks for
+LEFT, FORMED, EFFORT, FRESH, TURN = 0, 1, 2, 3, 2  # where it keeps how far it came
+
+
+class Center(NamedTuple):
+    """The middle of the records that are left."""
+
+    numbers: Floats
+    codes: Codes
+
+
+class Totals(NamedTuple):
+    """Running sums of the records that are left, with what rounding cut off, and how many have each code."""
+
+    sums: Floats
+    rests: Floats
+    counts: Integers
+
+
+class Room(NamedTuple):
+    """Where a search writes: the records found, how far they are, and the nodes that it still has to look into."""
+
+    near: Integers
+    distances: Floats
+    stack: Integers
+    bounds: Floats
 
 
 class Rim(NamedTuple):
@@ -38,25 +65,17 @@ def _pair(  # noqa: PLR0917
     return total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _outer(tree: Tree, x: Floats, a: Codes) -> Rim:
-    """Collect the tenth of the records left that is farthest from a center."""
-    many, apart = tree.sizes[1], np.empty(LEAF)
-    distances, labels, done = np.empty(many), np.empty(many, np.int64), 0
-    for t in range(len(tree.starts) // 2, len(tree.starts)):
-        measure(tree, t, x, a, apart)
-        for i in range(tree.sizes[t]):
-            distances[done] = np.sqrt(apart[i]) if tree.squared else apart[i]
-            labels[done] = tree.labels[tree.starts[t] + i]
-            done += 1
-    limit = np.partition(distances, many - 1 - many // 10)[many - 1 - many // 10]
+def _rim(tree: Tree, numbers: Floats, codes: Codes, groups: Integers, now: Center) -> Rim:
+    """Collect the tenth of the records left that is farthest from the center."""
+    left = np.flatnonzero(groups < 0)
+    gaps = np.abs(numbers[left] - now.numbers)
+    apart = (gaps**2 if tree.squared else gaps).sum(axis=1) + (codes[left] != now.codes) @ tree.costs
+    distances = np.sqrt(apart) if tree.squared else apart
+    limit = np.partition(distances, len(left) - 1 - len(left) // 10)[len(left) - 1 - len(left) // 10]
     outside = np.flatnonzero(distances >= limit)
-    outside = outside[np.argsort(-distances[outside])]
-    cut = -1.0
-    for d in distances:
-        if d < limit:
-            cut = max(cut, d)
-    return Rim(x.copy(), a.copy(), labels[outside], distances[outside], cut)
+    outside = outside[np.argsort(-distances[outside], kind="stable")]
+    cut = distances[distances < limit].max(initial=-1.0)
+    return Rim(now.numbers.copy(), now.codes.copy(), left[outside], distances[outside], float(cut))
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -90,64 +109,74 @@ def _on_rim(  # noqa: PLR0917
     return -1, len(rim.labels)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def mdav(  # noqa: PLR0917
     numbers: Floats, codes: Codes, costs: Floats, squared: bool, levels: int, k: int
 ) -> Integers:
     """Number the MDAV group of each record."""
     n, p, q = len(numbers), numbers.shape[1], codes.shape[1]
+    groups, now = np.full(n, -1), Center(np.zeros(p), np.zeros(q, np.int32))
+    totals = Totals(np.zeros(p), np.zeros(p), np.zeros((q, levels), np.int64))
+    _count(totals, numbers, codes)
     tree = planted(numbers, codes, np.arange(n), costs, squared)
-    groups = np.full(n, -1, np.int64)
-    stack, bounds = np.empty(128, np.int64), np.empty(128)
-    sums, rests = np.zeros(p), np.zeros(p)
-    counts = np.zeros((q, levels), np.int64)
-    for i in range(n):
-        _add(sums, rests, numbers[i], 1.0)
-        for j in range(q):
-            counts[j, codes[i, j]] += 1
-    center, common = np.zeros(p), np.zeros(q, np.int32)
-    near, distances = np.empty(k - 1, np.int64), np.empty(k - 1)
-    rim, effort = Rim(center, common, np.empty(0, np.int64), np.empty(0), np.inf), 0
-    left, formed, start = n, 0, -1
-    while left >= 2 * k:
-        opposite = start < 0 and left >= 3 * k
-        if start < 0:
-            if 2 * left < len(tree.labels):
-                tree = planted(numbers, codes, np.flatnonzero(groups < 0), costs, squared)
-            for j in range(p):
-                center[j] = (sums[j] + rests[j]) / left
-            for j in range(q):
-                common[j] = np.argmax(counts[j])
-            if effort <= left:
-                start, read = _on_rim(rim, numbers, codes, groups, center, common, costs, squared)
-                effort += read
-            if start < 0:
-                rim, effort = _outer(tree, center, common), 0
-                start, _ = _on_rim(rim, numbers, codes, groups, center, common, costs, squared)
-            if start < 0:
-                start = farthest(tree, center, common, stack, bounds)
-        x, a = numbers[start], codes[start]
-        take_out(tree, start)
-        if k > 1:
-            nearest(tree, x, a, near, distances, stack, bounds)
-        groups[start] = formed
-        _add(sums, rests, x, -1.0)
-        for j in range(q):
-            counts[j, a[j]] -= 1
-        for label in near:
-            groups[label] = formed
-            take_out(tree, label)
-            _add(sums, rests, numbers[label], -1.0)
-            for j in range(q):
-                counts[j, codes[label, j]] -= 1
-        left -= k
-        formed += 1
-        start = farthest(tree, x, a, stack, bounds) if opposite else -1
-    groups[groups < 0] = formed
+    rim = Rim(now.numbers, now.codes, np.empty(0, np.int64), np.empty(0), np.inf)
+    progress = np.array([n, 0, 0, 0])
+    room = _room(k - 1)
+    while asked := _form_groups(tree, rim, now, totals, numbers, codes, groups, progress, room, k):
+        if asked == TREE:
+            tree = planted(numbers, codes, np.flatnonzero(groups < 0), costs, squared)
+        else:
+            rim = _rim(tree, numbers, codes, groups, now)
+    groups[groups < 0] = progress[FORMED]
     return groups
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _form_groups(  # noqa: PLR0917
+    tree: Tree,
+    rim: Rim,
+    now: Center,
+    totals: Totals,
+    numbers: Floats,
+    codes: Codes,
+    groups: Integers,
+    progress: Integers,
+    room: Room,
+    k: int,
+) -> int:
+    """Form groups until none is left to form, or a smaller tree or a nearer rim is asked for."""
+    start = -1
+    while progress[LEFT] >= 2 * k:
+        opposite = start < 0 and progress[LEFT] >= 3 * k
+        if start < 0:
+            if 2 * progress[LEFT] < len(tree.labels):
+                return TREE
+            _center(totals, progress[LEFT], now)
+            if progress[EFFORT] <= progress[LEFT]:
+                start, read = _on_rim(
+                    rim, numbers, codes, groups, now.numbers, now.codes, tree.costs, tree.squared
+                )
+                progress[EFFORT] += read
+            if start < 0 and not progress[FRESH]:
+                progress[EFFORT], progress[FRESH] = 0, 1
+                return RIM
+            if start < 0:
+                start = farthest(tree, now.numbers, now.codes, room.stack, room.bounds)
+            progress[FRESH] = 0
+        take_out(tree, start)
+        if k > 1:
+            nearest(tree, numbers[start], codes[start], room.near, room.distances, room.stack, room.bounds)
+        groups[start] = progress[FORMED]
+        _leave(totals, numbers[start], codes[start])
+        for label in room.near:
+            groups[label] = progress[FORMED]
+            take_out(tree, label)
+            _leave(totals, numbers[label], codes[label])
+        progress[LEFT] -= k
+        progress[FORMED] += 1
+        start = farthest(tree, numbers[start], codes[start], room.stack, room.bounds) if opposite else -1
+    return DONE
+
+
 def variable_mdav(  # noqa: PLR0917
     numbers: Floats,
     codes: Codes,
@@ -159,23 +188,47 @@ def variable_mdav(  # noqa: PLR0917
 ) -> Integers:
     """Number the V-MDAV group of each record, given in the order of their distance from the center."""
     n = len(numbers)
-    tree = planted(numbers, codes, np.arange(n), costs, squared)
-    groups = np.full(n, -1, np.int64)
-    stack, bounds = np.empty(128, np.int64), np.empty(128)
-    near, distances = np.empty(k - 1, np.int64), np.empty(k - 1)
-    two, gaps = np.empty(2, np.int64), np.empty(2)
+    groups, progress = np.full(n, -1), np.array([n, 0, 0, 0])
+    room, pair = _room(k - 1), _room(2)
+    while progress[LEFT] >= k:
+        left = np.flatnonzero(groups < 0)
+        tree = planted(numbers, codes, left, costs, squared)
+        _form_variable_groups(tree, numbers, codes, groups, farthest_first, progress, room, pair, k, gamma)
+    late = np.flatnonzero(groups < 0)
+    if late.size and progress[FORMED]:
+        grown = planted(numbers, codes, np.flatnonzero(groups >= 0), costs, squared)
+        for record in late:
+            found = pair.near[:1]
+            nearest(grown, numbers[record], codes[record], found, pair.distances[:1], pair.stack, pair.bounds)
+            groups[record] = groups[found[0]]
+    return groups
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _form_variable_groups(  # noqa: PLR0917
+    tree: Tree,
+    numbers: Floats,
+    codes: Codes,
+    groups: Integers,
+    farthest_first: Integers,
+    progress: Integers,
+    room: Room,
+    pair: Room,
+    k: int,
+    gamma: float,
+) -> None:
+    """Form groups until none is left to form or the tree is half empty."""
+    near, two, gaps, stack, bounds = room.near, pair.near, pair.distances, room.stack, room.bounds
     widest = 2 * k - 1
     members, partners, reaches = np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest)
-    left, formed, turn = n, 0, 0
-    while left >= k:
+    left, formed, turn = progress[LEFT], progress[FORMED], progress[TURN]
+    while left >= k and 2 * left >= len(tree.labels):
         while groups[farthest_first[turn]] >= 0:
             turn += 1
-        if 2 * left < len(tree.labels):
-            tree = planted(numbers, codes, np.flatnonzero(groups < 0), costs, squared)
         first = farthest_first[turn]
         take_out(tree, first)
         if k > 1:
-            nearest(tree, numbers[first], codes[first], near, distances, stack, bounds)
+            nearest(tree, numbers[first], codes[first], near, room.distances, stack, bounds)
         members[0], groups[first] = first, formed
         for i in range(k - 1):
             members[i + 1], groups[near[i]] = near[i], formed
@@ -197,7 +250,7 @@ def variable_mdav(  # noqa: PLR0917
             joining, inward = partners[best], reaches[best]
             nearest(tree, numbers[joining], codes[joining], two, gaps, stack, bounds)
             outward = gaps[1] if two[0] == joining else gaps[0]
-            if squared:
+            if tree.squared:
                 inward, outward = np.sqrt(inward), np.sqrt(outward)
             if not inward < gamma * outward:
                 break
@@ -206,12 +259,40 @@ def variable_mdav(  # noqa: PLR0917
             size += 1
             left -= 1
         formed += 1
-    if left and formed:
-        grown = planted(numbers, codes, np.flatnonzero(groups >= 0), costs, squared)
-        for late in np.flatnonzero(groups < 0):
-            nearest(grown, numbers[late], codes[late], two[:1], gaps[:1], stack, bounds)
-            groups[late] = groups[two[0]]
-    return groups
+    progress[LEFT], progress[FORMED], progress[TURN] = left, formed, turn
+
+
+def _room(many: int) -> Room:
+    """Make room for a search of so many nearest records."""
+    return Room(np.empty(many, np.int64), np.empty(many), np.empty(128, np.int64), np.empty(128))
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _count(totals: Totals, numbers: Floats, codes: Codes) -> None:
+    for i in range(len(numbers)):
+        _add(totals.sums, totals.rests, numbers[i], 1.0)
+        for j in range(codes.shape[1]):
+            totals.counts[j, codes[i, j]] += 1
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _leave(totals: Totals, x: Floats, a: Codes) -> None:
+    _add(totals.sums, totals.rests, x, -1.0)
+    for j in range(len(a)):
+        totals.counts[j, a[j]] -= 1
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _center(totals: Totals, left: int, now: Center) -> None:
+    """Give the mean of the records left, and of codes the most common, the first of several."""
+    for j in range(len(totals.sums)):
+        now.numbers[j] = (totals.sums[j] + totals.rests[j]) / left
+    for j in range(len(totals.counts)):
+        most = 0
+        for code in range(totals.counts.shape[1]):
+            if totals.counts[j, code] > totals.counts[j, most]:
+                most = code
+        now.codes[j] = most
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -44,72 +44,73 @@ class Tree(NamedTuple):
     squared: bool
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def planted(numbers: Floats, codes: Codes, left: Integers, costs: Floats, squared: bool) -> Tree:
-    """Put the records that are left into a tree."""
+    """Put the records that are left into a tree, level by level."""
     n, p, q = len(left), numbers.shape[1], codes.shape[1]
-    nodes = 2
-    while (n + nodes // 2 - 1) // (nodes // 2) > LEAF:
-        nodes *= 2
-    leaves = nodes // 2
-    order = left.copy()
-    starts, stops = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    stops[1] = n
-    for t in range(1, leaves):
-        start, stop = starts[t], stops[t]
-        rows = order[start:stop]
-        widest, extent = -1, 0.0
-        for j in range(p):
-            low, high = np.inf, -np.inf
-            for row in rows:
-                low, high = min(low, numbers[row, j]), max(high, numbers[row, j])
-            apart = (high - low) * (high - low) if squared else high - low
-            if apart > extent:
-                widest, extent = j, apart
-        for j in range(q):
-            if costs[j] > extent:
-                for row in rows:
-                    if codes[row, j] != codes[rows[0], j]:
-                        widest, extent = p + j, costs[j]
-                        break
-        # A stable sort keeps records that coincide in the order of their positions, so ties are settled by node.
-        if 0 <= widest < p:
-            keys = np.empty(len(rows))
-            for i in range(len(rows)):
-                keys[i] = numbers[rows[i], widest]
-            order[start:stop] = rows[np.argsort(keys, kind="mergesort")]
-        elif widest >= p:
-            keys = np.empty(len(rows))
-            for i in range(len(rows)):
-                keys[i] = codes[rows[i], widest - p]
-            order[start:stop] = rows[np.argsort(keys, kind="mergesort")]
-        middle = (start + stop) // 2
-        starts[2 * t], stops[2 * t] = start, middle
-        starts[2 * t + 1], stops[2 * t + 1] = middle, stop
-    places, homes = np.full(len(numbers), -1), np.empty(n, np.int64)
-    for i in range(n):
-        places[order[i]] = i
-    for t in range(leaves, nodes):
-        homes[starts[t] : stops[t]] = t
+    leaves = 1
+    while (n + leaves - 1) // leaves > LEAF:
+        leaves *= 2
+    order, edges = left, np.array([0, n])
+    starts, stops = np.zeros(2 * leaves, np.int64), np.zeros(2 * leaves, np.int64)
+    starts[1], stops[1] = edges
+    while len(edges) <= leaves:
+        order = _ordered(numbers, codes, order, edges, costs, squared)
+        middles = (edges[:-1] + edges[1:]) // 2
+        edges = np.insert(edges, np.arange(1, len(edges)), middles)
+        level = slice(len(edges) - 1, 2 * (len(edges) - 1))
+        starts[level], stops[level] = edges[:-1], edges[1:]
+    places = np.full(len(numbers), -1)
+    places[order] = np.arange(n)
     tree = Tree(
         np.ascontiguousarray(numbers[order].T),
         np.ascontiguousarray(codes[order].T),
-        order,
+        order.copy(),
         places,
-        homes,
+        np.repeat(np.arange(leaves, 2 * leaves), np.diff(edges)),
         starts,
         stops - starts,
-        np.empty(nodes, np.int64),
-        np.empty((nodes, p)),
-        np.empty((nodes, p)),
-        np.empty((nodes, q), np.int32),
-        np.empty((nodes, q), np.int32),
+        np.empty(2 * leaves, np.int64),
+        np.empty((2 * leaves, p)),
+        np.empty((2 * leaves, p)),
+        np.empty((2 * leaves, q), np.int32),
+        np.empty((2 * leaves, q), np.int32),
         costs,
         squared,
     )
-    for t in range(nodes - 1, 0, -1):
-        _bound(tree, t)
+    _bound_all(tree)
     return tree
+
+
+def _ordered(  # noqa: PLR0917
+    numbers: Floats, codes: Codes, order: Integers, edges: Integers, costs: Floats, squared: bool
+) -> Integers:
+    """Order the records of each node of a level by its widest column.
+
+    The sort is stable: records that coincide stay in the order of their positions, so that ties are settled by node.
+    """
+    nodes, p = len(edges) - 1, numbers.shape[1]
+    widest, extent = np.full(nodes, -1), np.zeros(nodes)
+    for j in range(p + codes.shape[1]):
+        column = numbers[order, j] if j < p else codes[order, j - p]
+        apart = np.maximum.reduceat(column, edges[:-1]) - np.minimum.reduceat(column, edges[:-1])
+        if j >= p:
+            apart = np.where(apart > 0, costs[j - p], 0.0)
+        elif squared:
+            apart = apart * apart
+        wider = apart > extent
+        widest[wider], extent[wider] = j, apart[wider]
+    node = np.repeat(np.arange(nodes), np.diff(edges))
+    by, values = widest[node], np.zeros(len(order))
+    for j in np.unique(widest[widest >= 0]):
+        at = by == j
+        values[at] = numbers[order[at], j] if j < p else codes[order[at], j - p]
+    return order[np.lexsort((values, node))]
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _bound_all(tree: Tree) -> None:
+    for t in range(len(tree.starts) - 1, 0, -1):
+        _bound(tree, t)
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
