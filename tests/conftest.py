@@ -7,13 +7,21 @@ import warnings
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import settings
 
-# Every run of `make test` tries the same examples, so that a change fails by what it changed;
+# Every run of `make test` tries the same few examples, so that a change fails by what it changed;
 # `make test-all` searches for new ones. A busy machine is no failure: there is no deadline.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("searching", deadline=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=examples(100))
+settings.register_profile("searching", deadline=None, max_examples=examples(100))
 settings.load_profile(os.environ.get("DISCREET_EXAMPLES", "repeatable"))
+
+
+def pytest_collection_modifyitems(items):
+    """Keep the tests of a file in one process, and those of Spark: what they share is made once."""
+    for item in items:
+        shared = "spark" if "spark" in item.nodeid else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(shared))
 
 
 @pytest.fixture(scope="session")

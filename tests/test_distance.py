@@ -3,6 +3,7 @@ import datetime as dt
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +85,7 @@ def test_euclidean_is_that_of_standardized_and_one_hot_columns():
     np.testing.assert_allclose(ours, pairwise_distances(flat(left), flat(right)), atol=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     st.integers(1, 700),
     st.integers(1, 900),
@@ -183,7 +184,7 @@ def test_bad_options_infinite_values_and_unknown_levels_are_refused():
         nearest(space, points, k=2)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.integers(1, 80), st.integers(0, 80), st.integers(0, 2), st.integers(0, 10**6))
 def test_boxes_hold_exactly_the_pairs_within_reach_in_every_column(rows, others, columns, seed):
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ WEST = "POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0))"
 EAST = {"type": "Polygon", "coordinates": [[[10, 0], [20, 0], [20, 10], [10, 10], [10, 0]]]}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.floats(-180, 180), st.floats(-90, 90), st.floats(0, 2 * np.pi), st.floats(0, 100_000))
 def test_a_geodesic_ends_where_pyproj_says_to_a_hundredth_of_a_millimeter(lon, lat, azimuth, meters):
     pyproj = pytest.importorskip("pyproj")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,9 @@ def public_log(method, frame, monkeypatch):
 
 
 @pytest.mark.parametrize("method", [*TREATMENTS, *TABLES], ids=lambda method: method.name)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     change=st.tuples(st.integers(0, 199), st.sampled_from("xyz"), st.sampled_from("fm")), gone=st.booleans()
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ def plain(numbers):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 120), st.integers(0, 4), st.integers(0, 2), st.integers(1, 6))
 def test_mdav_equals_a_scan_of_all_records_with_ties_and_categories(seed, n, p, q, k):
     if not k <= n:
@@ -87,7 +88,7 @@ def test_records_that_all_coincide_are_grouped_by_position():
     assert groups_of_at_least(np.ones((100, 2)), 4).tolist() == [i // 4 for i in range(100)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 2**32), st.integers(4, 80), st.integers(2, 5), st.sampled_from([0.0, 0.2, 1.1]))
 def test_groups_of_variable_size_are_of_k_or_more(seed, n, k, gamma):
     if k > n:

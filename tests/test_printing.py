@@ -7,6 +7,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,7 +118,7 @@ def test_a_release_says_step_by_step_what_was_done(results):
     assert text.endswith("Guarantee: none")
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(secret=st.integers(10**9, 10**18), cells=st.integers(0, 50))
 def test_what_is_internal_leaves_neither_by_printing_nor_by_pickling(secret, cells):
     step = Step("pram", {"columns": ["a"]}, {"a": cells}, internal={"seed": secret})

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -74,7 +75,7 @@ def test_weighted_rows_have_the_exact_chances():
     assert_law(drawn[1::2], {1: 0.5, 2: 0.5})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 2**63), st.integers(0, 2**32))
 def test_uniform_draws_stay_below_their_bound(bound, seed):
     drawn = dp.uniform_below(bound, 50, words(seed))
@@ -82,7 +83,7 @@ def test_uniform_draws_stay_below_their_bound(bound, seed):
     assert all(int(value) < bound for value in drawn)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.fractions(0, 1, max_denominator=10**30), st.integers(0, 2**32))
 def test_a_word_equal_to_the_first_digits_is_decided_by_the_rest(chance, seed):
     """The one case in 2^64, forced: the exact remainder decides, and a chance without one says no."""
@@ -104,7 +105,7 @@ def test_a_word_equal_to_the_first_digits_is_decided_by_the_rest(chance, seed):
         assert said == (next_word < rest.numerator * 2**64 // rest.denominator)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.floats(2**-30, 2**10), st.integers(1, 50))
 def test_what_is_spent_is_never_more_than_was_asked_for(epsilon, parts):
     try:

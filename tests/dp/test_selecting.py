@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def test_permute_and_flip_is_the_largest_score_under_exponential_noise():
     assert found == pytest.approx(wanted, abs=4 * 0.5 / math.sqrt(RUNS))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(st.floats(-50, 50), min_size=1, max_size=6),
     st.sampled_from(["permute-and-flip", "exponential", "noisy-max"]),

@@ -6,6 +6,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,7 +91,7 @@ def test_treatments_draw_the_same_and_keep_the_type(kind, treatment):
         assert made.frame.schema.field("pay").type.ordered
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), *(st.sampled_from([*v, None]) for v in LEVELS.values())), min_size=1

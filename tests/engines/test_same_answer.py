@@ -6,6 +6,7 @@ import datetime as dt
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ pytestmark = [
 ]
 # Shrinking a failure takes minutes on so wide a table and tells little more.
 FAST = (Phase.explicit, Phase.reuse, Phase.generate)
+RARER = ("wildcard", "drop")
 FEW = ("k_anonymity", "l_diversity entropy", "t_closeness")
 DAYS = [dt.date(1999, 12, 31), dt.date(2020, 2, 29), dt.date(2020, 3, 1)]
 MOMENTS = [dt.datetime(2020, 3, 29, 0, 30), dt.datetime(2020, 10, 25, 1, 30), dt.datetime(1969, 12, 31, 23)]
@@ -61,7 +63,7 @@ def has_complete_records(table, roles):
     return table.with_columns(pl.col("real").fill_nan(None)).drop_nulls(roles["keys"]).height > 0
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=FAST)
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck), phases=FAST)
 @given(
     drawn=tables(), chosen=st.lists(st.sampled_from(sorted(MEASURES)), min_size=3, max_size=3, unique=True)
 )
@@ -96,7 +98,8 @@ def test_spark_treats_every_type_and_its_missing_values_as_polars_does(keys, sen
     assert_engines_agree(MIXED, roles, "pyspark", session, measures=FEW[:2], missing=("category",))
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), phases=FAST)
+@pytest.mark.slow
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck), phases=FAST)
 @given(drawn=tables())
 @pytest.mark.filterwarnings("ignore")
 def test_random_data_with_missing_values_give_the_same_answer_on_spark(session_of, drawn):
@@ -108,21 +111,23 @@ def test_random_data_with_missing_values_give_the_same_answer_on_spark(session_o
     )
 
 
+@pytest.mark.parametrize(
+    "missing", ["category", *(pytest.param(way, marks=pytest.mark.slow) for way in RARER)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore")
-def test_adult_gives_the_same_answer(kind, session_of):
+def test_adult_gives_the_same_answer(kind, missing, session_of):
     adult = datasets.adult()
     roles = {"keys": list(adult.roles.keys), "sensitive": ["income", "hours-per-week"]}
-    slow = kind == "pyspark"
+    measures = ("uniqueness", "key_contributions", "delta_disclosure", "alpha_k", *FEW)
+    few = ("k_anonymity", "t_closeness")
     assert_engines_agree(
         adult.frame,
         roles,
         kind,
         session_of(kind),
-        measures=("k_anonymity", "t_closeness")
-        if slow
-        else ("uniqueness", "key_contributions", "delta_disclosure", "alpha_k", *FEW),
-        missing=("category",) if slow else ("category", "wildcard", "drop"),
+        measures=few if kind == "pyspark" else measures,
+        missing=(missing,),
     )
 
 

@@ -5,6 +5,7 @@ from datetime import date, datetime
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,7 +114,7 @@ def test_excel_texts_are_read_as_dates(tmp_path):
 
 
 @given(st.lists(st.dates(date(1000, 1, 1), date(9999, 12, 31)), min_size=1, max_size=30), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_dates_come_back_as_they_were_or_are_asked_about(days, data):
     form = data.draw(st.sampled_from(["%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d"]))
     texts = pl.LazyFrame({"c": [day.strftime(form) for day in days]})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -253,7 +254,9 @@ frames = st.integers(1, 20).flatmap(
 SCHEMA = {"n": pl.Int64, "x": pl.Float64, "t": pl.String, "d": pl.Date, "b": pl.Boolean}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(values=frames)
 def test_what_is_written_is_what_is_read(tmp_path, values):
     frame = pl.DataFrame(values, schema=SCHEMA)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +87,9 @@ def test_saved_roles_are_not_overwritten_unless_asked(survey):
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(columns=st.lists(names, unique=True, min_size=1), weight=names)
 def test_any_column_name_comes_back_from_a_sidecar(tmp_path, columns, weight):
     roles = Roles.of(keys=columns, weight=weight)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -105,7 +106,7 @@ def test_one_hidden_cell_in_a_line_follows_from_the_margin():
     assert check_margins(counts, square).cells("margins") == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(arrays(bool, st.tuples(st.integers(1, 5), st.integers(1, 5))))
 def test_what_line_by_line_solving_finds_the_rank_test_finds_too(hidden):
     by_rank = determined(hidden)
@@ -113,7 +114,7 @@ def test_what_line_by_line_solving_finds_the_rank_test_finds_too(hidden):
     assert (by_lines <= by_rank).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(arrays(np.int64, st.tuples(st.integers(2, 5), st.integers(2, 5)), elements=st.integers(0, 60)))
 def test_after_secondary_suppression_no_margin_gives_a_cell_away(table):
     policy = OutputPolicy()
@@ -197,7 +198,7 @@ def test_a_ratio_without_its_table_fails():
     assert check_ratio([[20, 40], [30, 60]]).status == "pass"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=150),
     st.integers(1, 12),

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -149,7 +150,7 @@ def test_nesting_of_filters_agrees_with_the_sets_they_let_in(one, other):
         assert first >= second
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(st.integers(0, 60), min_size=2, max_size=5), st.lists(st.integers(0, 60), min_size=2, max_size=5)
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,7 +76,7 @@ def test_concentration_of_an_indicator_is_a_count():
         assert s.gini("x", "ward").status == "fail"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 60), st.sampled_from([(0.0, 1.0), (1.0, 2.0), (3.0, 7.5), (0.0, 100.0)]))
 def test_an_indicator_passes_exactly_when_both_of_its_counts_do(ill, values):
     low, high = values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -177,7 +178,7 @@ def test_models_of_an_earlier_package_are_compared_too(people, tmp_path):
         assert differences(later.ols("pay ~ age")) == ["review", "review"]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(st.integers(0, 40), st.booleans())
 def test_a_mean_of_fewer_people_fails_exactly_when_few_are_between(left_out, as_file):
     rng = np.random.default_rng(2)

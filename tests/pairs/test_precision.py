@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,7 +108,7 @@ def test_a_file_that_another_program_wrote_gives_the_figures_of_the_file_itself(
             assert new_rows(keyed, Microdata(rewritten), precision="exact").figures["new_share_exact"] > 0.5
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 2**20), decimals=st.integers(0, 3))
 def test_noise_below_the_precision_of_the_original_changes_nothing(seed, decimals):
     rng = np.random.default_rng(seed)

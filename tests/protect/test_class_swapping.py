@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +87,7 @@ def test_a_plan_file_holds_it(tmp_path):
     assert again.apply(data(), seed=3).data.frame.equals(plan.apply(data(), seed=3).data.frame)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.6, 0.75, 0.9, 0.95]), st.integers(2, 40))
 def test_counts_stay_and_no_sound_class_is_spoiled(seed, alpha, groups):
     before = data(n=200, classes=groups, seed=seed)

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def lengths(before, after):
     return np.linalg.norm(shift(before, after), axis=1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.floats(0, 5000), st.floats(1, 5000), st.sampled_from(["uniform", "area"]), st.integers(0, 2**32))
 def test_every_shift_lies_in_the_ring(r_min, width, law, seed):
     data = homes(60)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +46,7 @@ def cheapest_by_trying_all(values, k):
     return best(0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=12), st.integers(2, 4))
 def test_the_best_groups_of_one_column_cost_what_trying_all_costs(values, k):
     if len(values) < k:
@@ -57,7 +58,7 @@ def test_the_best_groups_of_one_column_cost_what_trying_all_costs(values, k):
     assert squares(column, groups) <= squares(column, ranks_of_one_column(column, k)) + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(0, 2**32),
     st.integers(6, 90),
@@ -292,7 +293,7 @@ def test_columns_may_have_any_name():
     assert shown.select(names).unique().height == 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**6), st.integers(4, 40), st.integers(2, 5), st.booleans())
 def test_a_member_that_stands_for_its_group_is_the_nearest_to_the_others(seed, n, k, mixed):
     rng = np.random.default_rng(seed)
@@ -310,7 +311,7 @@ def test_a_member_that_stands_for_its_group_is_the_nearest_to_the_others(seed, n
         assert sums[rows == found[rows[0]]][0] == pytest.approx(sums.min(), abs=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6), st.integers(6, 60), st.integers(2, 6))
 def test_members_make_every_shown_combination_one_of_the_file_and_shared_by_k(seed, n, k):
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ def empty_keys(frame):
     return any(frame[key].null_count() == frame.height for key in KEYS)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(PEOPLE, st.integers(1, 6), st.booleans())
 def test_every_class_has_at_least_k_records_and_labels_are_true(rows, k, strict):
     frame = frame_of(rows)
@@ -77,7 +78,7 @@ def covers(label, value):
     return int(low) <= value <= int(high or low)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(PEOPLE, st.sampled_from([LDiversity("state", 2), TCloseness("state", 0.3)]), st.booleans())
 def test_every_class_meets_the_other_models_too(rows, model, strict):
     frame = frame_of(rows)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,7 +112,7 @@ def test_restricted_noise_keeps_means_and_covariances_on_average():
     seed=st.integers(0, 10_000),
     scale=st.sampled_from([1e-3, 1.0, 1e7]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_orthogonal_masking_keeps_means_and_covariances_exactly(records, level, seed, scale):
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(records, 3)) @ rng.normal(size=(3, 3)) * [1, scale, 10] + [0, 5, -100]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -184,14 +185,14 @@ def exhaustive(frame, models, limit, kind):
 TASKS = (PEOPLE, MODELS, st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from(loss.LOSSES))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(*TASKS)
 def test_the_search_equals_exhaustive_search(rows, models, limit, kind):
     check_against_exhaustive_search(rows, models, limit, kind)
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(*TASKS)
 def test_the_search_equals_exhaustive_search_on_many_files(rows, models, limit, kind):
     check_against_exhaustive_search(rows, models, limit, kind)
@@ -217,7 +218,7 @@ def check_against_exhaustive_search(rows, models, limit, kind):
     assert found["loss_reached"] == pytest.approx(best, abs=1e-10)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(PEOPLE, st.integers(1, 5), st.sampled_from([0.0, 0.2, 0.5]))
 def test_every_released_class_has_k_records_and_suppressed_ones_say_nothing(rows, k, limit):
     frame = frame_of(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from discreet import Hierarchy, Microdata, protect, risk
 from discreet.errors import ColumnError, ParameterError
 from discreet.protect import KAnonymity, LDiversity
 
-quiet = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+quiet = settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 
 NINE = pl.DataFrame(
     {

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,7 +93,7 @@ def test_each_row_of_the_matrix_is_the_law_that_is_drawn_from():
 levels = st.sampled_from(["a", "b", "c", None])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.tuples(levels, levels, st.integers(0, 2)), min_size=1, max_size=40), st.booleans())
 def test_pram_draws_only_what_occurs_in_the_stratum_and_keeps_missing_missing(rows, jointly):
     frame = pl.DataFrame(rows, schema={"x": pl.String, "y": pl.String, "s": pl.Int64}, orient="row")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def test_removal_leaves_exactly_the_cells_that_are_safe():
     assert released.guarantee is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-900, 900), st.integers(-900, 900)), min_size=1, max_size=120),
     st.integers(1, 12),

@@ -1,6 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +37,7 @@ def swapped(frame, **options):
     return release.data.frame, release.log[0]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     st.integers(0, 10_000),
     st.integers(1, 5),

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ def test_exact_synthesis_keeps_means_covariances_and_regressions():
     seed=st.integers(0, 10_000),
     scale=st.sampled_from([1e-4, 1.0, 1e6]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_exact_synthesis_keeps_moments_whatever_the_file(records, similarity, seed, scale):
     rng = np.random.default_rng(seed)
     matrix = rng.standard_normal((records, 4)) @ rng.normal(size=(4, 4)) * [1, 1, scale, 1] + [0, 9, 0, scale]

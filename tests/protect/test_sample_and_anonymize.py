@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def released(frame=None, seed=1, **options):
     return SampleAndAnonymize(**given).apply(Microdata(people() if frame is None else frame), seed=seed)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.floats(0.2, 4), st.floats(1e-9, 1e-3), st.floats(0.05, 1))
 def test_k_is_the_smallest_that_keeps_delta(epsilon, delta, part):
     rate = part * highest_rate(epsilon)
@@ -58,7 +59,7 @@ def test_k_is_the_smallest_that_keeps_delta(epsilon, delta, part):
     assert k == 2 or delta_of(k - 1, epsilon, rate) > delta
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(st.floats(0.3, 3), st.floats(0.1, 1), st.integers(2, 60))
 def test_no_class_size_tells_more_than_delta_says(epsilon, part, k):
     from scipy.stats import binom
@@ -138,7 +139,7 @@ rows = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(rows, st.integers(2, 6), st.sampled_from(["granularity", "classification", "group-size"]))
 def test_one_record_moves_no_score_by_more_than_its_sensitivity(records, k, score):
     frame = pl.DataFrame(records, schema=["p", "q", "t"], orient="row")

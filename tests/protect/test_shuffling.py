@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ def shuffled(frame, seed=1, **parameters):
 
 
 @given(records=MIXED, strata=st.booleans(), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_column_keeps_exactly_its_values_and_gaps(records, strata, seed):
     schema = {"a": pl.Int64, "b": pl.Float64, "g": pl.Float64, "s": pl.String}
     frame = pl.DataFrame(records, schema=schema, orient="row")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def masked(frame, seed=1, **parameters):
     standardize=st.booleans(),
     seed=st.integers(0, 10_000),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_permutation_keeps_means(records, columns, standardize, seed):
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(records, columns)) @ rng.normal(size=(columns, columns)) + rng.normal(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +72,7 @@ def smallest_complete_class(frame: pl.DataFrame, keys: list[str]) -> int:
     return int(sizes.min()) if len(sizes) else frame.height
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     rows=st.lists(
         st.tuples(*[st.one_of(st.none(), st.integers(0, 3)) for _ in KEYS]), min_size=6, max_size=40
@@ -91,7 +92,7 @@ def test_every_record_has_company_of_k_whatever_the_file(rows, k, missing):
     assert all(kept.row(0))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     rows=st.lists(
         st.tuples(*[st.one_of(st.none(), st.integers(0, 2)) for _ in KEYS], st.integers(0, 9)),
@@ -125,7 +126,7 @@ def test_three_records_each_of_three_people_are_no_company_of_nine():
         LocalSuppression(k=3, missing="wildcard").apply(data)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=st.integers(0, 10_000), missing=st.sampled_from(["wildcard", "category"]))
 def test_every_key_subset_reaches_its_k(seed, missing):
     data = Microdata(people(80, seed, gaps=0.05), keys=KEYS)
@@ -319,7 +320,7 @@ def test_a_hundred_people_of_whom_all_are_unique_are_not_hidden_by_four_gaps(mis
     assert release.data.roles.keys == tuple(key for key in frame.columns if key not in emptied)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     rows=st.lists(
         st.tuples(*[st.one_of(st.none(), st.integers(0, 2)) for _ in KEYS]), min_size=3, max_size=30

@@ -14,7 +14,10 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module", params=list(FILES))
+@pytest.fixture(
+    scope="module",
+    params=["eusilcS", *(pytest.param(name, marks=pytest.mark.slow) for name in ("laeken_eusilc", "ghanaS"))],
+)
 def survey(request, test_data):
     weight, identifiers = FILES[request.param]
     path = test_data / f"{request.param}.csv.gz"

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from discreet.utility.propensity.logistic import _Factor
 PLACES = pl.DataFrame({"a": ["x"] * 40 + ["y"] * 2 + ["z"] * 30, "b": ["u", "v", "w"] * 24})
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.floats(-1e12, 1e12), st.integers(2, 60))
 def test_a_constant_column_has_a_variance_of_zero_and_not_of_a_rounding_error(value, rows):
     found = moments(pl.DataFrame({"x": [value] * rows}), ["x"])

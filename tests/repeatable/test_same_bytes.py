@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,7 +108,7 @@ def test_a_workbook_holds_no_time(tmp_path):
     assert (tmp_path / "one.xlsx").read_bytes() == (tmp_path / "two.xlsx").read_bytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=30))
 def test_only_values_that_are_all_the_same_have_no_spread(values):
     """Neither rounding nor overflow makes a column constant, or a constant column vary."""

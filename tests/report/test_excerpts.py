@@ -1,6 +1,7 @@
 import duckdb
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,7 +76,7 @@ def test_a_table_by_column_keeps_its_order_and_names():
     assert excerpt.rows == (("b", "0.5", "equal"), ("a", "0.1", "ordered"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(10**6, 10**7), st.integers(1, 9)),

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -216,7 +217,7 @@ def test_empty_and_flat_pictures_are_drawn_without_complaint(chart):
     assert chart.text.startswith("Title. Axis.")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_round_ticks_hold_the_whole_range_in_a_few_steps(low, spread):
     ticks = nice_ticks(low, low + spread)

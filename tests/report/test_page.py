@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -227,7 +228,7 @@ def test_figures_that_do_not_apply_are_not_listed():
     assert "<code>rfue</code>" not in page
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.sampled_from(["k_anonymity", "t_closeness", "series", "individual", "new", "newer"])))
 def test_every_measure_has_one_place_in_the_report(names):
     placed = [name for _, held in chapters_of(names) for name in held]
@@ -293,7 +294,7 @@ def test_figures_are_written_as_people_read_them():
     assert "0.25" in [cell.words for cell in page.every("td")]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.text(min_size=1, max_size=30))
 def test_no_name_can_break_the_page(name):
     k = Measure("k_anonymity", 1, {name: 1}, name, [name], {"keys": [name], name: name})

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -165,7 +166,7 @@ def test_strange_column_names_are_drawn_as_text(label):
     assert "<script>" not in text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 500), st.floats(0, 5)), min_size=1, max_size=40))
 def test_the_bars_of_a_distribution_add_up_to_everyone(pairs):
     size, distance = zip(*pairs, strict=True)

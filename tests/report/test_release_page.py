@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -285,7 +286,7 @@ def test_the_ends_of_a_distribution_are_named_only_when_asked_for(report):
     assert named[0].ends != masked[0].ends
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.recursive(
         st.one_of(st.integers(), st.floats(allow_nan=False), st.just(SECRET_PLACE), st.booleans(), st.none()),
@@ -300,7 +301,7 @@ def test_no_setting_tells_a_value_inside_a_list_or_table(value):
     assert SECRET_PLACE not in setting_words(value, frozenset({"age", "place"}), show_values=False)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(1, 20))
 def test_the_shares_of_a_histogram_add_up_to_one(values, width):
     before = Microdata(pl.DataFrame({"x": values}))

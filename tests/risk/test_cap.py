@@ -4,6 +4,7 @@ import datetime as dt
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -74,7 +75,7 @@ def usable(original, released):
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     files,
     files,
@@ -96,7 +97,7 @@ def test_the_counted_cells_give_what_a_count_person_by_person_gives(
         assert figures[name] == pytest.approx(figure), name
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(files, files)
 def test_the_file_figure_is_the_mean_of_the_matched_records(original, released):
     assume(usable(original, released))
@@ -109,7 +110,7 @@ def test_the_file_figure_is_the_mean_of_the_matched_records(original, released):
         assert measure.figures["worst_gain"] <= 1e-12 + measure.figures["gain"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(files)
 def test_a_file_released_as_it_is_gains_nothing(rows):
     assume(usable(rows, rows))

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ def by_brute_force(rows, max_size, threshold, *, wild):
 
 @pytest.mark.parametrize("missing", ["category", "wildcard"])
 @given(rows=tables, threshold=st.integers(2, 4), max_size=st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_counts_are_those_of_the_definition(missing, rows, threshold, max_size):
     keys = [f"x{i}" for i in range(len(rows[0]))]
     found = unsafe_combinations(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from discreet import risk as measured
 from . import oracles
 
 close = pytest.approx
-quiet = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+quiet = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 KEYS = ["sex", "area"]
 
 

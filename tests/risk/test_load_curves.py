@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -95,7 +96,7 @@ def test_insiders_find_the_nearest_group_and_bound_the_others_as_a_loop_does(see
     assert (found.figures["exact_readings"], found.figures["readings_within_p"]) == (exact, within)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([[0], [0, 3]]), st.booleans())
 def test_just_above_the_peak_the_group_is_found_and_just_below_it_is_not(seed, slots, standardize):
     values, groups = random_file(seed, n=12, m=4, gaps=0.0)

@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,7 +92,7 @@ def test_blanks_are_ignored_as_an_intruder_would():
     assert ignoring == pytest.approx(without)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(st.integers(2, 6), st.integers(0, 10**6))
 def test_the_pairing_is_the_cheapest_of_all(rows, seed):
     rng = np.random.default_rng(seed)

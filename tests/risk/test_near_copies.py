@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,7 +76,7 @@ def test_coordinates_tell_together():
     assert found.figures["telling_share"] == pytest.approx(0.25, abs=0.02)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=SEEDS, holdout=st.sampled_from([0.05, 0.1, 0.25, 0.5, 0.75]))
 def test_an_exact_copy_scores_as_one_and_strangers_as_strangers_at_every_size_of_the_hold_out(seed, holdout):
     rng = np.random.default_rng(seed)
@@ -95,7 +96,7 @@ def test_an_exact_copy_scores_as_one_and_strangers_as_strangers_at_every_size_of
     assert scores["strangers"]["closer_low"] - 0.06 < 0.5 < scores["strangers"]["closer_high"] + 0.06
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=SEEDS)
 def test_the_order_of_records_changes_no_figure(seed):
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -161,7 +162,7 @@ def test_noise_can_count_as_risky_and_clusters_need_enough_links():
     assert shared_neighbors(real, fake, min_points=50).figures["noise_share"] == 1
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(st.integers(12, 60), st.integers(4, 6), st.integers(1, 4), st.integers(1, 4), st.integers(0, 10**6))
 def test_clusters_follow_the_definition_pair_by_pair(n, k, similarity, min_points, seed):
     rng = np.random.default_rng(seed)
@@ -187,7 +188,7 @@ def test_clusters_follow_the_definition_pair_by_pair(n, k, similarity, min_point
             assert labels[i] == -1
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(st.integers(5, 60), st.integers(2, 60), st.integers(0, 10**6))
 def test_shares_stay_between_zero_and_one_whatever_the_files(rows, others, seed):
     found = neighbors(people(rows, seed, 0.2), people(others, seed + 1, 0.2), holdout=people(7, seed + 2))

@@ -1,6 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,7 +158,7 @@ def test_bad_input_is_refused_with_the_way_out():
         outliers(data, {})
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(
     st.integers(2, 60),
     st.integers(1, 60),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from discreet import Microdata, assess, risk
 from discreet.errors import ColumnError
 
 close = pytest.approx
-quiet = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+quiet = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 NINE = pl.DataFrame(
     {

@@ -1,6 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -168,7 +169,7 @@ def test_the_search_keeps_to_independence_where_keys_are_independent():
     assert len(models) <= 3
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(arrays(float, (3, 4, 2), elements=st.integers(0, 9).map(float)).filter(lambda table: table.sum() > 0))
 def test_fitted_margins_are_those_of_the_counts(counts):
     means = fitted_means(counts, [(0, 1), (1, 2)], independence(counts), tolerance=1e-9, rounds=500)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,7 +131,7 @@ def test_even_classes_are_beyond_pitman():
     assert "edge" in found.reason
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.lists(st.integers(1, 12), min_size=2, max_size=40),
     st.floats(1.0, 50.0),

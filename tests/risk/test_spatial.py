@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ def test_k_agrees_with_all_pairs(keys):
     np.testing.assert_array_equal(found["k"].to_numpy(), by_all_pairs(xy(original), xy(released), group))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(*[st.integers(-20, 20)] * 4, st.integers(0, 2)),

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -137,7 +138,7 @@ def feasible(a, b, before, after, pair):
     return [round(linprog(direction * sign, A_eq=rows, b_eq=total).fun * direction) for direction in (1, -1)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["all", "chain", "random"]))
 def test_the_bounds_hold_the_best_possible_ones_and_are_them_on_full_tables_and_chains(seed, shape):
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ tables = st.integers(1, 4).flatmap(
 
 @pytest.mark.parametrize("missing", ["category", "wildcard", "drop"])
 @given(rows=tables, max_size=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_scores_are_those_of_the_definition(missing, rows, max_size):
     kept, msus = by_brute_force(rows, max_size, missing)
     data = Microdata(frame(rows), keys=[f"x{i}" for i in range(len(rows[0]))])
@@ -78,7 +79,7 @@ def test_scores_are_those_of_the_definition(missing, rows, max_size):
 
 
 @given(rows=tables)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_with_all_sizes_the_scored_records_are_those_alone_on_all_keys(rows):
     found = special_uniques(Microdata(frame(rows), keys=[f"x{i}" for i in range(len(rows[0]))]))
     assert found.figures["scored_records"] == found.figures["unique_records"]

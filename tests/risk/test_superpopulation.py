@@ -1,6 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -208,7 +209,7 @@ def test_leaving_groups_out_removes_every_record_once(sample):
     assert sum(coded.counts - group.counts for group in groups).tolist() == coded.counts.tolist()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     st.lists(st.sampled_from("abcdef"), min_size=12, max_size=60),
     st.integers(0, 500),

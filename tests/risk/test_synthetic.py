@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def common(original, released):
     return True
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows_of_files, rows_of_files, st.booleans(), st.booleans(), st.booleans())
 def test_figures_are_nested_and_shrink_with_every_exclusion(original, released, no_target, no_key, over):
     assume(common(original, released))
@@ -61,7 +62,7 @@ def test_figures_are_nested_and_shrink_with_every_exclusion(original, released, 
         assert less[name] <= full[name] + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(rows_of_files, rows_of_files)
 def test_record_flags_add_up_to_the_figures_and_nothing_replicated_is_left(original, released):
     assume(common(original, released))

@@ -5,6 +5,7 @@ import datetime as dt
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
@@ -257,7 +258,7 @@ def test_weights_fit_the_population_and_stay_with_their_records():
     ),
     st.integers(0, 1000),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_small_file_keeps_its_types_and_gaps(rows, seed):
     import warnings
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -164,7 +165,7 @@ def test_noise_of_the_counts_has_the_scale_that_replacing_a_record_asks_for():
     assert (noise > 0).mean() == pytest.approx(above / (1 + above), abs=0.01)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_one_replaced_record_never_moves_the_information_further_than_the_bound(data):
     n = data.draw(st.integers(2, 9))
@@ -270,7 +271,7 @@ def test_tables_stay_within_the_limit_and_mistakes_are_named():
         BayesianNetwork().fit(Microdata(people().select("sex")), seed=1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=50), st.integers(0, 1000))
 def test_a_number_drawn_within_a_bin_stays_in_it(values, seed):
     numbers, edges = np.array(values), np.linspace(0, 100, 6)

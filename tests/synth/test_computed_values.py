@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ PARTS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(PARTS, st.sampled_from([1, 50]))
 def test_a_whole_number_is_the_nearest_one_to_its_formula_however_few_values_it_has(parts, few_values):
     count, rate = (np.array(column) for column in zip(*parts, strict=True))
@@ -68,7 +69,7 @@ def test_a_fraction_is_no_code_of_whole_numbers():
         )
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.integers(0, 10**6), st.floats(0.0, 0.009))
 def test_a_total_with_exceptions_is_found_and_is_off_as_often_as_in_the_data(seed, off):
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -264,7 +265,7 @@ def test_contradicting_pairs_are_mended_and_said():
     st.sampled_from(["latent", "information", "d-vine"]),
     st.integers(0, 1000),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_small_file_gives_its_own_types_and_values(rows, kind, seed):
     table = pl.DataFrame(
         rows, schema={"whole": pl.Int16, "number": pl.Float64, "kind": pl.String}, orient="row"

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -116,7 +117,7 @@ def test_linear_and_binary_search_agree_and_follow_the_definition(weights, share
 
 
 @given(chances)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_the_alias_table_has_the_same_law(weights):
     from discreet.alias_tables import alias_tables
 
@@ -449,7 +450,7 @@ def test_the_lower_end_of_variant_one_can_be_named():
 
 
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=60).filter(lambda v: len(set(v)) > 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_whole_numbers_stay_whole_and_inside(values):
     data = np.array(values)
     drawn = interpolate(data, 400, seed=1).values

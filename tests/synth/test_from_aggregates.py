@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +133,7 @@ def test_quantiles_are_finite_up_to_the_last_share_below_one(family):
 
 
 @given(st.floats(0.02, 0.97), st.floats(1e-6, 1e6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_quantiles_of_a_truncated_normal_are_those_of_scipy_and_never_negative(ratio, mean):
     from scipy import stats
 
@@ -191,7 +192,7 @@ def test_two_normals_need_no_conversion():
 
 
 @given(st.floats(0.2, 2.0), st.floats(0.2, 2.0), st.floats(-0.99, 0.99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_closed_form_of_lognormals_and_the_series_agree(first, second, latent):
     margins = [UnitMargin("lognorm", {"s": s, "loc": 0.0, "scale": 1.0}) for s in (first, second)]
     both = np.sqrt(np.expm1(first**2) * np.expm1(second**2))

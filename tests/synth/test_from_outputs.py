@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -501,7 +502,7 @@ def test_data_is_not_taken():
         FromOutputs(BOOK, [TABLE], 100).fit(Microdata(pl.DataFrame({"a": [1]})))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     cells=st.lists(st.integers(0, 30), min_size=12, max_size=12).filter(lambda values: sum(values) > 1),
     seed=st.integers(0, 1000),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -332,7 +333,7 @@ def test_scores_and_indices_are_those_of_the_definition():
     assert (fives, tens) == (100, 100)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 10_000), st.integers(-3, 3), st.integers(1, 3), st.integers(-50, 50))
 def test_every_sum_of_two_columns_is_found_and_restored(seed, first, second, plus):
     rng = np.random.default_rng(seed)
@@ -344,7 +345,7 @@ def test_every_sum_of_two_columns_is_found_and_restored(seed, first, second, plu
     assert found.restore(found.apply(Microdata(frame))).frame.equals(frame)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.permutations(list("abcdef")), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8))
 def test_an_order_is_kept_but_for_what_must_come_first(order, pairs):
     edges: dict[str, set[str]] = {}
@@ -471,7 +472,7 @@ def test_numbers_with_leading_zeros_stay_as_they_are():
     assert "zip" not in (look(frame).decided(accept=[found.name]).synthesizer().special_codes or {})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.one_of(st.none(), st.sampled_from(["N", "?"]), st.integers(-999, 999).map(str)),

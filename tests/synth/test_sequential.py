@@ -5,6 +5,7 @@ import datetime as dt
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -283,7 +284,7 @@ def test_many_levels_in_front_do_not_stop_it():
     assert Sequential().fit(Microdata(wide), seed=1).sample(seed=1).frame.height == 3000
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.synth.smoothing import SMOOTHINGS, own_values, smoothed
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 10**6), st.sampled_from(SMOOTHINGS), st.integers(3, 200))
 def test_blurred_numbers_stay_within_the_range(seed, kind, size):
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def files(draw):
     return frame[draw(st.permutations(range(frame.height)))]
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(files(), st.sampled_from(["cart", "sample", "parametric"]))
 def test_sizes_and_shared_columns_hold_in_every_household_of_any_file(frame, method):
     if frame.height < 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from discreet.tables import Table, Threshold, argus, equations, primary
 LEAVES = st.lists(st.text("abcxyz01", min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(leaves=LEAVES, split=st.integers(1, 5), deeper=st.booleans())
 def test_any_hierarchy_survives_the_hrc_format(tmp_path_factory, leaves, split, deeper):
     groups = {f"G{i}": leaves[i::split] for i in range(split) if leaves[i::split]}

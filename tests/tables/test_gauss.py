@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -43,7 +44,7 @@ ZEROS = [("none", False), ("subspace", False), ("subspace", True), ("any_sum", F
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tables(), st.sampled_from(ZEROS))
 def test_zeros_are_treated_as_the_plain_version_treats_them(case, how):
     x, y, order = case
@@ -71,7 +72,7 @@ SINGLES = [
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     tables(),
     st.sampled_from(SINGLES),
@@ -93,7 +94,7 @@ def test_single_contributors_are_treated_as_the_plain_version_treats_them(case, 
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.integers(0, 10_000))
 def test_matrices_with_any_whole_numbers_give_what_the_plain_version_gives(seed):
     rng = np.random.default_rng(seed)
@@ -107,7 +108,7 @@ def test_matrices_with_any_whole_numbers_give_what_the_plain_version_gives(seed)
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(tables(), st.sampled_from(ZEROS))
 def test_big_integers_and_the_compiled_sweep_decide_alike(case, how):
     x, y, order = case

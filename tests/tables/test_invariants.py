@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,7 +95,7 @@ def test_places_that_only_one_table_has_count_too():
     assert lost.detail["violations"]["expected"].to_list() == [6.0]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.lists(st.integers(0, 9), min_size=6, max_size=6), st.lists(st.integers(0, 9), min_size=6, max_size=6)
 )
@@ -131,7 +132,7 @@ def test_no_privacy_loss_teaches_nothing_and_a_huge_one_excludes_nothing():
     assert sure.figures["odds"] == float("inf")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.floats(0, 8), st.floats(0.001, 0.999))
 def test_the_odds_of_a_belief_move_by_the_factor_of_epsilon(epsilon, prior):
     row = epsilon_meaning(epsilon, prior=prior).detail["epsilons"].row(0, named=True)

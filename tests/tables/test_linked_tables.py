@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ LAYOUTS = {
 }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.sampled_from(sorted(LAYOUTS)), st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
 def test_what_can_be_computed_is_what_the_crossing_of_all_dimensions_would_say(name, seed, share):
     rng = np.random.default_rng(seed)
@@ -79,7 +80,7 @@ def test_what_can_be_computed_is_what_the_crossing_of_all_dimensions_would_say(n
     assert found.tolist() == expected.tolist()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.sampled_from(["chain", "apart", "inside"]), st.integers(0, 2**32 - 1))
 def test_intervals_are_those_of_the_crossing_where_tables_do_not_overlap_in_a_ring(name, seed):
     rng = np.random.default_rng(seed)
@@ -101,7 +102,7 @@ def test_intervals_are_those_of_the_crossing_where_tables_do_not_overlap_in_a_ri
     assert np.allclose(plain.upper, expected.upper, atol=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.sampled_from(sorted(LAYOUTS)), st.lists(st.integers(0, 6), min_size=18, max_size=18))
 def test_a_protected_set_of_linked_tables_gives_no_sensitive_cell_away(name, counts):
     if sum(counts) == 0:
@@ -254,7 +255,7 @@ def test_rings_of_tables_are_noticed():
     assert not ring([frozenset("ab"), frozenset("bc"), frozenset("abc")])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.sampled_from(sorted(LAYOUTS)), st.integers(0, 2**32 - 1), st.floats(0.3, 0.8), st.floats(0.2, 0.8))
 def test_empty_combinations_say_what_the_possible_crossings_say(name, seed, empty, share):
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def test_a_group_is_disclosed_by_its_people():
     assert primary(table, GroupDisclosure(["ill"])).cells["primary"].sum() == 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(2, 4), st.sampled_from([Threshold(3), Ones(), MinimumContributors(3), KDisclosure(1)]))
 def test_repeating_the_records_of_people_never_makes_a_cell_safe(times, rule):
     frame = NINE.with_columns(who=pl.Series([1, 1, 2, 3, 4, 4, 5, 6, 7]))

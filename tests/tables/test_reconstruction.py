@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def brute_force(counts):
     return np.array([[first, columns - np.array(first)] for first in firsts])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=6, max_size=6))
 def test_bounds_and_number_of_solutions_are_those_of_all_tables_that_fit(values):
     counts = np.array(values).reshape(2, 3)

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +64,7 @@ def who_is_in(table, frame):
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 1_000_000), st.booleans(), st.randoms())
 def test_any_route_to_the_same_people_gives_the_same_draw(seed, named, shuffler):
     everybody = people(seed)
@@ -120,7 +121,7 @@ def test_people_who_say_the_same_are_alike_and_who_is_missing_matters():
     assert one[full.find(place="a", sex="f")] != other[fewer.find(place="a", sex="f")]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1_000_000), st.sampled_from(["", "hospital"]), st.sampled_from([None, "7"]))
 def test_a_file_of_counts_is_rounded_alike_as_a_file_and_as_a_table(seed, subset, run):
     rng = np.random.default_rng(seed)

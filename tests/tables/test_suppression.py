@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ FORMULAS = ["place*kind", "place*kind + place*sex", "place*kind*sex", "(place+re
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 100_000), st.sampled_from(FORMULAS), st.booleans())
 def test_an_audited_table_of_counts_never_discloses(seed, formula, zeros):
     hierarchies = {} if "region" in formula else {"place": "region"}
@@ -54,7 +55,7 @@ def test_an_audited_table_of_counts_never_discloses(seed, formula, zeros):
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 100_000), st.sampled_from([None, 12, 30]))
 def test_an_audited_table_of_sums_discloses_to_no_contributor(seed, firms):
     table = Table.from_microdata(
@@ -67,7 +68,7 @@ def test_an_audited_table_of_sums_discloses_to_no_contributor(seed, firms):
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(st.integers(0, 100_000))
 def test_with_intervals_every_primary_cell_keeps_its_distance_or_is_named_unsafe(seed):
     table = Table.from_microdata(
@@ -81,7 +82,7 @@ def test_with_intervals_every_primary_cell_keeps_its_distance_or_is_named_unsafe
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 100_000))
 def test_the_optimum_is_no_dearer_than_the_elimination_and_protects(seed):
     table = primary(

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ def case_of(seed, sums, zeros, forced):
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(*drawn)
 def test_the_elimination_with_intervals_reaches_what_any_choice_can(seed, sums, zeros, wish, forced):
     table, keep = case_of(seed, sums, zeros, forced)
@@ -87,7 +88,7 @@ def test_the_elimination_with_intervals_reaches_what_any_choice_can(seed, sums, 
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(*drawn)
 def test_the_optimum_reaches_what_any_choice_can_and_costs_no_more(seed, sums, zeros, wish, forced):
     table, keep = case_of(seed, sums, zeros, forced)

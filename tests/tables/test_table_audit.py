@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -23,7 +24,7 @@ def people(*sizes):
     return pl.DataFrame({"place": places, "sex": sexes})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 100_000))
 def test_computable_is_a_question_of_rank(seed):
     rng = np.random.default_rng(seed)
@@ -36,7 +37,7 @@ def test_computable_is_a_question_of_rank(seed):
     assert found.tolist() == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 100_000))
 def test_a_contributor_computes_what_lies_in_the_span_of_published_and_own_cells(seed):
     rng = np.random.default_rng(seed)
@@ -77,7 +78,7 @@ def bounds_by_linprog(x, y, published, target):
     return ends
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 100_000))
 def test_bounds_are_those_of_one_linear_program_a_side(seed):
     rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ FORMULAS = (
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), rows=st.integers(1, 60), formula=st.sampled_from(FORMULAS))
 def test_every_cell_is_the_sum_of_its_records_and_of_its_inner_cells(seed, rows, formula):
     data = people(rows, seed)

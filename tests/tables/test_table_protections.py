@@ -7,6 +7,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +85,7 @@ tables_of_counts = st.builds(counted, st.integers(0, 50), st.sampled_from([20, 6
 # Sums.
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(tables_of_counts, st.integers(0, 1000))
 def test_margins_of_drawn_tables_add_up(table, seed):
     sums = equations(table)
@@ -103,7 +104,7 @@ def test_margins_of_drawn_tables_add_up(table, seed):
         assert np.array_equal(made.table.x.T @ made.table.inner["count"].to_numpy(), made.table.values)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 50), st.sampled_from([3, 5, 10]), st.sampled_from(["nearest", "unbiased"]))
 def test_controlled_rounding_keeps_all_sums_with_adjacent_multiples(seed, base, method):
     table = Table.from_microdata(population(seed, 150), "town*sex", hierarchies={"town": "county"})
@@ -232,7 +233,7 @@ def test_the_same_seed_gives_the_same_table_and_runs_have_their_own_draws():
 # Unbiasedness and laws.
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 60), st.sampled_from([2, 3, 5, 10]))
 def test_random_rounding_is_right_on_average(count, base):
     drawn = (np.arange(10_000) + 0.5) / 10_000

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -41,7 +42,7 @@ def test_whole_numbers_pin_no_cell_of_a_table_called_safe(seed):
     assert survives(table).audit.safe
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     st.integers(300, 1_000_000), st.sampled_from([Suppression(), Suppression(tries=1, zero_method="none")])
 )
@@ -57,7 +58,7 @@ def test_a_corpus_of_count_tables_survives_an_attack_in_whole_numbers(start):
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 1_000_000))
 def test_the_optimum_survives_an_attack_in_whole_numbers(seed):
     survives(random_counts(seed), Suppression(method="optimal", time_limit=5))
@@ -72,7 +73,7 @@ def test_bounds_of_counts_are_those_that_whole_numbers_reach():
     assert (people.lower[0], people.upper[0]) == (1.0, 1.0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 100_000))
 def test_bounds_in_whole_numbers_lie_within_those_of_fractions(seed):
     rng = np.random.default_rng(seed)
@@ -146,7 +147,7 @@ def inside(frame, table, cell):
     return frame
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1_000_000))
 def test_nobody_is_said_to_compute_a_cell_of_its_own_where_values_are_negative(seed):
     frame, table = losses(seed)
@@ -171,7 +172,7 @@ def test_a_cell_of_one_firm_and_of_nobody_else_is_its_own():
     assert cell not in audit(table, left_out).by_contributors["cell"].to_list()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 100_000))
 def test_what_a_contributor_computes_is_a_column_that_everybody_computes(seed):
     rng = np.random.default_rng(seed)

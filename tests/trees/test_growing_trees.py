@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -123,7 +124,7 @@ def test_every_leaf_keeps_its_limits_and_the_donors_partition_the_rows(n_classes
     assert (own[drawn] == leaves).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10_000), n_classes=st.sampled_from([0, 2, 4]))
 def test_other_labels_for_the_categories_change_nothing_in_the_partition(seed, n_classes):
     features, codes, y, rng = mixed(300, seed)
@@ -141,7 +142,7 @@ def test_other_labels_for_the_categories_change_nothing_in_the_partition(seed, n
     assert as_sets[0] == as_sets[1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10_000), n_classes=st.sampled_from([0, 2, 4]))
 def test_a_weight_of_two_is_a_record_twice(seed, n_classes):
     features, codes, y, rng = mixed(200, seed)
@@ -314,7 +315,7 @@ def test_fine_outcomes_tell_apart_what_is_one_class(weighted):
 
 
 @given(seed=st.integers(0, 10**6), n_classes=st.integers(3, 6))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_ordered_classes_are_split_where_all_questions_up_to_a_class_gain_most(seed, n_classes):
     features, codes, y, rng = mixed(120, seed)
     features, codes = features[:1], codes[:, :1]

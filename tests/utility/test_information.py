@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def test_an_unchanged_file_has_lost_nothing(people):
 
 
 @given(AGES, st.lists(st.sampled_from(["a", "b", None]), min_size=40, max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_loss_of_identical_files_is_zero_whatever_they_hold(ages, words):
     data = Microdata(
         pl.DataFrame({"age": ages, "word": words[: len(ages)]}, schema={"age": pl.Int64, "word": pl.String})
@@ -68,7 +69,7 @@ def test_the_loss_of_identical_files_is_zero_whatever_they_hold(ages, words):
 
 
 @given(AGES, st.randoms())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_the_loss_is_a_share_whatever_the_release_holds(ages, random):
     before = Microdata(pl.DataFrame({"age": ages}, schema={"age": pl.Int64}))
     kinds = [
@@ -85,7 +86,7 @@ def test_the_loss_is_a_share_whatever_the_release_holds(ages, random):
 
 
 @given(AGES, st.integers(1, 12), st.integers(2, 5), st.lists(st.booleans(), min_size=40, max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_coarser_bands_never_lose_less_with_or_without_gaps(ages, width, factor, gaps):
     before = Microdata(pl.DataFrame({"age": ages}, schema={"age": pl.Int64}))
 
@@ -103,7 +104,7 @@ def test_coarser_bands_never_lose_less_with_or_without_gaps(ages, width, factor,
 
 
 @given(AGES, st.sampled_from([None, 3, 10, 200]), st.lists(st.integers(0, 2), min_size=40, max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_more_suppression_never_loses_less(ages, width, stage):
     before = Microdata(pl.DataFrame({"age": ages}, schema={"age": pl.Int64}))
     table = before.frame if width is None else Band(widths={"age": width}).apply(before).data.frame
@@ -125,7 +126,7 @@ def test_more_suppression_never_loses_less(ages, width, stage):
     st.lists(st.sampled_from("abcdef"), min_size=2, max_size=40),
     st.lists(st.integers(0, 2), min_size=40, max_size=40),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_grouped_categories_lose_more_when_merged_and_more_when_suppressed(words, stage):
     before = Microdata(pl.DataFrame({"word": words}))
     pairs = {"a": "A", "b": "A", "c": "C", "d": "C", "e": "E", "f": "E"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -99,7 +100,7 @@ def test_missing_shares_and_ranges_are_compared():
     assert (row["outside_range"], row["range_coverage"]) == (0.5, 0.5)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 10**6))
 def test_order_of_rows_and_names_of_levels_change_nothing(seed):
     random = generator(seed, "order")

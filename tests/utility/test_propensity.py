@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def test_order_of_records_and_columns_and_names_of_categories_change_nothing(mod
         assert again.figures["auc"] == pytest.approx(base.figures["auc"], abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @example(
     [(0, "a"), (0, "b"), (1, "a"), (1, "b"), (2, "b"), (3, "a"), (3, "b")],
     [(0, "a"), (0, "a"), (1, "a"), (1, "b"), (2, "a"), (1, "b"), (2, "b"), (3, "a"), (3, "b")],

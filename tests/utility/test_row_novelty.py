@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,14 +44,14 @@ def by_all_pairs(real, made, tolerance, span=None):
 
 
 @given(rows, rows, st.sampled_from([0.0, 0.01, 0.3, 0.5, 1.0, 2.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_new_rows_are_those_that_no_pair_matches(real, made, tolerance):
     found = new_rows(Microdata(frame(real)), Microdata(frame(made)), tolerance=tolerance)
     assert found.value == pytest.approx(by_all_pairs(real, made, tolerance))
 
 
 @given(rows, rows, st.sampled_from([0.0, 0.1, 0.3, 0.5]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_tolerance_may_be_a_share_of_the_range(real, made, tolerance):
     known = [row[0] for row in real if row[0] is not None]
     span = [max(known) - min(known) if known else 0.0, max(r[1] for r in real) - min(r[1] for r in real)]
@@ -59,7 +60,7 @@ def test_the_tolerance_may_be_a_share_of_the_range(real, made, tolerance):
 
 
 @given(rows, rows)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_copies_are_real_records_like_no_other_that_come_back(real, made):
     found = new_rows(Microdata(frame(real)), Microdata(frame(made)))
     copied = sum(real.count(row) == 1 and row in made for row in real)

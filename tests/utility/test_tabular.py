@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def test_the_worst_table_comes_first_and_the_headline_is_its_value():
     assert found.value == values[0] == found.figures["max_S_pMSE"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 10**6))
 def test_order_of_rows_and_columns_and_names_of_levels_change_nothing(seed):
     random = generator(seed, "shuffle")
@@ -70,7 +71,7 @@ def test_order_of_rows_and_columns_and_names_of_levels_change_nothing(seed):
     assert mirrored["S_pMSE"].to_list() == pytest.approx(plain.detail["tables"]["S_pMSE"].to_list())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=2, max_size=12))
 def test_bounds_hold_for_any_two_tables(pairs):
     o, s = zip(*pairs, strict=True)

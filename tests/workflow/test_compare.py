@@ -4,6 +4,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +66,7 @@ def test_a_measure_that_was_left_out_says_why(found):
         found["margin"]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 10_000), st.integers(2, 120))
 def test_identical_files_differ_in_nothing(seed, n):
     frame = people(n, seed)
@@ -84,7 +85,7 @@ def test_identical_files_differ_in_nothing(seed, n):
     assert same.risk["new_rows"].value == 0
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 10_000))
 def test_the_order_of_rows_and_columns_changes_nothing(seed):
     frame, other = people(150, seed), people(150, seed + 1)

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 import tomli_w
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
@@ -360,7 +361,9 @@ def test_households_are_never_split(folder):
 
 
 @given(st.floats(0.1, 0.6), st.integers(0, 50), st.booleans(), st.booleans())
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_training_part_and_hold_out_are_the_file_and_keep_the_shares_of_the_target(
     folder, share, seed, by_seed, has_target
 ):

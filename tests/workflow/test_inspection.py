@@ -8,6 +8,7 @@ import time
 
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -270,7 +271,9 @@ def test_personal_numbers_are_recognized_as_whole_numbers():
 values = st.lists(st.none() | st.text(max_size=12) | st.just("repeated"), min_size=1, max_size=60)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(name=st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), texts=values, numbers=st.data())
 def test_any_file_gets_roles_that_fit_it_and_can_be_saved(tmp_path, name, texts, numbers):
     ages = numbers.draw(st.lists(st.none() | st.integers(0, 120), min_size=len(texts), max_size=len(texts)))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -109,14 +110,14 @@ CASES = {
 }
 
 
-@settings(deadline=None, max_examples=6, phases=UNSHRUNK)
+@settings(deadline=None, max_examples=examples(6), phases=UNSHRUNK)
 @given(**CASES)
 def test_the_same_release_has_the_same_verdict_at_every_door(policy, steps, seed, rows):
     same_everywhere(policy, steps, seed, rows)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=40, phases=UNSHRUNK)
+@settings(deadline=None, max_examples=examples(40), phases=UNSHRUNK)
 @given(**CASES)
 def test_the_same_release_has_the_same_verdict_at_every_door_of_many(policy, steps, seed, rows):
     same_everywhere(policy, steps, seed, rows)
@@ -153,7 +154,7 @@ def same_everywhere(policy, steps, seed, rows):
         assert verdict.meets is not False or report.verdict.meets is False
 
 
-@settings(deadline=None, max_examples=6, phases=UNSHRUNK)
+@settings(deadline=None, max_examples=examples(6), phases=UNSHRUNK)
 @given(**CASES)
 def test_a_door_that_knows_less_about_the_people_never_says_the_opposite(policy, steps, seed, rows):
     data = file(seed, rows, persons=True)

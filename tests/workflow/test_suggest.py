@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -158,7 +159,7 @@ def test_seconds_end_a_search(data):
         discreet.suggest(data, K_THREE, effort="hard")
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 10_000),
     st.sampled_from([2, 3, 5]),

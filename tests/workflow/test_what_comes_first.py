@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ def people(rows=400, seed=1):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(linked=st.floats(0.06, 1), distance=st.floats(0.06, 1), lost=st.floats(0.02, 1))
 def test_whatever_is_given_away_stands_before_whatever_is_lost(linked, distance, lost):
     rows = [{"column": "a", "kind": "category", "distance": distance, "lost_share": lost, "lost_levels": 2}]
@@ -44,7 +45,7 @@ def test_whatever_is_given_away_stands_before_whatever_is_lost(linked, distance,
     assert "lacks column 'b'" in told[len(given_away)]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(share=st.floats(0.05, 0.5), seed=st.integers(0, 1000))
 def test_gaps_of_suppression_are_no_relation(share, seed):
     frame = people(seed=seed).drop("patient")
