@@ -17,6 +17,7 @@ settings.register_profile("searching", deadline=None, max_examples=examples(100)
 settings.load_profile(os.environ.get("DISCREET_EXAMPLES", "repeatable"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Keep the tests of a file in one process, and those of Spark: what they share is made once."""
     for item in items:
