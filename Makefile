@@ -15,7 +15,7 @@ demo: $(VENV)/core
 	@echo "Open demo/report.html in a browser."
 
 test: install lint
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=25
 
 test-all: install lint
 	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"

@@ -92,6 +92,7 @@ def first_found(answers, runs, *, vector):
     return places
 
 
+@pytest.mark.slow
 def test_no_violation_is_found_in_a_sparse_vector():
     def draw(answers, runs):
         start = int(sum(answers)) * runs

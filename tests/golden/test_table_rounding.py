@@ -42,6 +42,7 @@ def test_an_exact_total_gives_the_small_cell_away_and_the_audit_says_so(hundred_
     assert result.table.values[0] == 102
 
 
+@pytest.mark.slow
 def test_the_mean_over_runs_has_the_variance_of_the_spec():
     runs, k = 4000, 3
     rng = np.random.default_rng(5)

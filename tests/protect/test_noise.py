@@ -93,6 +93,7 @@ def test_correlated_noise_has_the_covariance_of_the_data_times_the_level_squared
     assert np.cov(added, rowvar=False) == pytest.approx(0.25 * moments(frame)[1], rel=0.05)
 
 
+@pytest.mark.slow
 def test_restricted_noise_keeps_means_and_covariances_on_average():
     frame = firms(60)
     mean, spread = moments(frame)

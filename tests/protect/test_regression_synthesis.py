@@ -107,6 +107,7 @@ def test_coefficients_only_are_kept_when_asked():
     assert not np.allclose(after[1], before[1], rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["coefficients", "sampled"])
 def test_what_is_not_kept_exactly_is_right_on_average(method):
     frame = firms(40)

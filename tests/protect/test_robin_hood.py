@@ -116,6 +116,7 @@ def test_the_same_seed_masks_the_same_records_and_another_seed_others():
     assert (first == "?").sum() == (other == "?").sum() > 0
 
 
+@pytest.mark.slow
 def test_every_record_of_a_pool_is_masked_with_the_same_chance():
     data = Microdata(pl.DataFrame({"race": ["M"] * 7 + ["m"] * 3}), keys=["race"])
     hits = np.zeros(10)

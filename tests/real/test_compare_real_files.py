@@ -16,6 +16,7 @@ from discreet.workflow.comparison import compare
 RELEASES = ("cart_cf21", "sdv_ctgan_epochs1000", "aim_e_10_all", "pram_default")
 
 
+@pytest.mark.slow
 def test_a_synthesis_of_sd2011_by_trees_is_better_than_shuffled_columns(test_data):
     columns = ["sex", "age", "edu", "placesize", "region", "marital", "income", "ls", "smoke"]
     frame = pl.read_csv(test_data / "SD2011.csv", null_values="NA", infer_schema_length=None).select(columns)

@@ -110,6 +110,7 @@ def test_adult_raised_level_by_level_through_the_arx_hierarchies(adult):
         assert entropy[-1] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_million_records_of_adult_are_measured(adult):
     big = adult.with_frame(pl.concat([adult.frame] * 34).head(1_000_000))
     released = Band(widths={"age": 10}).apply(big).data

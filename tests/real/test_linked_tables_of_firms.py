@@ -43,6 +43,7 @@ def turnover(test_data):
     return read
 
 
+@pytest.mark.slow
 def test_four_tables_are_protected_together_and_shared_cells_go_out_with_all_or_with_none(turnover):
     tables = [turnover(file) for file in FILES]
     linked = Table.link(tables, tolerance=0.01)

@@ -34,6 +34,7 @@ def test_cleaning_and_restoring_gives_every_text_back(found, survey):
     assert found.restore(clean).frame.equals(survey.frame)
 
 
+@pytest.mark.slow
 def test_incomes_taken_for_numbers_keep_pairs_better_than_thousands_of_levels(found, survey):
     as_levels = Sequential().fit(survey, seed=1)
     assert any("'PINCP' is text" in note for note in as_levels.plan.warnings)

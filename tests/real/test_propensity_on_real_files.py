@@ -22,6 +22,7 @@ def adult(test_data):
     return pl.read_csv(path, separator=";", infer_schema_length=None)
 
 
+@pytest.mark.slow
 def test_a_bootstrap_is_close_and_shuffled_columns_are_not(survey):
     before = Microdata(survey)
     resampled = Microdata(survey.sample(fraction=1, with_replacement=True, seed=1))

@@ -39,6 +39,7 @@ def test_the_report_of_adult_shows_values_when_asked(adult, tmp_path):
     assert "Never-married" in report(adult, tmp_path, show_values=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["pandas", "pyarrow"])
 def test_the_report_of_adult_reads_the_same_on_another_engine(adult, tmp_path, engine):
     def findings(page):

@@ -64,6 +64,7 @@ def test_the_default_synthesis_meets_the_template_after_the_steps_it_asks_for(te
         assert (drawn["hsize"] == drawn.select(pl.len().over(household)).to_series()).all()
 
 
+@pytest.mark.slow
 def test_lookalikes_of_the_survey_are_what_stands_in_the_way(test_data):
     # 16 % of the people are alone with their keys in both files; the template allows 2 %.
     data = read(test_data, "SD2011.csv")

@@ -76,6 +76,7 @@ def test_cart_keeps_all_pairs_of_adult_in_the_order_it_chooses(seed):
     assert worst_pair(adult, drawn) < 4
 
 
+@pytest.mark.slow
 def test_cart_is_no_worse_than_naive_scikit_learn_trees():
     adult = discreet.datasets.adult()
     ours = Sequential(visit_sequence="auto").fit(adult, seed=1).sample(seed=1)

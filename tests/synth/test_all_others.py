@@ -173,6 +173,7 @@ def test_aligned_records_are_as_many_as_there_were():
         USUAL.fit(DATA, seed=1).sample(17)
 
 
+@pytest.mark.slow
 def test_bayesian_noise_varies_the_model_from_copy_to_copy():
     small = normal(30, [[1, 0.5], [0.5, 1]])
     spread = {}

@@ -131,6 +131,7 @@ def test_controlled_rounding_without_an_adjacent_solution_says_how_many_cells_mo
         ControlledRounding(base=2, restricted=True).apply(table)
 
 
+@pytest.mark.slow
 def test_unbiased_controlled_rounding_is_right_on_average():
     table = Table.from_microdata(population(3, 60), "town*sex")
     drawn = [ControlledRounding(base=5, method="unbiased").apply(table, seed=seed) for seed in range(300)]
