@@ -69,3 +69,20 @@ def test_a_husband_is_a_man_where_that_is_declared(adult):
     assert not ((made["relationship"] == "Wife") & (made["sex"] == "Male")).any()
     wives = (some["relationship"] == "Wife").mean()
     assert (made["relationship"] == "Wife").mean() == pytest.approx(wives, abs=0.01)
+
+
+def test_ages_and_hours_come_back_under_the_pmse_mechanism(adult):
+    some = adult.select("age", "hours-per-week").head(2000)
+    plan = synth.PMSEMechanism(
+        4.0,
+        prior={"age": (40, 20), "hours-per-week": (40, 20)},
+        sensitivity="tight",
+        sampler="candidates",
+        candidates=400,
+        thresholds=16,
+    )
+    made = plan.fit(Microdata(some), seed=1).sample(seed=1).frame
+    assert made.schema == some.schema
+    # Four hundred draws from the prior, of which the best few are taken: near, and no nearer than that.
+    assert made["age"].mean() == pytest.approx(some["age"].mean(), abs=8)
+    assert made["hours-per-week"].mean() == pytest.approx(some["hours-per-week"].mean(), abs=8)

@@ -22,6 +22,7 @@ from discreet.dp.cube_noise import cube_noise
 from discreet.dp.entropy import Stream, Words, os_words, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, gaussian, laplace, local_laplace, randomized_response
+from discreet.dp.pmse_sensitivity import pmse_sensitivity
 from discreet.dp.private_tables import histogram, table
 from discreet.dp.queries import count, mean, quantiles, total, variance
 from discreet.dp.regression import linear_regression, quantile_regression, smoothed_check_loss
@@ -69,6 +70,7 @@ __all__ = [
     "local_laplace",
     "mean",
     "os_words",
+    "pmse_sensitivity",
     "poisson",
     "quantile_regression",
     "quantiles",

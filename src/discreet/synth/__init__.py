@@ -10,6 +10,7 @@ from discreet.synth.finishing import finish, rules_against_chance
 from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.from_outputs import FromOutputs
 from discreet.synth.ordering import OrderChoice, choose_order
+from discreet.synth.pmse_mechanism import PMSEMechanism
 from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.private_marginals import AIM, MST
 from discreet.synth.record_rules import check_rules, enforce_rules
@@ -30,6 +31,7 @@ __all__ = [
     "Independent",
     "MacroToMicro",
     "OrderChoice",
+    "PMSEMechanism",
     "Preflight",
     "Sequential",
     "Synthesizer",

@@ -1,0 +1,343 @@
+"""Synthetic files from parameters that are drawn privately, the likelier the harder their files are to tell apart."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet import dp, engine
+from discreet.arrays import Floats
+from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
+from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.randomness import Seed
+from discreet.synth.belonging import units_left_out
+from discreet.synth.pmse_mechanism.drawing import (
+    SURE_ODDS,
+    Diagnosis,
+    Quality,
+    by_particles,
+    exactly,
+    log_odds,
+    split_r_hat,
+)
+from discreet.synth.pmse_mechanism.fitted import FittedParameters
+from discreet.synth.pmse_mechanism.regressions import Regressions, columns_declared
+from discreet.synth.pmse_mechanism.trees import DEEPEST, best_pmse, quantile_cuts
+from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
+
+_APPROACHED = (
+    "the parameters were drawn by a sampler whose law only approaches the one that the proof speaks of, in "
+    "floating-point numbers. sampler='candidates' draws exactly."
+)
+_GREEDY = (
+    "a tree that is grown split by split moves by far more than the bound says when one record changes. Use "
+    "quality='optimal-tree'."
+)
+
+
+@dataclass(frozen=True)
+class PMSEMechanism(Synthesizer):
+    """Whose parameters make a file that trees cannot tell from the original, drawn under differential privacy?
+
+    Parameters of a sequence of regressions are drawn with chances proportional to prior times exp(-T u), where u is the
+    pMSE between the original and a file made from the parameters: 0 where the best tree cannot tell them apart, 0.25
+    where it can without fail. T = epsilon / (2 n_datasets sensitivity). The data need no bounds, since u has them
+    (Snoke and Slavković 2018). Neighbors are files of the same size that differ in one record; the number of records
+    is public.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy budget of all parameters that are drawn.
+    prior
+        ``{column: (center, spread)}`` of every number: about where its values lie, known without the data. In these
+        units parameters (intercepts, slopes, log standard deviations) are normal around 0.
+    domain
+        ``{column: [levels]}`` of every category.
+    never_missing
+        Categories that cannot be missing; all others may be. Numbers are modelled without gaps.
+    width
+        Standard deviation of the prior of every parameter, in those units.
+    n_datasets
+        How many parameters are drawn, each for an equal share of epsilon; a synthetic file uses one of them. Any number
+        of files from one costs nothing more.
+    quality
+        ``"optimal-tree"``: the best of all trees of that depth over thresholds from the synthetic file.
+        ``"fixed-partition"``: a table over public cuts at quantiles of the prior. ``"greedy-tree"``: as usual tree
+        programs grow it, without any guarantee, for comparison.
+    depth
+        Of trees, 1 to 3.
+    thresholds
+        How many thresholds a number has at most.
+    sensitivity
+        ``"published"`` (1/n) or ``"tight"`` (1/(2(n + 1)), half the noise); see `discreet.dp.pmse_sensitivity`.
+    sampler
+        ``"smc"``: particles carried from the prior, nearer to the optimum and without a claim, because they only
+        approach the law of the proof. ``"candidates"``: an exact draw among ``candidates`` draws from the prior, with
+        the guarantee.
+    candidates, particles, runs
+        How many candidates, particles a run and independent runs.
+    leave_out
+        Columns that the synthetic file shall not have.
+
+    Notes
+    -----
+    A warning says when the budget is too small for the prior: nearly all mass then lies in its tail, and what is drawn
+    is a draw from the prior. What ``fitted.diagnosis`` holds was read off the data and is not for publication.
+
+    When not to use it
+    ------------------
+    For more than a few columns: every column adds parameters, and the volume of the prior grows with each. `AIM` keeps
+    far more of files with many columns.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> rng = np.random.default_rng(1)
+    >>> people = Microdata(pl.DataFrame({"height": rng.normal(170, 8, 500)}))
+    >>> model = PMSEMechanism(2.0, prior={"height": (160, 20)}, depth=1, sampler="candidates", candidates=500)
+    >>> print(model.fit(people).guarantee.split(" for ")[0])
+    2-differential privacy against replacing one record
+    """
+
+    epsilon: float
+    prior: Mapping[str, Any] | None = None
+    domain: Mapping[str, Any] | None = None
+    never_missing: Columns = None
+    width: float = 1.0
+    n_datasets: int = 1
+    quality: Literal["optimal-tree", "fixed-partition", "greedy-tree"] = "optimal-tree"
+    depth: int = 2
+    thresholds: int = 32
+    sensitivity: SensitivityKind = "published"
+    sampler: Literal["smc", "candidates"] = "smc"
+    candidates: int = 2_000
+    particles: int = 200
+    runs: int = 2
+    leave_out: Columns = None
+
+    def __post_init__(self) -> None:
+        dp.checked_epsilon(self.epsilon)
+        least = {"n_datasets": 1, "depth": 1, "thresholds": 1, "candidates": 2, "particles": 20, "runs": 2}
+        for name, smallest in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+                raise ParameterError(f"{name} must be a whole number of {smallest} or more.")
+        if self.depth > DEEPEST:
+            raise ParameterError(
+                f"depth must be {DEEPEST} or less: deeper trees cannot all be tried, and one that is grown step by "
+                "step has no guarantee."
+            )
+        if not self.width > 0:
+            raise ParameterError("width must be a number of more than 0: a prior must be proper.")
+
+    def temperature(self, n: int) -> float:
+        """T for a file of ``n`` records: how sharply the density falls with u.
+
+        Examples
+        --------
+        >>> PMSEMechanism(0.25, n_datasets=10).temperature(5000)
+        62.5
+        """
+        return float(self.epsilon) / (2 * self.n_datasets * pmse_sensitivity(n, kind=self.sensitivity))
+
+    def fit(
+        self,
+        data: Microdata,
+        *,
+        progress: bool = False,
+        ledger: dp.Ledger | None = None,
+        seed: Seed = None,
+    ) -> FittedParameters:
+        """Draw parameters; with a ledger the price is entered before."""
+        require_microdata(data)
+        why = self._why_no_claim()
+        if ledger is not None and (seed is not None or why):
+            raise ParameterError(
+                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
+                if seed is not None
+                else f"A ledger takes releases with a guarantee, and there is none: {why}"
+            )
+        left_out = self._left_out(data)
+        names = [name for name in data.columns if name not in left_out]
+        if not names:
+            raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
+        frame = engine.collect(data, names)
+        never = (self.never_missing,) if isinstance(self.never_missing, str) else self.never_missing or ()
+        generator = Regressions(
+            tuple(columns_declared(frame, self.prior or {}, self.domain or {}, list(never)))
+        )
+        generator.check()
+        units = np.column_stack([column.units(frame[column.attribute.name]) for column in generator.columns])
+        n = len(units)
+        share = dp.rational_epsilon(self.epsilon, self.n_datasets)
+        if n < 2:
+            raise ParameterError("A file of fewer than two records has no pMSE.")
+        reach = pmse_sensitivity(n, kind=self.sensitivity)
+        if ledger is not None:
+            ledger.spend(
+                dp.Cost(
+                    "pmse-mechanism",
+                    "pure",
+                    epsilon=float(self.epsilon),
+                    adjacency="replace",
+                    sensitivity=reach,
+                    values=self.n_datasets,
+                    purpose="synthetic file",
+                )
+            )
+        stream = Stream(seed_of(seed), "pmse-mechanism", seeded=seed is not None)
+        quality = self._quality(generator, units, stream)
+        if self.sampler == "candidates":
+            tried = self.width * stream("candidates").standard_normal((self.candidates, generator.dim))
+            found = np.array([quality(theta) for theta in tried])
+            thetas = exactly(
+                found,
+                tried,
+                epsilon=share,
+                sensitivity=reach,
+                draws=self.n_datasets,
+                words=stream.words("draw"),
+            )
+            diagnosis = self._looked_at(tried, found, n)
+        else:
+            thetas, diagnosis = self._by_particles(quality, generator.dim, n, stream)
+        if diagnosis.log_odds < SURE_ODDS:
+            warnings.warn(
+                "The privacy budget is too small for this prior: most of what can be drawn lies in its tail. Take a "
+                "larger epsilon, more records, fewer datasets, fewer columns or a narrower prior that is public.",
+                DiscreetWarning,
+                stacklevel=3,
+            )
+        fitted = FittedParameters(
+            empty_like(data, frame), n, generator=generator, thetas=thetas, left_out=left_out
+        )
+        fitted.diagnosis = diagnosis
+        claim = DifferentialPrivacy(
+            self.epsilon,
+            against="replacing one record",
+            covers=" for the parameters, and so for any number of files drawn from them; the number of records, the "
+            "prior and the declared levels count as public",
+        )
+        fitted.guarantee, fitted.why_none = settled(None if why else claim, why, seeded=stream.seeded)
+        return fitted
+
+    def _why_no_claim(self) -> str:
+        if self.quality == "greedy-tree":
+            return _GREEDY
+        return _APPROACHED if self.sampler == "smc" else ""
+
+    def _quality(self, generator: Regressions, units: Floats, stream: Stream) -> Quality:
+        """The pMSE of a vector of parameters, with random numbers that are the same for all of them."""
+        noise = generator.noise(len(units), stream("noise"))
+        original = generator.split(units)
+        fixed = self._public_cuts(generator) if self.quality == "fixed-partition" else None
+        greedy = self.quality == "greedy-tree"
+
+        def quality(theta: Floats) -> float:
+            made = generator.made(theta, noise)
+            if not np.isfinite(made).all():
+                return 0.25
+            synthetic = generator.split(made)
+            if fixed is not None:
+                return _table_pmse(original, synthetic, fixed)
+            cuts = [quantile_cuts(synthetic[:, at], self.thresholds) for at in range(synthetic.shape[1])]
+            return best_pmse(original, synthetic, cuts, depth=self.depth, greedy=greedy)
+
+        return quality
+
+    def _public_cuts(self, generator: Regressions) -> list[Floats]:
+        """Cuts at quantiles of the prior, as many a column as keep the table small."""
+        from scipy.special import ndtri
+
+        many = generator.split(np.zeros((1, len(generator.columns)))).shape[1]
+        pieces = max(min(self.thresholds + 1, int(4096 ** (1 / many))), 2)
+        numbers = ndtri(np.arange(1, pieces) / pieces)
+        cuts: list[Floats] = []
+        for column in generator.columns:
+            cuts += [numbers] if column.is_number else [np.array([0.5])] * column.attribute.size
+        return cuts
+
+    def _by_particles(self, quality: Quality, dim: int, n: int, stream: Stream) -> tuple[Floats, Diagnosis]:
+        made = [
+            by_particles(
+                quality,
+                dim,
+                width=self.width,
+                temperature=self.temperature(n),
+                many=self.particles,
+                rng=stream("run", str(number)),
+            )
+            for number in range(self.runs)
+        ]
+        thetas = np.concatenate([run.thetas for run in made])
+        found = np.concatenate([run.qualities for run in made])
+        places = stream("draw").integers(len(thetas), size=self.n_datasets)
+        diagnosis = Diagnosis(
+            log_odds(self.temperature(n), float(found.min()), _mode_widths(thetas, found), self.width),
+            float(found.min()),
+            float(found.mean()),
+            float(np.mean([run.acceptance for run in made])),
+            max(run.steps for run in made),
+            split_r_hat([run.qualities for run in made]),
+        )
+        return thetas[places], diagnosis
+
+    def _looked_at(self, tried: Floats, found: Floats, n: int) -> Diagnosis:
+        """The odds of candidates near the best against all others, by their number and their chances."""
+        weights = np.exp(-self.temperature(n) * (found - found.min()))
+        near = found <= found.min() + (0.25 - found.min()) / 2
+        mass = float(weights[near].sum() / weights.sum())
+        odds = np.log(max(mass, 1e-300)) - np.log(max(1 - mass, 1e-300))
+        return Diagnosis(float(odds), float(found.min()), float((weights * found).sum() / weights.sum()))
+
+    def _left_out(self, data: Microdata) -> dict[str, str]:
+        never = (self.never_missing,) if isinstance(self.never_missing, str) else self.never_missing or ()
+        leave = (self.leave_out,) if isinstance(self.leave_out, str) else self.leave_out or ()
+        for setting, named in (
+            ("leave_out", leave),
+            ("prior", self.prior or ()),
+            ("domain", self.domain or ()),
+            ("never_missing", never),
+        ):
+            for name in named:
+                if name not in data.schema:
+                    raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+        if data.roles.person or data.roles.contributor:
+            raise ParameterError(
+                "The guarantee is one for records, and the file says that a person may have several. Keep one record a "
+                "person and leave out the role, or use AIM, which bounds them."
+            )
+        left_out = dict.fromkeys(leave, "as asked for")
+        left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
+        if data.roles.weight and data.roles.weight not in left_out:
+            left_out[data.roles.weight] = "the weight: one record would count many times"
+        return left_out | units_left_out(data, None, left_out)
+
+
+def _mode_widths(thetas: Floats, qualities: Floats) -> Floats:
+    """How wide the mode is in every parameter: the spread of particles that are clearly better than the tail."""
+    near = qualities <= qualities.min() + (0.25 - qualities.min()) / 2
+    return thetas[near].std(axis=0) if near.sum() > 1 else np.full(thetas.shape[1], 1e-6)
+
+
+def _table_pmse(original: Floats, synthetic: Floats, cuts: list[Floats]) -> float:
+    """The pMSE of a table over fixed cuts."""
+    cells = []
+    for values in (original, synthetic):
+        cell = np.zeros(len(values), dtype=np.int64)
+        for at, own in enumerate(cuts):
+            cell = cell * (len(own) + 1) + np.searchsorted(own, values[:, at], side="right")
+        cells.append(cell)
+    _, places = np.unique(np.concatenate(cells), return_inverse=True)
+    b, a = (
+        np.bincount(part, minlength=places.max() + 1).astype(np.float64)
+        for part in (places[: len(original)], places[len(original) :])
+    )
+    return 0.25 - float((a * b / (a + b)).sum()) / (2 * len(original))
