@@ -1,6 +1,8 @@
 """How the manual is built; the method pages come from the docstrings."""
 
 from discreet import __version__
+from discreet.cards import card_of
+from discreet.method_cards import method_card
 
 project = "discreet"
 author = "the discreet developers"
@@ -33,3 +35,32 @@ napoleon_custom_sections = [
     "When not to use it",
 ]
 nitpicky = False
+
+
+def setup(app):
+    """Add what the card of a measure, a treatment or a generator says to its page."""
+    app.connect("autodoc-process-docstring", with_card, priority=100)
+
+
+DEPENDS = {
+    "row-wise": "A record's new value depends on the record itself.",
+    "class-wise": "It rests on the table of classes, which is small where the file is large.",
+    "whole-file": "It needs the whole file.",
+}
+
+
+def with_card(app, what, name, thing, options, lines):  # noqa: PLR0917
+    """Say at the end of a docstring what the work depends on and where the method comes from."""
+    card = method_card(thing) if isinstance(thing, type) else card_of(getattr(thing, "__name__", ""))
+    if card is None or what not in ("class", "function") or not hasattr(thing, "__doc__"):
+        return
+    if card.work:
+        lines += ["", "Notes", "-----", DEPENDS[card.work], ""]
+    if card.references:
+        lines += [
+            "",
+            "References",
+            "----------",
+            *(line for text in card.references for line in (f"* {text}", "")),
+            "",
+        ]

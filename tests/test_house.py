@@ -16,7 +16,7 @@ FLOORS = (
     "calendar_range",
     "plain_values wording quiet_panics",
     "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays",
-    "verdicts figure_words",
+    "verdicts figure_words method_cards",
     "results",
     "described",
     "comparison_results",

@@ -6,6 +6,13 @@ COHEN_NISSIM_2020 = (
     "Cohen, A. and Nissim, K. (2020). Towards formalizing the GDPR's notion of singling out. Proceedings of "
     "the National Academy of Sciences 117(15), 8344–8352. doi:10.1073/pnas.1914598117"
 )
+DALENIUS_REISS_1982 = (
+    "Dalenius, T. and Reiss, S. P. (1982). Data-swapping: a technique for disclosure control. Journal of "
+    "Statistical Planning and Inference 6(1), 73–85."
+)
+HUNDEPOOL_2012 = (
+    "Hundepool, A. et al. (2012). Statistical disclosure control. Wiley. doi:10.1002/9781118348239"
+)
 JIANG_2022 = (
     "Jiang, Y., Mosquera, L., Jiang, B., Kong, L. and El Emam, K. (2022). Measuring re-identification risk "
     "using a synthetic estimator to enable data sharing. PLoS ONE 17(6), e0269097. "
@@ -25,6 +32,11 @@ RAAB_2024 = (
 RAAB_NOWOK_DIBBEN_2024 = (
     "Raab, G. M., Nowok, B. and Dibben, C. (2024). Practical privacy metrics for synthetic data. "
     "arXiv:2406.16826"
+)
+SAMARATI_SWEENEY_1998 = (
+    "Samarati, P. and Sweeney, L. (1998). Protecting privacy when disclosing information: k-anonymity and "
+    "its enforcement through generalization and suppression. Technical report SRI-CSL-98-04, SRI "
+    "International."
 )
 SKINNER_ELLIOT_2002 = (
     "Skinner, C. J. and Elliot, M. J. (2002). A measure of disclosure risk for microdata. Journal of the "

@@ -12,6 +12,7 @@ import polars as pl
 
 from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
@@ -47,6 +48,14 @@ _LOOKED_AT = 10_000
 """Masked records whose nearest original is looked for, at most; fewer in files of more than 100,000 records."""
 
 
+@method(
+    aim="statistics",
+    work="whole-file",
+    references=(
+        "Lasko, T. A. and Vinterbo, S. A. (2010). Spectral anonymization of data. IEEE Transactions on "
+        "Knowledge and Data Engineering 22(3), 437–446.",
+    ),
+)
 @dataclass(frozen=True)
 class SpectralAnonymize(Treatment):
     """Mask numbers in the basis of their singular vectors, so that moments survive and records do not.
@@ -101,11 +110,6 @@ class SpectralAnonymize(Treatment):
     matches and what theory expects, and the smallest relative gap between neighboring singular values. Survey
     weights are not used: weighted moments are not kept. `asymptotic_cov` and `standard_error_inflation` say what the
     masking costs in precision.
-
-    References
-    ----------
-    T. A. Lasko, S. A. Vinterbo, Spectral anonymization of data, IEEE Transactions on Knowledge and Data Engineering
-    22, 2010.
 
     What it costs
     -------------

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.figure_words import label_of, title_of, worded
+from discreet.method_cards import works_behind
+from discreet.protect import Treatment
 from discreet.report import release_view, settings
 from discreet.report.cost_charts import of_cost
 from discreet.report.references import citations
@@ -56,7 +58,10 @@ def render_release(report: ReleaseReport) -> str:
         cards=release_view.cost_cards(report.cost),
         caveats=report.caveats,
         charts=tuple(of_cost(report.cost, show_values=report.show_values)),
-        citations={title_of(name): texts for name, texts in citations(measures).items()},
+        citations={
+            **works_behind(Treatment.known[step.treatment] for step in report.release.log),
+            **{title_of(name): texts for name, texts in citations(measures).items()},
+        },
         columns=release_view.column_losses(report.cost),
         cost=report.cost,
         facts=_facts(report),

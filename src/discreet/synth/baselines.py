@@ -16,12 +16,14 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.intake import Weights, columns_of, weights_of
 from discreet.synth.synthesizer import Fitted, Stream, Synthesizer, empty_like
 
 
+@method(aim="reference", work="whole-file")
 @dataclass(frozen=True)
 class Independent(Synthesizer):
     """What is left if only the columns themselves are kept, each drawn by itself?
@@ -50,6 +52,7 @@ class Independent(Synthesizer):
         return _taken(data, self.leave_out, self.weights, together=False)
 
 
+@method(aim="reference", work="whole-file")
 @dataclass(frozen=True)
 class Bootstrap(Synthesizer):
     """What if records were simply drawn with replacement?

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect as python_inspect
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from discreet.cards import all_cards
+from discreet.cards import all_cards, card_of
+from discreet.method_cards import method_card
 
 _ROOMS = ("risk", "protect", "synth", "utility", "tables", "outputs")
 
@@ -15,14 +17,20 @@ _MACHINERY = ("Change", "Draft", "Treatment")
 
 @dataclass(frozen=True)
 class Entry:
-    """One measure or treatment: its room, its name in Python and the question it answers."""
+    """One measure, treatment or generator: its room, its name in Python and the question it answers.
+
+    ``work`` says what a figure or a new value depends on, where its card says so: ``row-wise``, ``class-wise`` or
+    ``whole-file``.
+    """
 
     room: str
     about: str
     name: str
     question: str
+    work: str = ""
+    references: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the entry, ready for JSON."""
         return asdict(self)
 
@@ -42,9 +50,16 @@ def catalog() -> list[Entry]:
         things = {name: getattr(module, name) for name in module.__all__ if name not in _MACHINERY}
         things |= {card.name: card.function for card in all_cards(room) if not card.is_second_name}
         entries += [
-            Entry(room, about, f"{room}.{name}", _first_line(things[name])) for name in sorted(things)
+            Entry(room, about, f"{room}.{name}", _first_line(things[name]), *_on_card(things[name]))
+            for name in sorted(things)
         ]
     return entries
+
+
+def _on_card(thing: object) -> tuple[str, tuple[str, ...]]:
+    """Give what the card of a measure, a treatment or a generator says of its work and where it comes from."""
+    card = method_card(thing) if isinstance(thing, type) else card_of(getattr(thing, "__name__", ""))
+    return ("", ()) if card is None else (card.work, card.references)
 
 
 def _first_line(thing: object) -> str:

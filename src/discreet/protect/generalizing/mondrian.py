@@ -18,6 +18,7 @@ from discreet.arrays import Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.hierarchy.values import canonical_text
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.generalizing.coded_keys import coded_key, positions
 from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
@@ -26,6 +27,14 @@ from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, Priva
 from discreet.protect.treatment import Change, Stream, Treatment
 
 
+@method(
+    aim="company",
+    work="whole-file",
+    references=(
+        "LeFevre, K., DeWitt, D. J. and Ramakrishnan, R. (2006). Mondrian multidimensional k-anonymity. "
+        "Proceedings of the 22nd International Conference on Data Engineering. doi:10.1109/ICDE.2006.101",
+    ),
+)
 @dataclass(frozen=True)
 class Mondrian(Treatment):
     """Cut the file into groups of similar records and release the range of each group instead of its values.

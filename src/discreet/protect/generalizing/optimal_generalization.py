@@ -18,6 +18,7 @@ from discreet import engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.loss import CELL_LOSSES, LOSSES
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.lattice_search import (
@@ -36,6 +37,19 @@ Loss = Literal[
 ]
 
 
+@method(
+    aim="company",
+    work="class-wise",
+    references=(
+        "Samarati, P. (2001). Protecting respondents' identities in microdata release. IEEE Transactions "
+        "on Knowledge and Data Engineering 13(6), 1010–1027. doi:10.1109/69.971193",
+        "El Emam, K. et al. (2009). A globally optimal k-anonymity method for the de-identification of "
+        "health data. Journal of the American Medical Informatics Association 16(5), 670–682. "
+        "doi:10.1197/jamia.M3144",
+        "Kohlmayer, F., Prasser, F., Eckert, C., Kemper, A. and Kuhn, K. A. (2012). Flash: efficient, "
+        "stable and optimal k-anonymity. PASSAT 2012, 708–717.",
+    ),
+)
 @dataclass(frozen=True)
 class OptimalGeneralization(Treatment):
     """Coarsen the keys, each to one level of its hierarchy, so that the models hold and the least is lost.
@@ -77,11 +91,6 @@ class OptimalGeneralization(Treatment):
     whole file as it was. Which levels were chosen is learned from the data; models on classes say nothing about
     that. The log has ``levels``, ``loss_reached``, ``suppressed_records``, the ``frontier`` (among the nodes that
     were evaluated, those that no other beats in both suppressed records and loss), and how the search went.
-
-    References
-    ----------
-    P. Samarati, Protecting respondents' identities in microdata release, IEEE TKDE 2001. K. El Emam et al., A
-    globally optimal k-anonymity method, JAMIA 2009. F. Kohlmayer et al., Flash, PASSAT 2012.
 
     What it costs
     -------------

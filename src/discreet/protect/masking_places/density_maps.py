@@ -16,6 +16,7 @@ from discreet.arrays import Floats, Integers
 from discreet.engine.records import uploaded
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.geography import EARTH_RADIUS, CoordinateSystem, Places, places_of
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column
 from discreet.protect.masking_places.density_map_cells import (
@@ -34,6 +35,14 @@ from discreet.wording import type_name
 Method = Literal["remove", "quadtree", "smooth"]
 
 
+@method(
+    aim="places",
+    work="class-wise",
+    references=(
+        "de Jonge, E. and de Wolf, P.-P. (2016). Spatial smoothing and statistical disclosure control. "
+        "Privacy in Statistical Databases, LNCS 9867, 107–117.",
+    ),
+)
 @dataclass(frozen=True)
 class SpatialRaster(Treatment):
     """Make a density map of the records and take care of its sensitive cells.

@@ -24,6 +24,7 @@ from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.geography import CoordinateSystem, Places, places_of, to_nth_neighbor
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.treatment import Change, Stream, Treatment
@@ -34,6 +35,14 @@ RadiusLaw = Literal["uniform", "area"]
 _CROWDED = 5
 
 
+@method(
+    aim="places",
+    work="row-wise",
+    references=(
+        "Hampton, K. H. et al. (2010). Mapping health data: improved privacy protection with donut method "
+        "geomasking. American Journal of Epidemiology 172(9), 1062–1069.",
+    ),
+)
 @dataclass(frozen=True)
 class DonutMask(Treatment):
     """Shift every location in a random direction by a random distance between two radii.

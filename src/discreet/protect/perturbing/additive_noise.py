@@ -13,6 +13,7 @@ import polars as pl
 
 from discreet.arrays import Flags, Floats, Integers
 from discreet.errors import ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
@@ -44,6 +45,16 @@ _SHRINKAGE = 0.01
 """What is added to the diagonal of rank correlations before they are inverted."""
 
 
+@method(
+    aim="statistics",
+    work="whole-file",
+    references=(
+        "Brand, R. (2002). Microdata protection through noise addition. Inference Control in Statistical "
+        "Databases, LNCS 2316, 97–116.",
+        "Ting, D., Fienberg, S. E. and Trottini, M. (2008). Random orthogonal matrix masking methodology "
+        "for microdata release. International Journal of Information and Computer Security 2(1), 86–105.",
+    ),
+)
 @dataclass(frozen=True)
 class AddNoise(Treatment):
     """Add random noise to numbers.
@@ -106,12 +117,6 @@ class AddNoise(Treatment):
     (TU) R, and TU is again orthonormal with sums of 0. Conversely every such matrix W is TU for some T: map U to
     W, 1 to itself, and the rest to the rest. So T is never formed; W is the orthonormal matrix nearest to
     U + level Z, with Z centered normal noise of the size of U, and Y = W R has Y'Y = X'X and 1'Y = 0.
-
-    References
-    ----------
-    R. Brand, Microdata protection through noise addition, in: Inference Control in Statistical Databases, 2002.
-    D. Ting, S. E. Fienberg, M. Trottini, Random orthogonal matrix masking methodology for microdata release,
-    International Journal of Information and Computer Security 2, 2008.
 
     What it costs
     -------------

@@ -13,6 +13,7 @@ from discreet import engine
 from discreet.arrays import Integers
 from discreet.distance import MixedSpace, Points
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.perturbing.group_values import (
@@ -45,6 +46,17 @@ if TYPE_CHECKING:
 Missing = Literal["apart", "observed"]
 
 
+@method(
+    aim="company",
+    work="whole-file",
+    references=(
+        "Domingo-Ferrer, J. and Mateo-Sanz, J. M. (2002). Practical data-oriented microaggregation for "
+        "statistical disclosure control. IEEE Transactions on Knowledge and Data Engineering 14(1), "
+        "189–201.",
+        "Domingo-Ferrer, J. and Torra, V. (2005). Ordinal, continuous and heterogeneous k-anonymity "
+        "through microaggregation. Data Mining and Knowledge Discovery 11(2), 195–212.",
+    ),
+)
 @dataclass(frozen=True)
 class Microaggregate(Treatment):
     """Replace the values of each record by those of a group of at least k similar records.

@@ -15,6 +15,7 @@ from discreet import dp, engine
 from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, coded, crossed
 from discreet.protect.columns import existing
@@ -38,6 +39,15 @@ _MOST_LEVELS = 2_000
 _MOST_ENTRIES = 50_000_000
 
 
+@method(
+    aim="doubt",
+    work="whole-file",
+    references=(
+        "Gouweleeuw, J. M., Kooiman, P., Willenborg, L. C. R. J. and de Wolf, P.-P. (1998). Post "
+        "randomisation for statistical disclosure control: theory and implementation. Journal of Official "
+        "Statistics 14(4), 463–478.",
+    ),
+)
 @dataclass(frozen=True)
 class Pram(Treatment):
     """Replace values by others at random, with known chances (post-randomization method).
@@ -86,11 +96,6 @@ class Pram(Treatment):
     stay in the house, as the matrices do. A matrix made from the counts of the file depends on everybody in it:
     this epsilon is a guarantee only for a ``matrix`` of your own with ``invariant=False``, from which values are drawn
     exactly (`discreet.dp`), and without a seed. It is then public.
-
-    References
-    ----------
-    J. Gouweleeuw, P. Kooiman, L. Willenborg, P.-P. de Wolf, Post randomisation for statistical disclosure control,
-    Journal of Official Statistics 14, 1998.
 
     What it costs
     -------------

@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.arrays import Flags, Floats
 from discreet.errors import DiscreetWarning, ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
@@ -28,6 +29,16 @@ from discreet.protect.treatment import Change, Stream, Treatment
 SynthesisMethod = Literal["exact", "coefficients", "sampled"]
 
 
+@method(
+    aim="statistics",
+    work="whole-file",
+    references=(
+        "Burridge, J. (2003). Information preserving statistical obfuscation. Statistics and Computing "
+        "13, 321–327. doi:10.1023/A:1025658621216",
+        "Langsrud, Ø. (2019). Information preserving regression-based tools for statistical disclosure "
+        "control. Statistics and Computing 29, 965–976.",
+    ),
+)
 @dataclass(frozen=True)
 class RegressionSynthesis(Treatment):
     """Replace numbers by draws from their regression on other columns, keeping the estimates exactly.
@@ -79,12 +90,6 @@ class RegressionSynthesis(Treatment):
 
     A record that the regression is bound to hit (the only one in its category), and a column that follows exactly
     from the given ones, get their old values back. Both are warned of.
-
-    References
-    ----------
-    J. Burridge, Information preserving statistical obfuscation, Statistics and Computing 13, 2003.
-    Ø. Langsrud, Information preserving regression-based tools for statistical disclosure control, Statistics and
-    Computing 29, 2019.
 
     What it costs
     -------------

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
@@ -25,6 +26,14 @@ from discreet.protect.perturbing.ranks import normal_scores, rank_correlation
 from discreet.protect.treatment import Change, Stream, Treatment
 
 
+@method(
+    aim="statistics",
+    work="whole-file",
+    references=(
+        "Muralidhar, K. and Sarathy, R. (2006). Data shuffling: a new masking approach for numerical "
+        "data. Management Science 52(5), 658–670.",
+    ),
+)
 @dataclass(frozen=True)
 class Shuffle(Treatment):
     """Hand the values of columns round among the records, keeping how they go together.
@@ -62,11 +71,6 @@ class Shuffle(Treatment):
 
     All values of the file are published, the largest too: a value that says by itself whose it is wants top-coding
     first.
-
-    References
-    ----------
-    K. Muralidhar, R. Sarathy, Data shuffling: a new masking approach for numerical data, Management Science 52,
-    2006.
 
     What it costs
     -------------

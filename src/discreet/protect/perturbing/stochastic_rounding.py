@@ -12,13 +12,20 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats
+from discreet.citations import HUNDEPOOL_2012
 from discreet.errors import ColumnError, ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.secret_keys import DEFAULT_VARIABLE, definitions, keyed_uniforms, secret_key
 
 
+@method(
+    aim="doubt",
+    work="row-wise",
+    references=(HUNDEPOOL_2012,),
+)
 @dataclass(frozen=True)
 class StochasticRound(Treatment):
     """Round counts below ``k`` to 0 or ``k`` at random, so that they are right on average.

@@ -10,12 +10,14 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import ColumnError, ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.wording import type_name
 
 
+@method(aim="coarser values", work="class-wise")
 @dataclass(frozen=True)
 class ShiftDates(Treatment):
     """Move all dates of a person (or household) by the same random number of days.
@@ -89,6 +91,7 @@ class ShiftDates(Treatment):
         return pl.Series(drawn[groups])
 
 
+@method(aim="identifiers", work="whole-file")
 @dataclass(frozen=True)
 class ReorderRecords(Treatment):
     """Put the records into a random order, so that their position says nothing.

@@ -9,14 +9,21 @@ from typing import Any, Literal
 import polars as pl
 
 from discreet import engine
+from discreet.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.wording import type_name
 
 
+@method(
+    aim="coarser values",
+    work="row-wise",
+    references=(HUNDEPOOL_2012,),
+)
 @dataclass(frozen=True)
 class Recode(Treatment):
     """Replace values by others, by a table.
@@ -80,6 +87,11 @@ class Recode(Treatment):
         return _as_before(recoded, values)
 
 
+@method(
+    aim="coarser values",
+    work="row-wise",
+    references=(SAMARATI_SWEENEY_1998,),
+)
 @dataclass(frozen=True)
 class Generalize(Treatment):
     """Raise columns to a level of their hierarchies.
@@ -142,6 +154,11 @@ class Generalize(Treatment):
         return cls(**given)
 
 
+@method(
+    aim="coarser values",
+    work="row-wise",
+    references=(HUNDEPOOL_2012,),
+)
 @dataclass(frozen=True)
 class Band(Treatment):
     """Put numbers into bands: by breaks of your own, or by bands of one width.
@@ -208,6 +225,11 @@ class Band(Treatment):
         return Hierarchy.breaks([list(self.breaks[name])], labels=labels, closed=self.closed)
 
 
+@method(
+    aim="coarser values",
+    work="row-wise",
+    references=(HUNDEPOOL_2012,),
+)
 @dataclass(frozen=True)
 class Round(Treatment):
     """Round numbers to a multiple of a base, halves away from zero.

@@ -10,6 +10,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.treatment import Change, Stream, Treatment
@@ -21,6 +22,7 @@ _NOTHING = (
 )
 
 
+@method(aim="identifiers", work="row-wise")
 @dataclass(frozen=True)
 class DropIdentifiers(Treatment):
     """Leave the direct identifiers out of the file.
@@ -65,6 +67,7 @@ class DropIdentifiers(Treatment):
         return Change(drop=names, notes=(f"{said}: {', '.join(map(repr, names))}.",))
 
 
+@method(aim="identifiers", work="row-wise")
 @dataclass(frozen=True)
 class Pseudonymize(Treatment):
     """Replace identifiers with keyed pseudonyms: the same value gives the same pseudonym, in every file.

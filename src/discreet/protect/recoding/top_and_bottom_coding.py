@@ -11,7 +11,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats
+from discreet.citations import HUNDEPOOL_2012
 from discreet.errors import ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
 from discreet.protect.treatment import Change, Stream, Treatment
@@ -19,6 +21,11 @@ from discreet.protect.treatment import Change, Stream, Treatment
 Replacement = Literal["limit", "mean", "median", "missing"]
 
 
+@method(
+    aim="coarser values",
+    work="whole-file",
+    references=(HUNDEPOOL_2012,),
+)
 @dataclass(frozen=True)
 class TopBottomCode(Treatment):
     """Pull extreme values in: the highest incomes, the oldest people.

@@ -17,6 +17,7 @@ from discreet.arrays import Flags
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy
 from discreet.hierarchy import Hierarchy
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.generalizing.coded_keys import coded_key
@@ -37,6 +38,17 @@ _SMALL_LATTICE = 10_000
 _SMALLEST_EPSILON = 1e-4
 
 
+@method(
+    aim="guarantee",
+    work="class-wise",
+    references=(
+        "Li, N., Qardaji, W. and Su, D. (2012). On sampling, anonymization, and differential privacy: or, "
+        "k-anonymization meets differential privacy. ASIACCS 2012, 32–33.",
+        "Bild, R., Kuhn, K. A. and Prasser, F. (2018). SafePub: a truthful data anonymization algorithm "
+        "with strong privacy guarantees. Proceedings on Privacy Enhancing Technologies 2018(1), 67–87. "
+        "doi:10.1515/popets-2018-0004",
+    ),
+)
 @dataclass(frozen=True)
 class SampleAndAnonymize(Treatment):
     """Release a random sample of true records, coarsened and without small classes, with differential privacy.
@@ -83,12 +95,6 @@ class SampleAndAnonymize(Treatment):
     order. The privacy is that of one record: people with several records, and households, are not covered as a
     whole. Samples and the choice of levels are drawn exactly (`discreet.dp`), without a seed from the operating
     system; with one nothing is guaranteed. Exact counts (removed records, changed cells) are in the internal log only.
-
-    References
-    ----------
-    N. Li, W. Qardaji, D. Su, On sampling, anonymization, and differential privacy, ASIACCS 2012. R. Bild,
-    K. Kuhn, F. Prasser, SafePub: a truthful data anonymization algorithm with strong privacy guarantees, PoPETs
-    2018.
 
     What it costs
     -------------

@@ -18,8 +18,10 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
 from discreet.engine.comparable import distinct_values
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
 from discreet.protect.treatment import Change, Stream, Treatment
@@ -28,6 +30,14 @@ _NAME = "LocalSuppression"
 _MOST_KEYS = 60  # sets of keys are the bits of a 64-bit number
 
 
+@method(
+    aim="company",
+    work="whole-file",
+    references=(
+        SAMARATI_SWEENEY_1998,
+        HUNDEPOOL_2012,
+    ),
+)
 @dataclass(frozen=True)
 class LocalSuppression(Treatment):
     """Set few key cells to missing so that every record has company enough.

@@ -16,6 +16,7 @@ from discreet import engine
 from discreet.arrays import Flags, Integers
 from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.suppressing.attribute_masking import Allotment, allot, protection
@@ -24,6 +25,16 @@ from discreet.results import percent
 from discreet.wording import type_name
 
 
+@method(
+    aim="company",
+    work="whole-file",
+    references=(
+        "Brown, J. T., Clayton, E. W., Matheny, M., Kantarcioglu, M., Vorobeychik, Y. and Malin, B. A. "
+        "(2024). Robin Hood: a de-identification method to preserve minority representation for "
+        "disparities research. Privacy in Statistical Databases, LNCS 14915. "
+        "doi:10.1007/978-3-031-69651-0",
+    ),
+)
 @dataclass(frozen=True)
 class RobinHood(Treatment):
     """Mask one attribute of random records, mostly of large groups, so that small groups can stay visible.
@@ -66,11 +77,6 @@ class RobinHood(Treatment):
     ``levels``. The internal log has ``classes``, one entry a class (its size A, unmasked B, masked C, masked
     elsewhere D, masked in all E, effective k, expected attempts), and ``masked_by_group``: together with the file
     they say what is behind the masks, so they stay in the house.
-
-    References
-    ----------
-    J. T. Brown et al., Robin Hood: a de-identification method to preserve minority representation for disparities
-    research.
 
     What it costs
     -------------

@@ -10,7 +10,9 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
+from discreet.citations import DALENIUS_REISS_1982
 from discreet.errors import ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import crossed
 from discreet.protect.generalizing.coded_keys import positions
@@ -33,6 +35,15 @@ _WISHES = 40
 _SLACK = 1e-9
 
 
+@method(
+    aim="sensitive values",
+    work="whole-file",
+    references=(
+        "Wong, R. C.-W., Li, J., Fu, A. W.-C. and Wang, K. (2006). (alpha, k)-anonymity: an enhanced "
+        "k-anonymity model for privacy preserving data publishing. KDD 2006, 754–759.",
+        DALENIUS_REISS_1982,
+    ),
+)
 @dataclass(frozen=True)
 class ClassSwap(Treatment):
     """Swap sensitive values between classes until none gives a value away.
@@ -69,11 +80,6 @@ class ClassSwap(Treatment):
     Do not use it where single impossible combinations do harm (a child with a pension), or where several columns
     describe one fact: each is swapped on its own. An intruder who knows that this step was used may hold a lone value
     in a small class for one that was moved there. It does not make anybody harder to find.
-
-    References
-    ----------
-    R. C.-W. Wong, J. Li, A. W.-C. Fu, K. Wang, (alpha, k)-anonymity, KDD 2006 (the condition); T. Dalenius,
-    S. P. Reiss, Data-swapping, Journal of Statistical Planning and Inference 6, 1982 (swaps that keep counts).
 
     Examples
     --------

@@ -11,13 +11,23 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Integers
+from discreet.citations import DALENIUS_REISS_1982
 from discreet.errors import ColumnError, ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, crossed
 from discreet.protect.columns import existing
 from discreet.protect.treatment import Change, Stream, Treatment
 
 
+@method(
+    aim="statistics",
+    work="whole-file",
+    references=(
+        "Moore, R. A. (1996). Controlled data-swapping techniques for masking public use microdata sets. "
+        "Statistical Research Division Report RR96-04, US Bureau of the Census.",
+    ),
+)
 @dataclass(frozen=True)
 class RankSwap(Treatment):
     """Swap each value with one close to it in rank.
@@ -44,11 +54,6 @@ class RankSwap(Treatment):
     -----
     Equal values are ranked at random. Missing values stay where they are. A record stays as it is where no free
     partner is left within reach, which only happens among the highest ranks.
-
-    References
-    ----------
-    R. A. Moore, Controlled data-swapping techniques for masking public use microdata sets, US Bureau of the Census,
-    1996.
 
     What it costs
     -------------
@@ -125,6 +130,11 @@ class RankSwap(Treatment):
         return values.gather(source), int(windows.max(initial=0))
 
 
+@method(
+    aim="doubt",
+    work="whole-file",
+    references=(DALENIUS_REISS_1982,),
+)
 @dataclass(frozen=True)
 class RandomSwap(Treatment):
     """Swap the values of some columns between randomly drawn records.

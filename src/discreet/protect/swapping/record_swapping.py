@@ -12,6 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Integers
 from discreet.errors import ColumnError, ParameterError
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, coded, crossed
 from discreet.protect.columns import existing, group_column
@@ -21,6 +22,14 @@ from discreet.results import percent
 _TRIES = 32
 
 
+@method(
+    aim="doubt",
+    work="whole-file",
+    references=(
+        "Shlomo, N., Tudor, C. and Groom, P. (2010). Data swapping for protecting census tables. Privacy "
+        "in Statistical Databases, LNCS 6344, 41–51.",
+    ),
+)
 @dataclass(frozen=True)
 class RecordSwap(Treatment):
     """Let households that stand out in their area change places with similar ones elsewhere.
@@ -62,10 +71,6 @@ class RecordSwap(Treatment):
     Households at risk in a large area are served first, then those at risk only in a smaller one, each in random
     order. A household without a place takes no part. Weighted totals of areas may change, because weights stay
     with the people.
-
-    References
-    ----------
-    N. Shlomo, C. Tudor, P. Groom, Data swapping for protecting census tables, PSD 2010.
 
     What it costs
     -------------

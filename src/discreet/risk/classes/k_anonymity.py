@@ -12,7 +12,7 @@ import polars as pl
 from discreet import engine
 from discreet.cards import Figure, KeyNumber, KeyNumbers, OfFile, measure
 from discreet.caveats import WEIGHTS_UNUSED, Caveat
-from discreet.citations import SWEENEY_2002
+from discreet.citations import SAMARATI_SWEENEY_1998, SWEENEY_2002
 from discreet.engine import Missing
 from discreet.engine.classes import Recoding
 from discreet.errors import ParameterError
@@ -51,9 +51,7 @@ def _smallest_group(found: Measure) -> Iterator[KeyNumber]:
     place=1,
     leading=True,
     references=(
-        "Samarati, P. and Sweeney, L. (1998). Protecting privacy when disclosing information: k-anonymity "
-        "and its enforcement through generalization and suppression. Technical report SRI-CSL-98-04, SRI "
-        "International.",
+        SAMARATI_SWEENEY_1998,
         SWEENEY_2002,
     ),
     figures={

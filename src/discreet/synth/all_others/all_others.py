@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
 from discreet.synth.all_others.fitted import FittedAllOthers
@@ -21,6 +22,14 @@ from discreet.synth.intake import Intake, Weights, take_in
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 
+@method(
+    aim="records",
+    work="whole-file",
+    references=(
+        "Qu, C. (2024). Contributions to statistical theory of data privacy. M.Sc. thesis, Department of Mathematics "
+        "and Statistics, University of Ottawa; sections 4.5.2 and 4.6.",
+    ),
+)
 @dataclass(frozen=True)
 class AllOthers(Synthesizer):
     """What would each value be, judging by the rest of its record?

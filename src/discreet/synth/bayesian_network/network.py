@@ -14,6 +14,7 @@ from discreet import dp, engine
 from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import Attribute, declared_attribute, observed_attribute
@@ -35,6 +36,16 @@ _LONG_TEXT = 0.5
 _LEAST_ROWS = 50
 
 
+@method(
+    aim="records",
+    work="class-wise",
+    references=(
+        "Zhang, J., Cormode, G., Procopiuc, C. M., Srivastava, D. and Xiao, X. (2017). PrivBayes: private "
+        "data release via Bayesian networks. ACM Transactions on Database Systems 42(4), 1–41.",
+        "Ping, H., Stoyanovich, J. and Howe, B. (2017). DataSynthesizer: privacy-preserving synthetic "
+        "datasets. SSDBM 2017.",
+    ),
+)
 @dataclass(frozen=True)
 class BayesianNetwork(Synthesizer):
     """Which records would a small network of dependences between columns bring forth?

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from discreet.arrays import Floats
 from discreet.copula.fitting import Matching
 from discreet.errors import ParameterError, unknown_name
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
 from discreet.synth.copulas.dependence import Dependence, latent_correlations, shared_information
@@ -20,6 +21,14 @@ from discreet.synth.intake import Weights
 from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 
 
+@method(
+    aim="records",
+    work="whole-file",
+    references=(
+        "Patki, N., Wedge, R. and Veeramachaneni, K. (2016). The synthetic data vault. IEEE International "
+        "Conference on Data Science and Advanced Analytics, 399–410.",
+    ),
+)
 @dataclass(frozen=True)
 class GaussianCopula(Synthesizer):
     """Which records have the same columns, and pairs of columns that go together as much?

@@ -11,6 +11,7 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.copula import fit_d_vine
 from discreet.errors import ParameterError, load_extra, unknown_name
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
 from discreet.synth.copulas.dimensions import Dimension
@@ -34,6 +35,14 @@ _EDGE = 1e-9
 _FEW, _FREQUENT = 0.2, 0.02
 
 
+@method(
+    aim="records",
+    work="whole-file",
+    references=(
+        "Aas, K., Czado, C., Frigessi, A. and Bakken, H. (2009). Pair-copula constructions of multiple "
+        "dependence. Insurance: Mathematics and Economics 44(2), 182–198.",
+    ),
+)
 @dataclass(frozen=True)
 class VineCopula(Synthesizer):
     """Which records have the same columns, and pairs that go together as much, also within groups of others?

@@ -18,6 +18,7 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Floats
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.randomness import Seed, generator
 from discreet.synth.from_aggregates.aggregates import (
@@ -50,6 +51,16 @@ from discreet.synth.synthesizer import Synthesizer
 Scenario = Literal["none", "internal", "external"]
 
 
+@method(
+    aim="published results",
+    references=(
+        "Wan, C., Li, Z., Guo, A. and Zhao, Y. (2020). SynC: a copula based framework for generating "
+        "synthetic data from aggregated sources. ICDM Workshops 2020, 571–578.",
+        "Aghaddar, M., Su, L. N., Slokom, M., Barnhoorn, L. and de Wolf, P.-P. (2024). A case study "
+        "exploring data synthesis strategies on tabular vs. aggregated data sources for official "
+        "statistics. Privacy in Statistical Databases, LNCS 14915. doi:10.1007/978-3-031-69651-0",
+    ),
+)
 @dataclass(frozen=True)
 class MacroToMicro(Synthesizer):
     """Make microdata from published totals, means, standard deviations and correlations.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from discreet.errors import ParameterError, unknown_name
 from discreet.files.toml_files import read_toml
 from discreet.io.sidecar import save_text
+from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.randomness import Seed
@@ -26,6 +27,14 @@ from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
 SCHEDULE = (0.01, 0.005, 0.001, 0.0005, 0.0001, 0.00005, 0.00001, 0.000005)
 
 
+@method(
+    aim="published results",
+    references=(
+        "Elliot, M., Little, C. and Allmendinger, R. (2024). The production of bespoke synthetic teaching "
+        "datasets without access to the original data. Privacy in Statistical Databases, LNCS 14915. "
+        "doi:10.1007/978-3-031-69651-0",
+    ),
+)
 @dataclass(frozen=True)
 class FromOutputs(Synthesizer):
     """Make microdata on which published analyses reproduce, from a codebook and the results alone.

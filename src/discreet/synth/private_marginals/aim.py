@@ -9,6 +9,7 @@ from typing import Any, Literal
 from discreet import dp
 from discreet.errors import ParameterError
 from discreet.guarantees import settled
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
 from discreet.synth.private_marginals.adaptive import Limits, measured_where_worst
@@ -19,6 +20,15 @@ from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 _ALONE = 0.2  # of rho: columns by themselves
 
 
+@method(
+    aim="guarantee",
+    work="class-wise",
+    references=(
+        "McKenna, R., Mullins, B., Sheldon, D. and Miklau, G. (2022). AIM: an adaptive and iterative "
+        "mechanism for differentially private synthetic data. Proceedings of the VLDB Endowment 15(11), "
+        "2599–2612.",
+    ),
+)
 @dataclass(frozen=True)
 class AIM(Synthesizer):
     """Which records would agree with noisy tables, each chosen where the records so far were farthest off?

@@ -13,6 +13,7 @@ from discreet import dp
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.guarantees import settled
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
@@ -38,6 +39,14 @@ from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 _SPLIT = (0.2, 0.1, 0.7)  # of rho: columns by themselves, the choice of pairs, the pairs
 
 
+@method(
+    aim="guarantee",
+    work="class-wise",
+    references=(
+        "McKenna, R., Miklau, G. and Sheldon, D. (2021). Winning the NIST contest: a scalable and general "
+        "approach to differentially private synthetic data. Journal of Privacy and Confidentiality 11(3).",
+    ),
+)
 @dataclass(frozen=True)
 class MST(Synthesizer):
     """Which records would agree with noisy tables of pairs of columns, chosen so that they say most?

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from discreet import engine
 from discreet.described import made_from, nested
 from discreet.errors import ParameterError, unknown_name
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.belonging import unit_of
@@ -39,6 +40,16 @@ _BY_COLUMN = (
 Smoothing = Literal["spline", "density", "running-mean", "adaptive"]
 
 
+@method(
+    aim="records",
+    work="whole-file",
+    references=(
+        "Nowok, B., Raab, G. M. and Dibben, C. (2016). synthpop: bespoke creation of synthetic data in R. "
+        "Journal of Statistical Software 74(11), 1–26. doi:10.18637/jss.v074.i11",
+        "Reiter, J. P. (2005). Using CART to generate partially synthetic public use microdata. Journal "
+        "of Official Statistics 21(3), 441–462.",
+    ),
+)
 @dataclass(frozen=True)
 class Sequential(Synthesizer):
     """Which records would the models behind this file bring forth?
