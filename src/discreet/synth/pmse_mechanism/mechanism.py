@@ -14,6 +14,7 @@ from discreet.arrays import Floats
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.belonging import units_left_out
@@ -41,6 +42,14 @@ _GREEDY = (
 )
 
 
+@method(
+    aim="guarantee",
+    work="whole-file",
+    references=(
+        "Snoke, J. and Slavković, A. (2018). pMSE mechanism: differentially private synthetic data with maximal "
+        "distributional similarity. Privacy in Statistical Databases, LNCS 11126, 138–159.",
+    ),
+)
 @dataclass(frozen=True)
 class PMSEMechanism(Synthesizer):
     """Whose parameters make a file that trees cannot tell from the original, drawn under differential privacy?
