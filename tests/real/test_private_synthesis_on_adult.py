@@ -86,3 +86,23 @@ def test_ages_and_hours_come_back_under_the_pmse_mechanism(adult):
     # Four hundred draws from the prior, of which the best few are taken: near, and no nearer than that.
     assert made["age"].mean() == pytest.approx(some["age"].mean(), abs=8)
     assert made["hours-per-week"].mean() == pytest.approx(some["hours-per-week"].mean(), abs=8)
+
+
+def test_a_perturbed_histogram_of_three_columns_beats_a_smooth_one(adult):
+    some = adult.select("age", "sex", "income")
+    far = {}
+    for kind in (synth.PerturbedHistogram, synth.SmoothHistogram):
+        plan = kind(8, 1.0, domain=domain_of(some), never_missing=some.columns)
+        made = plan.fit(Microdata(some), seed=1).sample(seed=1).frame
+        far[kind.__name__] = abs((made["income"] == ">50K").mean() - (some["income"] == ">50K").mean())
+    assert far["PerturbedHistogram"] < 0.01
+    assert far["SmoothHistogram"] > 0.1  # 32 cells: 97 % of the rows are drawn evenly
+
+
+def test_ages_and_hours_have_their_means_under_noisy_bayes(adult):
+    some = adult.select("age", "hours-per-week")
+    plan = synth.NoisyBayes(2.0, bounds={"age": (17, 90), "hours-per-week": (1, 99)}, n_datasets=1)
+    made = plan.fit(Microdata(some), seed=1).sample(seed=1).frame
+    assert made.schema == some.schema
+    for name in some.columns:
+        assert made[name].mean() == pytest.approx(some[name].mean(), abs=1.0)

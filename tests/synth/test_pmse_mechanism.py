@@ -159,11 +159,15 @@ def test_a_small_budget_is_warned_about_and_the_model_survives_a_file(tmp_path):
     assert synth.load_plan(tmp_path / "plan.toml").to_dict() == plan.to_dict()
 
 
-def test_the_ledger_takes_exact_draws_only():
+def test_the_ledger_knows_which_draws_are_exact():
     ledger = dp.Ledger(2.0, adjacency="replace")
     data = Microdata(SIZE)
-    with pytest.raises(ParameterError, match="approaches"):
-        synth.PMSEMechanism(1.0, **QUICK).fit(data, ledger=ledger)
+    with pytest.raises(ParameterError, match="split by split"):
+        synth.PMSEMechanism(1.0, **QUICK, quality="greedy-tree").fit(data, ledger=ledger)
+    approached = dp.Ledger(2.0, adjacency="replace")
+    synth.PMSEMechanism(1.0, **QUICK).fit(data, ledger=approached)
+    assert approached.unproved == 1
+    assert not ledger.unproved
     synth.PMSEMechanism(1.5, **QUICK, sampler="candidates").fit(data, ledger=ledger)
     assert ledger.spent.epsilon == pytest.approx(1.5)
     with pytest.raises(ParameterError, match="does not allow"):

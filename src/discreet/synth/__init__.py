@@ -12,6 +12,7 @@ from discreet.synth.from_outputs import FromOutputs
 from discreet.synth.ordering import OrderChoice, choose_order
 from discreet.synth.pmse_mechanism import PMSEMechanism
 from discreet.synth.preflighting import Finding, Preflight, preflight
+from discreet.synth.private_histograms import NoisyBayes, PerturbedHistogram, SmoothHistogram
 from discreet.synth.private_marginals import AIM, MST
 from discreet.synth.record_rules import check_rules, enforce_rules
 from discreet.synth.sequential.sequential import Sequential
@@ -30,10 +31,13 @@ __all__ = [
     "GaussianCopula",
     "Independent",
     "MacroToMicro",
+    "NoisyBayes",
     "OrderChoice",
     "PMSEMechanism",
+    "PerturbedHistogram",
     "Preflight",
     "Sequential",
+    "SmoothHistogram",
     "Synthesizer",
     "VineCopula",
     "check_rules",

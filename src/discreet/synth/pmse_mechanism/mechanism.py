@@ -167,7 +167,7 @@ class PMSEMechanism(Synthesizer):
         """Draw parameters; with a ledger the price is entered before."""
         require_microdata(data)
         why = self._why_no_claim()
-        if ledger is not None and (seed is not None or why):
+        if ledger is not None and (seed is not None or self.quality == "greedy-tree"):
             raise ParameterError(
                 "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
                 if seed is not None
@@ -199,6 +199,7 @@ class PMSEMechanism(Synthesizer):
                     sensitivity=reach,
                     values=self.n_datasets,
                     purpose="synthetic file",
+                    proved=not why,
                 )
             )
         stream = Stream(seed_of(seed), "pmse-mechanism", seeded=seed is not None)

@@ -1,0 +1,136 @@
+"""A file as cells of a box: every column in bins or levels that are declared, and all of them crossed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.arrays import Integers
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.synth.bayesian_network.coding import Attribute
+from discreet.synth.belonging import units_left_out
+from discreet.synth.private_marginals.declaring import declared
+from discreet.synth.synthesizer import Stream
+
+MOST_CELLS = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Columns in bins, and the cells of all of them together."""
+
+    attributes: tuple[Attribute, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many codes every column has."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return math.prod(self.shape)
+
+    def check(self) -> None:
+        """Refuse more cells than can be held."""
+        if self.cells > MOST_CELLS:
+            raise ParameterError(
+                f"The columns have {self.cells:,} cells together, more than {MOST_CELLS:,}. Take fewer bins or leave "
+                "columns out; AIM is made for many columns."
+            )
+
+    def encode(self, frame: pl.DataFrame) -> Integers:
+        """The cell of every record; values beyond a declared range are held to it."""
+        codes = [attribute.encode(frame[attribute.name]) for attribute in self.attributes]
+        return np.asarray(np.ravel_multi_index(codes, self.shape), dtype=np.int64)
+
+    def frame(self, cells: Integers, stream: Stream) -> pl.DataFrame:
+        """Records within cells; numbers are spread evenly over their bins."""
+        made = []
+        for attribute, codes in zip(self.attributes, np.unravel_index(cells, self.shape), strict=True):
+            if attribute.edges is None:
+                made.append(attribute.decode(codes, None))
+                continue
+            bins = np.minimum(codes, attribute.bins - 1)
+            low, high = attribute.edges[bins], attribute.edges[bins + 1]
+            part = stream("within", attribute.name).random(len(bins)) * (1 - 2**-20) + 2**-21
+            made.append(attribute.decode(codes, low + part * (high - low)))
+        return pl.DataFrame(made)
+
+
+def boxed(
+    data: Microdata,
+    *,
+    domain: Mapping[str, Any] | None,
+    bins: int,
+    never_missing: Columns,
+    leave_out: Columns,
+) -> tuple[Box, pl.DataFrame, dict[str, str]]:
+    """Declare the box of a file; everything that can be refused is refused here."""
+    require_microdata(data)
+    names, left_out = declared_columns(data, domain, never_missing, leave_out)
+    frame = engine.collect(data, names)
+    never = listed(never_missing)
+    box = Box(
+        tuple(
+            declared(frame[name], (domain or {}).get(name), bins=bins, never_missing=name in never)
+            for name in names
+        )
+    )
+    box.check()
+    if not frame.height:
+        raise ParameterError("The file has no record.")
+    return box, frame, left_out
+
+
+def declared_columns(
+    data: Microdata, domain: Mapping[str, Any] | None, never_missing: Columns, leave_out: Columns
+) -> tuple[list[str], dict[str, str]]:
+    """The columns to synthesize, and those left out with the reason; records must be a person each."""
+    for setting, named in (
+        ("leave_out", listed(leave_out)),
+        ("domain", tuple(domain or {})),
+        ("never_missing", listed(never_missing)),
+    ):
+        for name in named:
+            if name not in data.schema:
+                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+    if data.roles.person or data.roles.contributor:
+        raise ParameterError(
+            "The guarantee is one for records, and the file says that a person may have several. Keep one record a "
+            "person and leave out the role, or use AIM, which bounds them."
+        )
+    left_out = dict.fromkeys(listed(leave_out), "as asked for")
+    left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
+    if data.roles.weight and data.roles.weight not in left_out:
+        left_out[data.roles.weight] = "the weight: one record would count many times"
+    left_out |= units_left_out(data, None, left_out)
+    names = [name for name in data.columns if name not in left_out]
+    if not names:
+        raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
+    return names, left_out
+
+
+def cells_declared(domain: Mapping[str, Any] | None, bins: int, never_missing: Columns) -> int:
+    """How many cells a declared domain has: ``bins`` for a range, and one for missing where it may be."""
+    many = 1
+    for name, values in (domain or {}).items():
+        is_range = isinstance(values, tuple) or (
+            isinstance(values, Sequence)
+            and len(values) == 2
+            and all(isinstance(end, int | float) and not isinstance(end, bool) for end in values)
+        )
+        many *= (bins if is_range else len(set(values))) + (name not in listed(never_missing))
+    return many
+
+
+def listed(columns: Columns) -> tuple[str, ...]:
+    """Columns as the user names them: one, several or none."""
+    return (columns,) if isinstance(columns, str) else tuple(columns or ())

@@ -1,0 +1,237 @@
+"""Private synthesis from noisy means and covariances of a normal model."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import dp, engine
+from discreet.arrays import Floats, Integers
+from discreet.dp.contributions import Range
+from discreet.errors import ColumnError, DiscreetWarning, ParameterError
+from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.randomness import Seed
+from discreet.synth.forms import as_numbers, is_numeric
+from discreet.synth.private_histograms.cells import declared_columns
+from discreet.synth.private_histograms.fitted_normal import FittedNormal
+from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
+
+_CAUTION = 2.0**-50  # of a width, or of two: more than means and covariances in double precision are off
+
+
+@dataclass(frozen=True)
+class NoisyBayes(Synthesizer):
+    """Which records come from a normal model whose means and covariances carry noise?
+
+    For every dataset the means, variances and covariances (divisor n - 1) get Laplace noise, each for an equal share of
+    the budget; the covariances are made positive; mean and covariance of the model are drawn from their posterior given
+    the noisy ones; and records are drawn from it (Bowen and Liu 2020). Neighbors are files of the same size that differ
+    in one record; the number of records is public.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy budget of all datasets.
+    bounds
+        ``{column: (low, high)}`` of every number; public. Values beyond are held to it.
+    n_datasets
+        How many pairs of means and covariances are drawn, each for an equal share of epsilon; a
+        synthetic file uses one.
+    floor
+        Smallest eigenvalue of the covariances, in squared widths of the bounds; public.
+    leave_out
+        Columns that the synthetic file shall not have.
+
+    When not to use it
+    ------------------
+    Nearly always: the budget is divided by all statistics and datasets, and noise grows with the squared bounds. It is
+    here because others are compared with it.
+
+    Examples
+    --------
+    >>> NoisyBayes(1.0, bounds={"x": (-4, 4), "y": (-4, 4)}).share()
+    0.02
+    """
+
+    epsilon: float
+    bounds: Mapping[str, Any] | None = None
+    n_datasets: int = 10
+    floor: float = 1e-4
+    leave_out: Columns = None
+
+    def __post_init__(self) -> None:
+        dp.checked_epsilon(self.epsilon)
+        many = self.n_datasets
+        if isinstance(many, bool) or not isinstance(many, int) or many < 1:
+            raise ParameterError("n_datasets must be a whole number of 1 or more.")
+        if not self.floor > 0:
+            raise ParameterError("floor must be a number of more than 0.")
+
+    def share(self) -> float:
+        """The epsilon of one statistic: that of a dataset, divided by means, variances and covariances."""
+        q = len(self.bounds or {})
+        return float(Fraction(self.epsilon) / (self.n_datasets * (q + q * (q + 1) // 2)))
+
+    def fit(
+        self,
+        data: Microdata,
+        *,
+        progress: bool = False,
+        ledger: dp.Ledger | None = None,
+        seed: Seed = None,
+    ) -> FittedNormal:
+        """Measure with noise and draw models; with a ledger the price is entered before."""
+        require_microdata(data)
+        if ledger is not None and seed is not None:
+            raise ParameterError(
+                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
+            )
+        names, left_out = declared_columns(data, self.bounds, None, self.leave_out)
+        frame = engine.collect(data, names)
+        ranges = [_range(frame[name], (self.bounds or {}).get(name)) for name in names]
+        steps = np.column_stack([_steps(frame[each.column], each) for each in ranges])
+        n, q = steps.shape
+        if n <= q:
+            raise ParameterError(f"A covariance of {q} columns needs more than {q} records.")
+        parts = self.n_datasets * (q + q * (q + 1) // 2)
+        share = float(dp.rational_epsilon(self.epsilon, parts))
+        if ledger is not None:
+            ledger.spend(
+                dp.Cost(
+                    "noisy-bayes",
+                    "pure",
+                    epsilon=float(self.epsilon),
+                    adjacency="replace",
+                    values=parts,
+                    purpose="synthetic file",
+                )
+            )
+        widths = np.array([2 * each.most * each.step for each in ranges])
+        reach = sensitivities(widths, n)
+        if (np.sqrt(2) * np.diag(reach[1]) / share > widths**2).any():
+            warnings.warn(
+                "The noise on a variance is wider than any variance within the bounds: little of the data is left. "
+                "Take a larger epsilon, fewer datasets, narrower bounds or fewer columns.",
+                DiscreetWarning,
+                stacklevel=3,
+            )
+        stream = Stream(seed_of(seed), "noisy-bayes", seeded=seed is not None)
+        means, covariances = _statistics(steps, ranges)
+        careful = reach[0] + _CAUTION * widths, reach[1] + _CAUTION * np.outer(widths, widths)
+        models, repaired = [], 0
+        for number in range(self.n_datasets):
+            noisy = _noisy(means, covariances, careful, share, stream.child("dataset", str(number)))
+            positive, changed = _positive(noisy[1], widths, self.floor)
+            repaired += changed
+            models.append(_drawn(noisy[0], positive, n, stream("posterior", str(number))))
+        fitted = FittedNormal(
+            empty_like(data, frame),
+            n,
+            names=names,
+            centers=np.array([each.middle for each in ranges]),
+            means=np.array([mean for mean, _ in models]),
+            covariances=np.array([covariance for _, covariance in models]),
+            repaired=repaired,
+            left_out=left_out,
+        )
+        claim = DifferentialPrivacy(
+            self.epsilon,
+            against="replacing one record",
+            covers=" for the models that were drawn, and so for any number of files drawn from them; the number of "
+            "records and the bounds count as public",
+        )
+        fitted.guarantee, fitted.why_none = settled(claim, "", seeded=stream.seeded)
+        return fitted
+
+
+def sensitivities(widths: Floats, n: int) -> tuple[Floats, Floats]:
+    """How far replacing one of ``n`` records can move means, and variances and covariances (divisor n - 1).
+
+    Examples
+    --------
+    >>> mean, covariance = sensitivities(np.array([8.0, 8.0]), 5000)
+    >>> float(mean[0]), float(covariance[0, 0]), float(covariance[0, 1])
+    (0.0016, 0.0128, 0.0128)
+    """
+    return widths / n, np.outer(widths, widths) / n
+
+
+def _range(series: pl.Series, bounds: Any) -> Range:
+    if not is_numeric(series.dtype) or series.dtype.is_temporal():
+        raise ColumnError(f"Column '{series.name}' is no number, and this is a normal model. Leave it out.")
+    ends = list(bounds) if isinstance(bounds, list | tuple) else []
+    if len(ends) != 2:
+        raise ColumnError(
+            f"Column '{series.name}' needs bounds that do not come from the data: bounds={{'{series.name}': (low, "
+            "high)}}."
+        )
+    return Range(series.name, *ends)
+
+
+def _steps(series: pl.Series, own: Range) -> Integers:
+    """A column in whole steps from the middle of its bounds."""
+    numbers = as_numbers(series)
+    if numbers.null_count():
+        raise ColumnError(
+            f"Column '{series.name}' has missing values, and this is a normal model. Fill them, or leave it out."
+        )
+    held = np.clip(numbers.to_numpy().astype(np.float64), own.lower, own.upper)
+    return np.clip(np.rint((held - own.middle) / own.step), -own.most, own.most).astype(np.int64)
+
+
+def _statistics(steps: Integers, ranges: list[Range]) -> tuple[Floats, Floats]:
+    """Means from the middle, and covariances; sums are whole numbers, so that no order of records comes in."""
+    n, q = steps.shape
+    sums = [int(own.sum()) for own in steps.T]
+    sizes = [Fraction(own.step) for own in ranges]
+    means = np.array([float(Fraction(sums[j], n) * sizes[j]) for j in range(q)])
+    covariances = np.empty((q, q))
+    for i, j in itertools.combinations_with_replacement(range(q), 2):
+        crossed = n * int((steps[:, i] * steps[:, j]).sum()) - sums[i] * sums[j]
+        value = float(Fraction(crossed, n * (n - 1)) * sizes[i] * sizes[j])
+        covariances[i, j] = covariances[j, i] = value
+    return means, covariances
+
+
+def _noisy(
+    means: Floats, covariances: Floats, reach: tuple[Floats, Floats], share: float, stream: Stream
+) -> tuple[Floats, Floats]:
+    """Every statistic with noise of its own."""
+
+    def noise(value: float, sensitivity: float, name: str) -> float:
+        seed = int(stream(name).integers(2**62)) if stream.seeded else None
+        made = dp.laplace(value, sensitivity=sensitivity, epsilon=share, adjacency="replace", seed=seed)
+        return float(made.value)
+
+    q = len(means)
+    told = np.array([noise(float(means[j]), float(reach[0][j]), f"mean {j}") for j in range(q)])
+    crossed = np.empty((q, q))
+    for i, j in itertools.combinations_with_replacement(range(q), 2):
+        made = noise(float(covariances[i, j]), float(reach[1][i, j]), f"covariance {i} {j}")
+        crossed[i, j] = crossed[j, i] = made
+    return told, crossed
+
+
+def _positive(covariance: Floats, widths: Floats, floor: float) -> tuple[Floats, bool]:
+    """The covariance with eigenvalues of at least the floor, in units of the widths."""
+    scaled = covariance / np.outer(widths, widths)
+    values, vectors = np.linalg.eigh(scaled)
+    held = np.maximum(values, floor)
+    made = (vectors * held) @ vectors.T * np.outer(widths, widths)
+    return np.asarray((made + made.T) / 2), bool((values < floor).any())
+
+
+def _drawn(mean: Floats, covariance: Floats, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """A model from the posterior given the noisy statistics."""
+    from scipy.stats import invwishart
+
+    drawn = np.atleast_2d(invwishart.rvs(df=n - 1, scale=(n - 1) * covariance, random_state=rng))
+    return np.asarray(rng.multivariate_normal(mean, drawn / n)), np.asarray(drawn)
