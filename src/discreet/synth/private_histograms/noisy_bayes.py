@@ -184,7 +184,8 @@ def _steps(series: pl.Series, own: Range) -> Integers:
             f"Column '{series.name}' has missing values, and this is a normal model. Fill them, or leave it out."
         )
     held = np.clip(numbers.to_numpy().astype(np.float64), own.lower, own.upper)
-    return np.clip(np.rint((held - own.middle) / own.step), -own.most, own.most).astype(np.int64)
+    steps = np.clip(np.rint((held - own.middle) / own.step), -own.most, own.most)
+    return np.asarray(steps, dtype=np.int64)
 
 
 def _statistics(steps: Integers, ranges: list[Range]) -> tuple[Floats, Floats]:
