@@ -15,10 +15,10 @@ demo: $(VENV)/core
 	@echo "Open demo/report.html in a browser."
 
 test: install lint
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=25
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25
 
 test-all: install lint
-	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "slow or not slow"
+	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow or not slow"
 	$(MAKE) test-processors
 
 test-processors: install

@@ -17,14 +17,6 @@ settings.register_profile("searching", deadline=None, max_examples=examples(100)
 settings.load_profile(os.environ.get("DISCREET_EXAMPLES", "repeatable"))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Keep the tests of a file in one process, and those of Spark: what they share is made once."""
-    for item in items:
-        shared = "spark" if "spark" in item.nodeid else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(shared))
-
-
 @pytest.fixture(scope="session")
 def test_data() -> Path:
     """The folder of real data sets, where the machine has one."""
