@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 SEEDED = (
     "it was drawn from a seed, so that whoever has the seed can take the noise off. Leave the seed out: the draws then "
@@ -61,6 +61,10 @@ class DifferentialPrivacy:
         What it is true of, and what else counts as public; a clause that goes on after "against …".
     local
         Whether it holds for every record by itself, before anybody collects it.
+    adjacency
+        The same as ``against``, as a ledger counts it: ``"add-remove"`` or ``"replace"``.
+    unit
+        Whose privacy it is, as a ledger counts it.
     """
 
     epsilon: float | Fraction
@@ -68,6 +72,8 @@ class DifferentialPrivacy:
     against: str = "adding or removing one record"
     covers: str = ""
     local: bool = False
+    adjacency: Literal["add-remove", "replace"] = "add-remove"
+    unit: Literal["record", "person", "household", "contributor"] = "record"
 
     @property
     def told(self) -> str:

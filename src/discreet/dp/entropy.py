@@ -8,6 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from discreet.dp.costs import Cost
+from discreet.dp.ledger import Ledger
+from discreet.errors import ParameterError
+from discreet.guarantees import DifferentialPrivacy
 from discreet.randomness import generator
 
 Words = Callable[[int], npt.NDArray[np.uint64]]
@@ -48,11 +52,56 @@ def seeded_words(rng: np.random.Generator) -> Words:
     return words
 
 
+class Account:
+    """The ledger that a treatment, table or model is entered into, and whether it was.
+
+    Noise that a guarantee rests on is not drawn before the price is entered: who would draw first, and be refused, has
+    looked at the data for nothing that was paid.
+    """
+
+    def __init__(self, ledger: Ledger | None, *, seeded: bool) -> None:
+        if ledger is not None and seeded:
+            raise ParameterError(
+                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
+            )
+        self.ledger = ledger
+        self.entered = False
+
+    def enter(self, claim: DifferentialPrivacy | None, why_none: str, mechanism: str, purpose: str) -> None:
+        """Enter the price of a claim, or refuse what claims nothing."""
+        if self.ledger is None:
+            return
+        if claim is None:
+            raise ParameterError(
+                f"A ledger takes releases with a guarantee, and {mechanism} makes none here: {why_none}"
+            )
+        self.ledger.spend(
+            Cost(
+                mechanism,
+                "approximate" if claim.delta else "pure",
+                epsilon=float(claim.epsilon),
+                delta=float(claim.delta),
+                adjacency=claim.adjacency,
+                unit=claim.unit,
+                purpose=purpose,
+            )
+        )
+        self.entered = True
+
+    def settle(self, mechanism: str) -> None:
+        """Refuse what was to be entered into a ledger and was not."""
+        if self.ledger is not None and not self.entered:
+            raise ParameterError(
+                f"A ledger takes releases with a guarantee, and {mechanism} makes none. Leave out the ledger."
+            )
+
+
 class Stream:
     """The random numbers of one treatment, table or file.
 
     ``stream("name")`` opens a named child generator; ``stream.words("name")`` gives bits for the draws that a guarantee
-    rests on: from the operating system, unless the user gave a seed.
+    rests on: from the operating system, unless the user gave a seed. Where there is a ledger, ``stream.enter(claim)``
+    must have entered the price before.
 
     Parameters
     ----------
@@ -60,6 +109,8 @@ class Stream:
         The seed, and the names under which this stream stands.
     seeded
         Whether the user gave the seed, so that whoever knows it can draw again.
+    ledger
+        The budget that the release is entered into.
 
     Examples
     --------
@@ -68,10 +119,13 @@ class Stream:
     True
     """
 
-    def __init__(self, root: int, *path: str, seeded: bool = True) -> None:
+    def __init__(
+        self, root: int, *path: str, seeded: bool = True, ledger: Ledger | Account | None = None
+    ) -> None:
         self.root = root
         self.path = path
         self.seeded = seeded
+        self.account = ledger if isinstance(ledger, Account) else Account(ledger, seeded=seeded)
 
     def __call__(self, *path: str) -> np.random.Generator:
         """Open a named child generator."""
@@ -79,8 +133,18 @@ class Stream:
 
     def child(self, *path: str) -> Stream:
         """Return the stream of a part."""
-        return Stream(self.root, *self.path, *path, seeded=self.seeded)
+        return Stream(self.root, *self.path, *path, seeded=self.seeded, ledger=self.account)
+
+    def enter(self, claim: DifferentialPrivacy | None, why_none: str = "", *, purpose: str = "") -> None:
+        """Enter the price of what is about to be drawn, where there is a ledger; refused is what claims nothing."""
+        self.account.enter(claim, why_none, self._whose, purpose)
 
     def words(self, *path: str) -> Words:
-        """Open a source of bits."""
+        """Open a source of bits; with a ledger only after the price was entered."""
+        self.account.settle(self._whose)
         return seeded_words(self(*path)) if self.seeded else os_words
+
+    @property
+    def _whose(self) -> str:
+        """The treatment, table or model whose stream this is."""
+        return self.path[0] if self.path else "this release"

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.dp.ledger import Ledger
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.files.toml_files import read_toml
 from discreet.guarantees import PART_OF_A_PLAN
@@ -80,15 +81,27 @@ class Plan(Treatment):
             if not isinstance(step, Treatment):
                 raise ParameterError(f"A plan is made of treatments; {type(step).__name__} is none.")
 
-    def apply(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> Release:
-        """Apply the steps in order; each has a random stream of its own."""
+    def apply(
+        self, data: Microdata, *, progress: bool = False, ledger: Ledger | None = None, seed: Seed = None
+    ) -> Release:
+        """Apply the steps in order; each has a random stream of its own.
+
+        A ledger is for a plan of one step: of several together nothing is proved.
+        """
         release = Release(data)
-        for release in self.stages(data, seed=seed, progress=progress):  # noqa: B007
+        for release in self.stages(data, ledger=ledger, seed=seed, progress=progress):  # noqa: B007
             pass
         return release
 
-    def stages(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> Iterator[Release]:
+    def stages(
+        self, data: Microdata, *, progress: bool = False, ledger: Ledger | None = None, seed: Seed = None
+    ) -> Iterator[Release]:
         """Apply the steps one by one and hand over what each has made; the last one is what `apply` gives."""
+        if ledger is not None and len(self.steps) != 1:
+            raise ParameterError(
+                "A ledger takes releases with a guarantee, and of a plan nothing is proved unless it has one step. "
+                "Apply the step with a guarantee by itself."
+            )
         root = None if seed is None else generator(seed).integers(2**62)
         release = Release(data)
         for number, step in enumerate(
@@ -97,7 +110,7 @@ class Plan(Treatment):
             # Without a seed every step draws from the operating system: a seed made here would be one.
             own = None if root is None else int(generator(int(root), str(number), step.name).integers(2**62))
             try:
-                done = step.apply(release.data, seed=own)
+                done = step.apply(release.data, ledger=ledger, seed=own)
             except DiscreetError as error:
                 raise type(error)(f"In step {number} of the plan ({step.name}): {error}") from error
             told = (done.guarantee, done.why_none)

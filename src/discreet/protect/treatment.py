@@ -21,6 +21,7 @@ from discreet import engine
 from discreet.arrays import Integers
 from discreet.described import kebab, parameters_of
 from discreet.dp.entropy import Stream
+from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
 from discreet.microdata import Columns, Microdata
@@ -98,13 +99,16 @@ class Treatment(ABC):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Say what becomes of the file. ``stream("name")`` opens a named child of the seed's generator."""
 
-    def apply(self, data: Microdata, *, seed: Seed = None) -> Release:
+    def apply(self, data: Microdata, *, ledger: Ledger | None = None, seed: Seed = None) -> Release:
         """Treat the file.
 
         Parameters
         ----------
         data
             The file; it is not changed.
+        ledger
+            The privacy budget of the data source (`discreet.dp.Ledger`): a treatment with a guarantee is entered before
+            noise is drawn, or refused; one without is refused.
         seed
             Same data, same parameters, same seed: same bytes out. What is drawn from a seed has no differential
             privacy.
@@ -118,9 +122,10 @@ class Treatment(ABC):
         began = time.perf_counter()
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
-        stream = Stream(int(root), self.name, seeded=seed is not None)
+        stream = Stream(int(root), self.name, seeded=seed is not None, ledger=ledger)
         with one_thread():
             change = self.treat(data, stream)
+        stream.account.settle(self.name)
         treated = data.with_frame(
             engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
         )

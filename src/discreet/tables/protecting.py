@@ -22,6 +22,7 @@ import polars as pl
 from discreet.arrays import Array, Integers
 from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
+from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
 from discreet.one_thread import one_thread
@@ -201,13 +202,16 @@ class TableProtection(ABC):
     def protect(self, table: Table, stream: Stream) -> TableChange:
         """Say what becomes of the cells. ``stream("name")`` opens a named child of the seed's generator."""
 
-    def apply(self, table: Table, *, seed: Seed = None) -> ProtectedTable:
+    def apply(self, table: Table, *, ledger: Ledger | None = None, seed: Seed = None) -> ProtectedTable:
         """Protect a table.
 
         Parameters
         ----------
         table
             The table; it is not changed.
+        ledger
+            The privacy budget of the data source (`discreet.dp.Ledger`): a protection with a guarantee is entered
+            before noise is drawn, or refused; one without is refused.
         seed
             Same table, same parameters, same seed: same bytes out. Keep it secret; what is drawn from a seed has no
             differential privacy. Draws that come from a secret key
@@ -217,9 +221,10 @@ class TableProtection(ABC):
         began = time.perf_counter()
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
-        stream = Stream(int(root), self.name, seeded=seed is not None)
+        stream = Stream(int(root), self.name, seeded=seed is not None, ledger=ledger)
         with one_thread():
             change = self.protect(table, stream)
+        stream.account.settle(self.name)
         made = released(table, change.cells, change.inner, change.notes)
         value = made.value
         moved = {value: int((made.cells[value] != table.cells[value]).sum())} if value in table.cells else {}

@@ -305,7 +305,7 @@ def _points(at: Sequence[Any] | None, design: Design) -> Floats | None:
     if at is None:
         return None
     names = list(design.terms[1:] if design.intercept else design.terms)
-    rows = [
+    rows: list[Any] = [
         [point.get(name) for name in names]
         if isinstance(point, Mapping)
         else ([point] if isinstance(point, int | float) else point)

@@ -13,6 +13,8 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats, Integers
+from discreet.dp.entropy import Account
+from discreet.dp.ledger import Ledger
 from discreet.engine.records import uploaded
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.geography import EARTH_RADIUS, CoordinateSystem, Places, places_of
@@ -149,8 +151,12 @@ class SpatialRaster(Treatment):
         """Not used: the release has other records than the file."""
         raise ParameterError("A map is made as a whole with apply().")
 
-    def apply(self, data: Microdata, *, seed: Seed = None) -> Release:
-        """Make the map. Nothing is random here; ``seed`` is taken so that plans can hand theirs on."""
+    def apply(self, data: Microdata, *, ledger: Ledger | None = None, seed: Seed = None) -> Release:
+        """Make the map. Nothing is random here; ``seed`` is taken so that plans can hand theirs on.
+
+        A map has no guarantee that a ledger could count, so one is refused.
+        """
+        Account(ledger, seeded=seed is not None).settle(self.name)
         began = time.perf_counter()
         system = CoordinateSystem(self.geographic)
         places = places_of(data, self.location, system, purpose=self.name)

@@ -174,16 +174,17 @@ class Pram(Treatment):
         groups = crossed(table.select(strata))[0] if strata else None
         blocks = [names] if self.jointly else [(name,) for name in names]
         drawn = [_Block(self, block, table, groups) for block in blocks]
+        fixed = all(block.weights is not None for block in drawn)
+        claim = self._claim(drawn, data)
+        stream.enter(claim, self._why_none(fixed), purpose=f"randomized {', '.join(names)}")
         columns = {}
         for block in drawn:
             for name, series in block.randomized(stream.child(*block.names)).items():
                 columns[name] = series.gather(units.of_record) if by else series
-        fixed = all(block.weights is not None for block in drawn)
         epsilons = {
             "local_epsilon": {block.label: block.epsilon for block in drawn},
             "local_epsilon_of_record": sum(block.epsilon for block in drawn),
         }
-        claim = self._claim(drawn)
         return Change(
             columns=columns,
             notes=self._notes(claim),
@@ -221,7 +222,7 @@ class Pram(Treatment):
             "the matrix was made from the file itself, and local epsilon holds for a matrix fixed beforehand."
         )
 
-    def _claim(self, drawn: Sequence[_Block]) -> DifferentialPrivacy | None:
+    def _claim(self, drawn: Sequence[_Block], data: Microdata) -> DifferentialPrivacy | None:
         total = sum(block.epsilon for block in drawn)
         if not drawn or any(block.weights is None for block in drawn) or math.isinf(total):
             return None
@@ -233,7 +234,17 @@ class Pram(Treatment):
             covers=f" in {', '.join(block.label for block in drawn)}, among the values that the matrix names{hidden}; "
             "other columns are not covered",
             local=True,
+            # The number of records is not hidden, and neither is whose they are.
+            adjacency="replace",
+            unit=self._unit(data),
         )
+
+    def _unit(self, data: Microdata) -> Literal["record", "person", "household", "contributor"]:
+        """Whose values are drawn together: the records of a unit that a role names, or one record."""
+        for role in ("person", "household", "contributor"):
+            if self.by is not None and getattr(data.roles, role) == self.by:
+                return role
+        return "record"
 
 
 class _Block:

@@ -36,6 +36,7 @@ Score = Literal["granularity", "classification", "group-size"]
 
 _SMALL_LATTICE = 10_000
 _SMALLEST_EPSILON = 1e-4
+_OTHERS_KEPT = "columns that are not keys were kept, which k records need not share."
 
 
 @method(
@@ -173,6 +174,8 @@ class SampleAndAnonymize(Treatment):
         table = engine.collect(data, list(dict.fromkeys([*keys, *targets])))
         rate, k, plan = self._sized(table.height)
         coded = [coded_key(table[key], self.hierarchies.get(key)) for key in keys]
+        claim = self._claim([*keys, *(name for name in targets if name not in keys)])
+        stream.enter(claim, _OTHERS_KEPT, purpose=f"sample of {', '.join(keys)}")
         trial = table.filter(_sampled(rate, table.height, stream.words("trial sample")))
         heights = tuple(key.height for key in coded)
         node = _Choice(self, trial, keys, targets, heights=heights, k=k).draw(stream.words("levels"))
@@ -217,7 +220,7 @@ class SampleAndAnonymize(Treatment):
                 "classes": released.filter(keep).n_unique() if left else 0,
             },
             private=self._claim(released.columns),
-            why_none="columns that are not keys were kept, which k records need not share.",
+            why_none=_OTHERS_KEPT,
         )
 
     def _sized(self, records: int) -> tuple[float, int, pl.DataFrame | None]:

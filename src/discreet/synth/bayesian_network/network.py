@@ -34,6 +34,7 @@ from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 _LONG_TEXT = 0.5
 _LEAST_ROWS = 50
+_NO_NOISE = "no noise was added (epsilon is 0)."
 
 
 @method(
@@ -140,11 +141,18 @@ class BayesianNetwork(Synthesizer):
                 "epsilon cannot be honored with bins by quantile: they are read off the data."
             )
 
-    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedBayesianNetwork:
-        """Learn the network and its counts."""
+    def fit(
+        self,
+        data: Microdata,
+        *,
+        progress: bool = False,
+        ledger: dp.Ledger | None = None,
+        seed: Seed = None,
+    ) -> FittedBayesianNetwork:
+        """Learn the network and its counts; with a ledger the price is entered before noise is drawn."""
         require_microdata(data)
         frame = engine.collect(data)
-        stream = Stream(seed_of(seed), "bayesian-network", seeded=seed is not None)
+        stream = Stream(seed_of(seed), "bayesian-network", seeded=seed is not None, ledger=ledger)
         names, keys, left_out = self._columns(data, frame)
         if len(names) < 2:
             raise ParameterError("A network needs at least two columns. Name fewer columns in leave_out.")
@@ -163,6 +171,7 @@ class BayesianNetwork(Synthesizer):
             self._weights(data, frame),
         )
         budgets = _Budgets.of(self, any(a.edges is not None for a in attributes))
+        stream.enter(_claim(self.epsilon), _NO_NOISE, purpose="synthetic file")
         network = self._structure(coded, budgets.structure, stream.child("structure"))
         joint = _shared(network) if self.epsilon else 0
         laws = self._laws(network, coded, budgets.counts, joint, stream)
@@ -179,9 +188,7 @@ class BayesianNetwork(Synthesizer):
             joint=joint,
             left_out=left_out,
         )
-        fitted.guarantee, fitted.why_none = settled(
-            _claim(self.epsilon), "no noise was added (epsilon is 0).", seeded=stream.seeded
-        )
+        fitted.guarantee, fitted.why_none = settled(_claim(self.epsilon), _NO_NOISE, seeded=stream.seeded)
         if coded.weights is not None:
             fitted.combining_rule = "pseudo-likelihood"
         return fitted
@@ -366,4 +373,5 @@ def _claim(epsilon: float) -> DifferentialPrivacy | None:
         against="the replacement of one record",
         covers=" for the network and its counts, and so for any number of files drawn from it; the number of records "
         "and the declared domain count as public",
+        adjacency="replace",
     )

@@ -94,6 +94,22 @@ def sensitivity(n: int, *, binary: bool) -> float:
 
     ``binary`` holds where the column, or its only parent, has two values.
 
+    Notes
+    -----
+    Two files are neighbors where one record is replaced, so n is the same in both and public. With counts c of cells,
+    n I = n log n + sum c log c over the cells of both - sum over the column - sum over its parents. Let
+    g(c) = c log c - (c - 1) log(c - 1), what a cell of c records gains by its last one: 0 at 1, growing, concave.
+    A record in a cell of ``a``, whose column has ``r`` and whose parents ``s`` such records, holds
+    g(r) + g(s) - g(a), which is at least g(max(r, s)) and so never negative, as a is at most r and s. Replacing it
+    moves n I by the difference of two such terms, so by the larger of them at most. As r + s - a is at most n and g is
+    concave, that is greatest at a = 1 and r = s = (n + 1) / 2, where it is 2 g((n + 1) / 2): the second formula. (Where
+    the new record has the same value of the column, its r cancels, and what is left is at most g(n), which concavity
+    puts below it.)
+
+    With two values of the column, a record that changes its value leaves r and joins n + 1 - r, so that the difference
+    is at most g(r) - g(n + 1 - r) + g(s) - g(a). As s - a is at most n - r, concavity bounds the last two by
+    g(n + 1 - r), and g(r) is left, at most g(n): the first formula. The parents may be exchanged for the column.
+
     Examples
     --------
     >>> round(sensitivity(1000, binary=True), 5), round(sensitivity(1000, binary=False), 5)

@@ -104,6 +104,11 @@ class FittedSequential(Fitted):
         strata = Strata.of(options, plan, frame, weight, weights=weights)
         units = SampledUnits.of(data, frame) if options.proper == "bootstrap" else None
         again = Refit(options, plan, forms, shapes, training, weights, strata, units)
+        stream.enter(
+            _claim(plan),
+            "only method='catall' with an epsilon, for all columns in one table, has one.",
+            purpose="synthetic file",
+        )
         chains = again.chains(stream, progress=progress)
         kept = [step.name for step in plan.steps if isinstance(step.method, Keep)]
         if kept:
@@ -375,11 +380,18 @@ def _as_used(
 
 def _noisy_table(plan: SynthesisPlan, chains: Sequence[Chain]) -> tuple[int, DifferentialPrivacy] | None:
     """Return the noisy number of records and the claim, where the whole synthesis is one private table."""
-    epsilon = getattr(plan.steps[0].method, "epsilon", None)
-    step = chains[0][0]
-    if epsilon is None or not isinstance(step, JointStep):
+    claim, step = _claim(plan), chains[0][0]
+    if claim is None or not isinstance(step, JointStep):
         return None
-    return int(getattr(step.law, "total", 1)), DifferentialPrivacy(
+    return int(getattr(step.law, "total", 1)), claim
+
+
+def _claim(plan: SynthesisPlan) -> DifferentialPrivacy | None:
+    """What a noisy table of all columns promises; a plan check sees to it that such a table stands alone."""
+    epsilon = getattr(plan.steps[0].method, "epsilon", None)
+    if epsilon is None:
+        return None
+    return DifferentialPrivacy(
         epsilon, covers=" for the noisy table, and so for any number of files drawn from it"
     )
 

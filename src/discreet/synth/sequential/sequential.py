@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from discreet import engine
 from discreet.described import made_from, nested
+from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError, unknown_name
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
@@ -229,7 +230,12 @@ class Sequential(Synthesizer):
         return plan_units(self, unit, data, frame)
 
     def fit(
-        self, data: Microdata, *, progress: bool = False, seed: Seed = None
+        self,
+        data: Microdata,
+        *,
+        progress: bool = False,
+        ledger: Ledger | None = None,
+        seed: Seed = None,
     ) -> FittedSequential | FittedUnits:
         """Fit a model of every column given those before it.
 
@@ -241,13 +247,17 @@ class Sequential(Synthesizer):
             Same data, same parameters, same seed: same model.
         progress
             Show how far it is, on a terminal.
+        ledger
+            The privacy budget of the data source. Only a noisy table (method ``catall`` with an ``epsilon``) has a
+            guarantee: it is entered before noise is drawn, and anything else is refused.
         """
         require_microdata(data)
         check_columns(data.columns)
         frame = engine.collect(data)
-        stream = Stream(seed_of(seed), "sequential", seeded=seed is not None)
+        stream = Stream(seed_of(seed), "sequential", seeded=seed is not None, ledger=ledger)
         unit = unit_of(self, data, frame)
         if unit is not None:
+            stream.enter(None, "records of one unit are drawn one after the other.")
             return FittedUnits.fit(self, unit, data, frame, stream=stream, progress=progress)
         plan, forms = plan_synthesis(self, data, frame)
         weights = fit_weights(self, data, frame)

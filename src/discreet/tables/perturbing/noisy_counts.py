@@ -110,6 +110,16 @@ class NoisyCounts(TableProtection):
                 "whole weight. Build it without weight=."
             )
         inner = poisson.checked_counts(inner)
+        claim = DifferentialPrivacy(
+            self.epsilon,
+            against=neighbors_of(table),
+            covers=", for the published cells and everything made from them, where the codes of the table are public "
+            "knowledge and no other table of these people is drawn",
+        )
+        public = self.domain == "public" and domain_is_declared(table)
+        stream.enter(
+            claim if public else None, CODES_OF_THE_DATA, purpose=f"table by {', '.join(table.dimensions)}"
+        )
         if self.margins == "added":
             shares = 1
             small = self._noisy(inner, dp.rational_epsilon(self.epsilon), stream.words("inner"))
@@ -135,13 +145,6 @@ class NoisyCounts(TableProtection):
         if self.nonnegative:
             notes.append("Negative draws are published as 0, which makes small cells larger on average.")
         notes.append(SEVERAL_DRAWS)
-        claim = DifferentialPrivacy(
-            self.epsilon,
-            against=neighbors_of(table),
-            covers=", for the published cells and everything made from them, where the codes of the table are public "
-            "knowledge and no other table of these people is drawn",
-        )
-        public = self.domain == "public" and domain_is_declared(table)
         return TableChange(
             cells={"count": cells},
             inner={"count": small},

@@ -114,10 +114,11 @@ class _CountSynthesis(TableProtection):
                 "table. Use a smaller alpha, fewer cells, or rescale to a public total with total=."
             )
             warnings.warn(text, DiscreetWarning, stacklevel=4)
-        drawn = [self._one(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
-        made = [({"count": added_up(table, one)}, {"count": one}) for one in drawn]
         account = self.accounted(alpha) if alpha > 0 else {}
         claim, why = self._claim(table, alpha, account)
+        stream.enter(claim, why, purpose=f"table by {', '.join(table.dimensions)}")
+        drawn = [self._one(means, alpha, stream.child("cells", str(i))) for i in range(self.copies)]
+        made = [({"count": added_up(table, one)}, {"count": one}) for one in drawn]
         notes.append(
             "Margins are sums of the synthetic cells, so that the table is additive; no count in it is a real one."
         )
