@@ -47,14 +47,17 @@ class GraphicalModel:
         """
         cliques = [np.ones([sizes[column] for column in clique]) for clique in tree.cliques]
         own: list[list[tuple[tuple[int, ...], tuple[int, ...], Floats]]] = [[] for _ in cliques]
+        covered = {column for columns in targets if len(columns) > 1 for column in columns}
         for columns, shares in targets.items():
-            place = tree.holder(columns)
+            if len(columns) == 1 and columns[0] in covered:
+                continue  # larger tables have it for a margin
+            place = tree.holder(columns, sizes)
             clique = tree.cliques[place]
             away = tuple(at for at, column in enumerate(clique) if column not in columns)
             shape = tuple(1 if at in away else size for at, size in enumerate(cliques[place].shape))
             own[place].append((away, shape, shares))
         for columns, allowed in (zeros or {}).items():
-            place = tree.holder(columns)
+            place = tree.holder(columns, sizes)
             clique = tree.cliques[place]
             shape = tuple(
                 size if column in columns else 1

@@ -36,10 +36,13 @@ class JunctionTree:
         above = self.cliques[self.parents[place]]
         return tuple(column for column in self.cliques[place] if column in above)
 
-    def holder(self, columns: Iterable[int]) -> int:
-        """The place of a clique that has all these columns."""
+    def holder(self, columns: Iterable[int], sizes: Sequence[int] | None = None) -> int:
+        """The place of a clique that has all these columns; with sizes of the columns, of the smallest such clique."""
         wanted = set(columns)
-        return next(place for place, clique in enumerate(self.cliques) if wanted <= set(clique))
+        places = [place for place, clique in enumerate(self.cliques) if wanted <= set(clique)]
+        if sizes is None:
+            return places[0]
+        return min(places, key=lambda place: math.prod(sizes[column] for column in self.cliques[place]))
 
 
 def junction_tree(tables: Collection[Clique], sizes: Sequence[int]) -> JunctionTree:
