@@ -24,7 +24,7 @@ FINE = {
 MORE = {
     "ks_one_sample": {"cdf": lambda x: np.clip(x / 9, 0, 1)}, "ecdf_interval": {"at": 2.0},
     "permutation_test": {"statistic": lambda x, y: abs(x.mean() - y.mean()), "n_perm": 3},
-    "choose": {"sensitivity": 1, "epsilon": 1},
+    "choose": {"sensitivity": 1, "epsilon": 1}, "smoothed_check_loss": {"tau": 0.5, "h": 0.5},
     "laplace": {"sensitivity": 1, "epsilon": 1}, "gaussian": {"sensitivity": 1, "epsilon": 1, "delta": 1e-6},
     "local_laplace": {"lower": 0, "upper": 9, "epsilon": 1}, "randomized_response": {"levels": 2, "epsilon": 1},
 }  # fmt: skip

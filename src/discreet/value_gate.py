@@ -17,14 +17,14 @@ from typing import Any
 BY_COLUMN = frozenset(
     {
         "mapping", "hierarchies", "special_codes", "special_values", "semicontinuous", "bounds", "matrix", "ghosts",
-        "means", "sds", "zeros", "recoding",
+        "means", "sds", "zeros", "recoding", "borders", "prior",
     }
 )  # fmt: skip
 # Settings that are values, or are by value.
 WHOLE = frozenset(
     {
         "value", "values", "exclude_values", "exclude_pairs", "knows", "hierarchy", "mask_value", "targets", "codebook",
-        "polygons", "population_polygons", "population_counts", "codes", "internal",
+        "polygons", "population_polygons", "population_counts", "codes", "internal", "impossible",
     }
 )  # fmt: skip
 # Settings that are a number or a name, or a list by value.

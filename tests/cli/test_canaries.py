@@ -61,6 +61,8 @@ QUICK = {
     "private mean": ["dp", "mean", "people.csv", "--column", "pay", "--lower", "0", "--upper", "9e5", "--epsilon", "1"],
     "private variance": ["dp", "variance", "people.csv", "--column", "pay", "--lower", "0", "--upper", "9e5",
                          "--epsilon", "1", "--json"],
+    "private regression": ["dp", "regression", "people.csv", "--y", "pay", "--x", "bonus", "--bounds",
+                           "bonus=0,900000", "--epsilon", "1", "--missing", "drop", "--json"],
     "private quantiles": ["dp", "quantiles", "people.csv", "--column", "pay", "--lower", "0", "--upper", "9e5",
                           "--epsilon", "1", "--json"],
     "private table": ["dp", "table", "people.csv", "--by", "sex", "--levels", "sex=f,m", "--epsilon", "1", "--json"],

@@ -109,7 +109,7 @@ class PMSEMechanism(Synthesizer):
     --------
     >>> import polars as pl
     >>> rng = np.random.default_rng(1)
-    >>> people = Microdata(pl.DataFrame({"height": rng.normal(170, 8, 500)}))
+    >>> people = Microdata(pl.DataFrame({"height": 170 + 8 * rng.standard_normal(500)}))
     >>> model = PMSEMechanism(2.0, prior={"height": (160, 20)}, depth=1, sampler="candidates", candidates=500)
     >>> print(model.fit(people).guarantee.split(" for ")[0])
     2-differential privacy against replacing one record

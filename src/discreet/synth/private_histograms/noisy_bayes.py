@@ -17,6 +17,7 @@ from discreet.arrays import Floats, Integers
 from discreet.dp.contributions import Range
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.forms import as_numbers, is_numeric
@@ -27,6 +28,14 @@ from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 _CAUTION = 2.0**-50  # of a width, or of two: more than means and covariances in double precision are off
 
 
+@method(
+    aim="guarantee",
+    work="class-wise",
+    references=(
+        "Bowen, C. M. and Liu, F. (2020). Comparative study of differentially private data synthesis methods. "
+        "Statistical Science 35(2), 280–307.",
+    ),
+)
 @dataclass(frozen=True)
 class NoisyBayes(Synthesizer):
     """Which records come from a normal model whose means and covariances carry noise?

@@ -14,6 +14,7 @@ from discreet import dp
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
 from discreet.synth.private_histograms.cells import boxed, cells_declared
@@ -23,6 +24,16 @@ from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 _GRID = 2**60
 
 
+@method(
+    aim="guarantee",
+    work="class-wise",
+    references=(
+        "Wasserman, L. and Zhou, S. (2010). A statistical framework for differential privacy. Journal of the "
+        "American Statistical Association 105(489), 375–389.",
+        "Bowen, C. M. and Liu, F. (2020). Comparative study of differentially private data synthesis methods. "
+        "Statistical Science 35(2), 280–307.",
+    ),
+)
 @dataclass(frozen=True)
 class SmoothHistogram(Synthesizer):
     """Which records come from a histogram that is mixed with an even one until one record no longer shows?
