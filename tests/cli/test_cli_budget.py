@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from discreet import dp
 from discreet.cli import app
 
 PLAN = 'synthesizer = "mst"\nepsilon = 0.75\n\n[domain]\nsex = ["f", "m"]\nage = [0, 100]\n'
@@ -76,3 +77,27 @@ def test_a_private_synthesizer_is_a_method_like_others(survey, method):
     assert set(pl.read_csv("one.csv")["sex"]) == {"f", "m"}
     refused = run("synthesize", "survey.csv", "--plan", "mst.toml", "--epsilon", "2", "--out", "two.csv")
     assert refused.exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("perturbed-histogram", ["bins_per_dim=5", "domain={sex=['f', 'm'], age=[0, 100]}"]),
+        ("smooth-histogram", ["bins_per_dim=2", "domain={sex=['f', 'm'], age=[0, 100]}"]),
+        ("noisy-bayes", ["bounds={age=[0, 100]}", "n_datasets=1", "leave_out='sex'"]),
+        (
+            "pmse-mechanism",
+            ["prior={age=[50, 30]}", "leave_out='sex'", "sampler=candidates", "candidates=50", "depth=1"],
+        ),
+    ],
+)
+def test_simple_private_generators_spend_from_a_budget_for_replacing_a_record(survey, method, settings):
+    dp.Ledger(10.0, path="survey.privacy.toml", source="survey.csv", adjacency="replace")
+    asked = [part for setting in settings for part in ("--set", setting)]
+    made = run(
+        *("synthesize", "survey.csv", "--method", method, "--epsilon", "8", *asked),
+        *("--ledger", "survey.privacy.toml", "--out", "one.csv"),
+    )
+    assert made.exit_code == 0, made.output
+    assert "Guarantee: 8-differential privacy against replacing one record" in " ".join(made.output.split())
+    assert dp.Ledger.load("survey.privacy.toml").left == pytest.approx(2.0)

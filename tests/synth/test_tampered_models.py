@@ -21,7 +21,11 @@ from discreet.synth import (
     GaussianCopula,
     Independent,
     MacroToMicro,
+    NoisyBayes,
+    PerturbedHistogram,
+    PMSEMechanism,
     Sequential,
+    SmoothHistogram,
     load,
 )
 
@@ -47,6 +51,7 @@ PUBLIC = {
     "pay": (0.0, 4000.0),
     "born": (dt.date(1970, 1, 1), dt.date(1995, 1, 1)),
 }
+AGES = Microdata(FRAME.select("age"))
 MODELS = {
     "trees": lambda: Sequential().fit(PEOPLE, seed=1),
     "forest": lambda: Sequential(method="rf").fit(PEOPLE, seed=1),
@@ -60,6 +65,12 @@ MODELS = {
     "noisy tables": lambda: AIM(epsilon=5.0, domain=PUBLIC, impossible=[{"sex": "m", "age": (20, 30)}]).fit(
         PEOPLE, seed=1
     ),
+    "cells": lambda: PerturbedHistogram(3, 1.0, domain=PUBLIC).fit(PEOPLE, seed=1),
+    "rows": lambda: SmoothHistogram(3, 1.0, domain=PUBLIC).fit(PEOPLE, seed=1),
+    "normal": lambda: NoisyBayes(5.0, bounds={"age": (20, 70)}).fit(AGES, seed=1),
+    "parameters": lambda: PMSEMechanism(
+        5.0, prior={"age": (40, 20)}, sampler="candidates", candidates=20
+    ).fit(AGES, seed=1),
     "independent": lambda: Independent().fit(PEOPLE, seed=1),
     "bootstrap": lambda: Bootstrap().fit(PEOPLE, seed=1),
     "aggregates": lambda: MacroToMicro(unit="sector", sds={"staff": 2.0}).fit(TABLE, seed=1),

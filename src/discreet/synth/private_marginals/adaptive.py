@@ -190,9 +190,16 @@ def _within(
         else cells_needed([*state.tables, columns], state.alone.sizes)
         for columns in counts
     }
-    return [columns for columns in counts if needed[columns] <= used * limit] or [
-        min(needed, key=lambda columns: needed[columns])
-    ]
+    fitting = [columns for columns in counts if needed[columns] <= used * limit]
+    if fitting:
+        return fitting
+    # Before the first table none is held yet; from then on there is always one that adds no cell.
+    smallest = min(needed, key=lambda columns: needed[columns])
+    if needed[smallest] > limit:
+        raise ParameterError(
+            f"The model would pass max_cells={limit:,} with any table. Raise it, or declare fewer levels."
+        )
+    return [smallest]
 
 
 def _counted(columns: Clique, codes: Sequence[Integers], sizes: Sequence[int]) -> Integers:
