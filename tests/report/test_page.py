@@ -209,12 +209,24 @@ def test_findings_are_sorted_by_the_questions_of_a_reader():
     assert titles == ["k-anonymity", "Uniqueness", "Re-identification", "l-diversity"]
 
 
+def test_the_page_opens_with_what_a_manager_needs_and_folds_the_rest():
+    page = read_page(render_assessment(assessment("fail")))
+    sections = [part.attributes.get("id") for part in page.every("section") if "id" in part.attributes]
+    assert sections[:5] == ["verdict", "numbers", "next", "file", "intruders"]
+    whole = [fold for fold in page.every("details") if fold.attributes.get("class") == "whole"]
+    assert len(whole) == len(assessment("fail").scenarios)
+    inside = {id(figure) for fold in whole for figure in fold.every("figure")}
+    assert all(id(figure) in inside for figure in page.every("figure"))
+    assert not any("open" in fold.attributes for fold in whole)
+
+
 def test_only_the_leading_findings_of_the_main_scenario_are_unfolded():
     page = read_page(render_assessment(assessment("fail")))
     scenarios = [part for part in page.every("section") if part.attributes.get("class") == "scenario"]
 
     def unfolded(part):
-        folded = {id(figure) for fold in part.every("details") for figure in fold.every("figure")}
+        folds = [fold for fold in part.every("details") if fold.attributes.get("class") != "whole"]
+        folded = {id(figure) for fold in folds for figure in fold.every("figure")}
         return [figure for figure in part.every("figure") if id(figure) not in folded]
 
     assert len(unfolded(scenarios[0])) == 4

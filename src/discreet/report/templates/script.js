@@ -8,6 +8,8 @@
     folded.forEach(function (part) { part.open = false; });
   });
   var button = document.getElementById("print");
-  button.hidden = false;
-  button.addEventListener("click", function () { print(); });
+  if (button) {
+    button.hidden = false;
+    button.addEventListener("click", function () { print(); });
+  }
 })();
