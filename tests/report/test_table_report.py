@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from discreet import datasets
+from discreet import Microdata, datasets
 from discreet.errors import InputError
 from discreet.report.table_report import render_table_report, write_table_report
 from discreet.tables import ControlledRounding, NoisyCounts, Suppression, Table, Threshold, Zeros, primary
@@ -107,3 +107,17 @@ def test_the_rule_is_named_and_published_cells_are_those_that_go_out():
     assert f"<dt>Left out</dt><dd>{result.published.height - out}</dd>" in page
     assert f"{out} are published" in result.summary()
     assert result.to_dict()["rules"] == list(result.table.rules)
+
+
+def test_groups_stand_above_what_they_hold_and_further_out():
+    from discreet.report.table_view import sheets_of
+
+    people = pl.DataFrame(
+        {"place": ["a", "b", "c", "c"], "region": ["X", "X", "Y", "Y"], "sex": ["f", "m", "f", "m"]}
+    )
+    table = Table.from_microdata(Microdata(people), "place*sex", hierarchies={"place": "region"})
+    values = table.cells[table.value].cast(pl.Float64).to_numpy()
+    (sheet,) = sheets_of(table, values, [None] * len(values), show_values=True)
+    assert [names for names, _ in sheet.rows] == [
+        (("Total", 0),), (("X", 1),), (("a", 2),), (("b", 2),), (("Y", 1),), (("c", 2),),
+    ]  # fmt: skip

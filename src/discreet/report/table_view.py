@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,13 +33,16 @@ class Square:
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table laid out: the dimensions down, the codes across, and a square for each."""
+    """One table laid out: the dimensions down, the codes across, and a square for each.
+
+    A row is named by its codes, each with how far it stands below the total of its dimension.
+    """
 
     name: str
     down: tuple[str, ...]
     across: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[tuple[str, ...], tuple[Square, ...]], ...]
+    rows: tuple[tuple[tuple[tuple[str, int], ...], tuple[Square, ...]], ...]
     left_out: int
     columns_left_out: int
 
@@ -67,7 +71,10 @@ def _sheet(before: Table, name: str, after: Any, states: list[str | None], show_
             old[cell], after[cell], states[cell], show_values
         )
     empty = Square("·", "empty")
-    rows = [(row, tuple(found.get(code, empty) for code in kept)) for row, found in lines.items()]
+    rows = [
+        (_indented(before, down, row), tuple(found.get(code, empty) for code in kept))
+        for row, found in lines.items()
+    ]
     return Sheet(
         name,
         down or ("",),
@@ -76,6 +83,16 @@ def _sheet(before: Table, name: str, after: Any, states: list[str | None], show_
         tuple(rows[:_MOST_ROWS]),
         max(0, len(rows) - _MOST_ROWS),
         len(heads) - len(kept),
+    )
+
+
+def _indented(table: Table, down: tuple[str, ...], row: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    if not down:
+        return tuple((code, 0) for code in row)
+    dimensions = [table.hierarchy[column] for column in down]
+    return tuple(
+        (code, int(dimension.depth[dimension.place[code]]))
+        for dimension, code in zip(dimensions, row, strict=True)
     )
 
 
@@ -88,10 +105,19 @@ def _square(old: float, new: float, state: str | None, show_values: bool) -> Squ
 
 
 def number(value: float) -> str:
-    """Write a published value: whole numbers without decimals."""
+    """Write a published value as people read it: whole numbers without decimals, others with four digits that count.
+
+    Examples
+    --------
+    >>> number(1974310.0), number(1234567.25), number(3.14159), number(0.00012345)
+    ('1,974,310', '1,234,567.2', '3.142', '0.0001234')
+    """
     if np.isnan(value):
         return "·"
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
+    if value == round(value):
+        return f"{value:,.0f}"
+    decimals = max(1, 3 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}"
 
 
 def cards_of(lost: Measure) -> list[tuple[str, str, str]]:
