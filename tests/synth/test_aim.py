@@ -250,6 +250,7 @@ def test_one_record_moves_a_score_by_one_at_most(seed, spread, cells):
         {"epsilon": 1.0, "max_seconds": 0},
         {"epsilon": 1.0, "max_cells": 4, "groups": 50},
         {"epsilon": 1.0, "max_cells": 12},
+        {"epsilon": 1e-6},
         {"epsilon": 1.0, "records_per_person": 2},
         {"epsilon": 1.0, "borders": {"age": [5, 1]}},
         {"epsilon": 1.0, "borders": {"sex": [1, 2]}},

@@ -142,6 +142,7 @@ def test_noisy_bayes_finds_moments_where_it_can_and_says_where_it_cannot():
         (synth.NoisyBayes, {"epsilon": 1.0, "bounds": {"age": (0, 99)}, "leave_out": "job"}),
         (synth.NoisyBayes, {"epsilon": 1.0, "bounds": BOUNDS | {"age": (9, 1)}, "leave_out": "job"}),
         (synth.NoisyBayes, {"epsilon": 1.0, "bounds": BOUNDS, "n_datasets": 0}),
+        (synth.NoisyBayes, {"epsilon": 1e-6, "bounds": BOUNDS, "leave_out": "job"}),
     ],
 )
 def test_what_cannot_be_promised_is_refused_and_nothing_is_spent(kind, wrong):

@@ -25,6 +25,7 @@ from discreet.synth.private_histograms.cells import declared_columns
 from discreet.synth.private_histograms.fitted_normal import FittedNormal
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
+_SMALLEST_SHARE = 2.0**-24
 _CAUTION = 2.0**-50  # of a width, or of two: more than means and covariances in double precision are off
 
 
@@ -112,6 +113,11 @@ class NoisyBayes(Synthesizer):
             raise ParameterError(f"A covariance of {q} columns needs more than {q} records.")
         parts = self.n_datasets * (q + q * (q + 1) // 2)
         share = float(dp.rational_epsilon(self.epsilon, parts))
+        if share < _SMALLEST_SHARE:
+            raise ParameterError(
+                f"epsilon is shared by {parts:,} statistics, which leaves each too little to be drawn exactly. "
+                "Raise it, or take fewer datasets or columns."
+            )
         if ledger is not None:
             ledger.spend(
                 dp.Cost(

@@ -61,6 +61,11 @@ class _Budget:
         return self.share
 
 
+def smallest_share(rho: float, columns: int) -> float:
+    """What the count of a table gets of rho at least."""
+    return (1 - _CHOICE) * rho / (_ROUNDS_A_COLUMN * columns)
+
+
 def measured_where_worst(
     file: Prepared, alone: Alone, rho: float, limits: Limits, stream: Stream
 ) -> tuple[list[Clique], GraphicalModel]:

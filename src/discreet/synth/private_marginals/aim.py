@@ -12,8 +12,9 @@ from discreet.guarantees import settled
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
-from discreet.synth.private_marginals.adaptive import Limits, measured_where_worst
+from discreet.synth.private_marginals.adaptive import Limits, measured_where_worst, smallest_share
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
+from discreet.synth.private_marginals.measuring import check_noise
 from discreet.synth.private_marginals.preparing import check_parameters, measured_alone, prepared
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
@@ -121,10 +122,12 @@ class AIM(Synthesizer):
                 "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
             )
         file = prepared(self, data, fewest=2)
+        rho = dp.largest_rho(self.epsilon, self.delta)
+        check_noise(_ALONE * rho, len(file.codes), file.most)
+        check_noise(smallest_share((1 - _ALONE) * rho, len(file.codes)), 1, file.most)
         if ledger is not None:
             ledger.spend(file.cost("aim", self))
         stream = Stream(seed_of(seed), "aim", seeded=seed is not None)
-        rho = dp.largest_rho(self.epsilon, self.delta)
         codes = file.bounded(stream.words("whose"))
         alone = measured_alone(self, file, codes, _ALONE * rho, stream)
         limits = Limits(self.order, self.max_cells, self.max_seconds)

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet import dp
 from discreet.arrays import Floats, Integers
+from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.errors import ParameterError
 
 CLEAR = 3.0  # standard deviations of the noise above which a level stands for itself
@@ -53,6 +54,15 @@ def variance_of(rho: float, tables: int, most: int = 1) -> Fraction:
     (Fraction(3, 1), Fraction(4, 1))
     """
     return Fraction(tables * most * most) / (2 * Fraction(rho))
+
+
+def check_noise(rho: float, tables: int, most: int) -> None:
+    """Refuse a budget for which noise could not be drawn exactly, before anything is spent."""
+    if variance_of(rho, tables, most) > LARGEST_VARIANCE:
+        raise ParameterError(
+            "The budget is too small for so many columns and records a person: such wide noise cannot be drawn exactly. "
+            "Raise epsilon or delta, leave columns out, or take fewer records_per_person."
+        )
 
 
 def noisy_counts(codes: Integers, size: int, variance: Fraction, words: dp.Words) -> Floats:

@@ -23,6 +23,7 @@ from discreet.synth.private_marginals.junction_tree import junction_tree
 from discreet.synth.private_marginals.measuring import (
     agreeing,
     best_margin,
+    check_noise,
     noisy_counts,
     on_simplex,
     variance_of,
@@ -131,6 +132,8 @@ class MST(Synthesizer):
                 "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
             )
         file = prepared(self, data, fewest=2)
+        rho = dp.largest_rho(self.epsilon, self.delta)
+        check_noise(_SPLIT[0] * rho, len(file.codes), file.most)
         if ledger is not None:
             ledger.spend(file.cost("mst", self))
         stream = Stream(seed_of(seed), "mst", seeded=seed is not None)
