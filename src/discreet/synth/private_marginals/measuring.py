@@ -60,7 +60,7 @@ def check_noise(rho: float, tables: int, most: int) -> None:
     """Refuse a budget for which noise could not be drawn exactly, before anything is spent."""
     if variance_of(rho, tables, most) > LARGEST_VARIANCE:
         raise ParameterError(
-            "The budget is too small for so many columns and records a person: such wide noise cannot be drawn exactly. "
+            "The budget is too small for so many columns and records a person: its noise cannot be drawn exactly. "
             "Raise epsilon or delta, leave columns out, or take fewer records_per_person."
         )
 
