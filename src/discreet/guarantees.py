@@ -13,6 +13,7 @@ go to the internal log, whether or not a seed was given.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
@@ -31,7 +32,17 @@ CODES_OF_THE_DATA = (
     "the codes and cells of the table were read from the data. Where they are public knowledge, build the table with "
     "hierarchies= that list all codes and with zeros='all', and say domain='public'."
 )
+_TELLS_ALL = 10.0  # epsilon from which the factor is no longer worth a number
 PART_OF_A_PLAN = "the plan has other steps, and none is proved for all of them together."
+
+NOT_COVERED = (
+    "What is true of everybody: that smokers fall ill more often is learned with or without any one of them.",
+    "What was published from the same people elsewhere, or before this ledger was opened.",
+    "Further records of the same person, where the unit of the ledger is a record.",
+    "Facts that were stated as public: bounds, levels, codes, and under replacement the number of records.",
+    "Copies of the data themselves, and whatever is published without being entered here.",
+)
+"""What a ledger's promise does not speak of."""
 
 FOLLOW_FROM_PARAMETERS: Mapping[str, frozenset[str]] = {
     "noisy-counts": frozenset({"epsilon", "cells_of_a_record", "epsilon_a_cell"}),
@@ -101,6 +112,33 @@ def settled(claim: DifferentialPrivacy | None, why_none: str, *, seeded: bool) -
     if claim is None:
         return None, why_none
     return (None, SEEDED) if seeded else (claim.told, "")
+
+
+def in_plain_words(epsilon: float, delta: float = 0.0, *, unit: str = "person") -> str:
+    """Say what a guarantee means for one person, to somebody who is no statistician; bounds are rounded up.
+
+    Examples
+    --------
+    >>> print(in_plain_words(1.0))
+    Whatever somebody believes about one person, these releases change the odds by a factor of 2.72 at most: an even \
+chance (50 %) can become 73.2 % at most, and not less than 26.8 %.
+    """
+    factor = math.exp(min(epsilon, 700.0)) * (1 + 1e-12)
+    after = factor / (1 + factor)
+    who = "one person who has one record in the file" if unit == "record" else f"one {unit}"
+    if epsilon > _TELLS_ALL:
+        return (
+            f"These releases may change the odds about {who} by a factor of more than {math.exp(_TELLS_ALL):,.0f}: "
+            "that promises next to nothing."
+        )
+    words = (
+        f"Whatever somebody believes about {who}, these releases change the odds by a factor of "
+        f"{rounded_up(factor, 3)} at most: an even chance (50 %) can become {rounded_up(100 * after, 3)} % at most, "
+        f"and not less than {math.floor(1000 * (1 - after)) / 10:g} %."
+    )
+    if delta:
+        words += f" That may fail with a chance of {rounded_up(delta, 3)}."
+    return words
 
 
 def public_and_internal(method: str, figures: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -23,6 +23,9 @@ A rule named ``measure`` holds for the headline value, ``measure.figure`` for an
 function judges all of them, `discreet.judge`, and every door calls it: whoever has the original too (`compare`,
 `search`, a release report, ``protect --policy``) judges both tables, `assess` only the first.
 
+``[budget]`` sets the privacy budget of a data source: ``epsilon``, ``delta``, ``adjacency``, ``unit``. It judges no
+file; `discreet.dp.Ledger.of_policy` and ``discreet budget open --policy`` open ledgers with it.
+
 A file *meets* the policy when every rule was judged and holds. A rule that could not be checked (no sensitive column
 was named, the figure is undefined) counts as not met. A rule that needs something that is not there (the original, a
 population file) is *not judged here*: the verdict names it and what would judge it, and clears nothing until that is
@@ -45,7 +48,11 @@ from discreet.figure_words import title_of, worded, words_at
 from discreet.files.toml_files import read_toml
 from discreet.results import Check, Scenario
 
-_FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs")
+_FIELDS = ("name", "description", "rules", "comparison", "parameters", "outputs", "budget")
+_BUDGET = {
+    "adjacency": ("add-remove", "replace"),
+    "unit": ("record", "person", "household", "contributor"),
+}
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,45 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """The privacy budget that an organisation allows a data source; `discreet.dp.Ledger` says what each entry means."""
+
+    epsilon: float
+    delta: float = 0.0
+    adjacency: str = "add-remove"
+    unit: str = "record"
+
+    @classmethod
+    def from_dict(cls, stated: Any, origin: str) -> Budget:
+        """Read the table ``[budget]`` of a policy."""
+        known = ("epsilon", "delta", "adjacency", "unit")
+        if not isinstance(stated, Mapping) or "epsilon" not in stated:
+            raise ParameterError(f"In {origin}: the budget is a table, [budget], with an epsilon.")
+        for name, value in stated.items():
+            if name not in known:
+                raise ParameterError(
+                    f"In {origin}: {unknown_name(str(name), known, what='entry of the budget')}"
+                )
+            if name in _BUDGET:
+                if value not in _BUDGET[name]:
+                    raise ParameterError(
+                        f"In {origin}: {name} of the budget must be one of {', '.join(map(repr, _BUDGET[name]))}."
+                    )
+            elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ParameterError(f"In {origin}: {name} of the budget must be a number.")
+        made = cls(**stated)
+        if not made.epsilon > 0 or not 0 <= made.delta < 1:
+            raise ParameterError(
+                f"In {origin}: the budget needs an epsilon above 0 and a delta from 0 to below 1."
+            )
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the budget as it stands in TOML."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency, "unit": self.unit}
+
+
+@dataclass(frozen=True)
 class Policy:
     """The thresholds of an organisation.
 
@@ -144,6 +190,7 @@ class Policy:
     rules: tuple[Rule, ...] = ()
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     comparison: tuple[Rule, ...] = ()
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -195,6 +242,7 @@ class Policy:
             rules=_stated_rules(document, "rules", origin),
             parameters={name: dict(values) for name, values in parameters.items()},
             comparison=_stated_rules(document, "comparison", origin),
+            budget=Budget.from_dict(document["budget"], origin) if "budget" in document else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,6 +257,7 @@ class Policy:
                 else {}
             ),
             "parameters": {name: dict(values) for name, values in self.parameters.items()},
+            **({"budget": self.budget.to_dict()} if self.budget else {}),
         }
 
 

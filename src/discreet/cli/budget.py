@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import say
+from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.dp import Ledger
@@ -25,7 +26,9 @@ Source = Annotated[Path, typer.Argument(help="The data file, or its ledger (FILE
 @budget.command("open")
 def open_budget(
     source: Annotated[Path, typer.Argument(help="The data file. The ledger is made beside it.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", help="The budget of all releases together.")],
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="The budget of all releases together.")
+    ] = None,
     delta: Annotated[float, typer.Option("--delta", help="The failure accepted in all.")] = 0.0,
     adjacency: Annotated[
         str, typer.Option("--adjacency", help="add-remove or replace: which files are neighbors.")
@@ -33,19 +36,38 @@ def open_budget(
     unit: Annotated[
         str, typer.Option("--unit", help="Whose privacy: record, person, household, contributor.")
     ] = "record",
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="Take the budget from the table [budget] of a policy.")
+    ] = None,
     json: options.AsJson = False,
 ) -> None:
     """Set the budget of a file, once. The ledger lies beside it and holds no data."""
     from discreet.dp import Ledger
 
-    ledger = Ledger.beside(source, epsilon, delta, adjacency=adjacency, unit=unit)
+    if (epsilon is None) == (policy is None):
+        raise ParameterError("Give --epsilon, or a --policy that sets a budget; one of the two.")
+    if policy is not None:
+        ledger = Ledger.of_policy(policy, path=Ledger.place_beside(source), source=source)
+    else:
+        assert epsilon is not None
+        ledger = Ledger.beside(source, epsilon, delta, adjacency=adjacency, unit=unit)
     _show(ledger, json=json)
 
 
 @budget.command("show")
-def show_budget(source: Source, json: options.AsJson = False) -> None:
+def show_budget(
+    source: Source,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page: the promise in plain words, all releases.")
+    ] = None,
+    json: options.AsJson = False,
+) -> None:
     """List the releases entered so far, what they cost together and what is left."""
-    _show(_loaded(source), json=json)
+    options.check_targets(("--html", html, True), sources=[source])
+    ledger = _loaded(source)
+    if html is not None:
+        ledger.to_html(html)
+    _show(ledger, json=json)
 
 
 @budget.command("close")
@@ -75,6 +97,7 @@ def _show(ledger: Ledger, *, json: bool) -> None:
                 "spent": {"epsilon": spent.epsilon, "delta": spent.delta, "by": spent.by},
                 "left": ledger.left,
                 "unproved": ledger.unproved,
+                "meaning": ledger.meaning,
                 "closed": ledger.closed,
                 "records": ledger.table().to_dicts(),
             }
@@ -89,10 +112,6 @@ def _show(ledger: Ledger, *, json: bool) -> None:
         )
     budgeted = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
     say(f"Budget: {budgeted}. Spent: epsilon {spent.epsilon:.4g}. Left: {ledger.left:.4g}.")
-    if ledger.unproved:
-        say(
-            f"{ledger.unproved} of these releases have the bounds of a method that is not proved for its arithmetic: "
-            "they are counted, and not guaranteed."
-        )
+    say(ledger.meaning)
     if ledger.closed:
         say("The ledger is closed: nothing more may be published from this source.")

@@ -28,6 +28,8 @@ from discreet.errors import InputError, ParameterError
 from discreet.files.atomic import replacing
 from discreet.files.staging import held
 from discreet.files.toml_files import read_toml
+from discreet.guarantees import in_plain_words
+from discreet.policy import Policy
 
 SUFFIX = ".privacy.toml"
 _FORMAT = 1
@@ -193,6 +195,78 @@ class Ledger:
             self._check(self._entries + more)
             self._entries += more
             self._write()
+
+    @classmethod
+    def of_policy(
+        cls, policy: str | Path | Policy, *, path: str | Path | None = None, source: str | Path | None = None
+    ) -> Ledger:
+        """Open the ledger that a policy sets the budget of (``[budget]`` in its file).
+
+        Examples
+        --------
+        >>> from discreet.policy import Policy
+        >>> ours = Policy.from_dict({"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 2.0}})
+        >>> Ledger.of_policy(ours).budget
+        (2.0, 0.0)
+        """
+        budget = Policy.load(policy).budget
+        if budget is None:
+            raise ParameterError(
+                "The policy sets no privacy budget. Add a table [budget] with epsilon to it, or give epsilon."
+            )
+        return cls(
+            budget.epsilon,
+            budget.delta,
+            path=path,
+            source=source,
+            adjacency=budget.adjacency,  # type: ignore[arg-type]
+            unit=budget.unit,  # type: ignore[arg-type]
+        )
+
+    def against(self, policy: str | Path | Policy) -> tuple[str, ...]:
+        """Say in which ways the ledger allows more than a policy does; nothing where it does not.
+
+        Examples
+        --------
+        >>> from discreet.policy import Policy
+        >>> ours = Policy.from_dict({"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 2.0}})
+        >>> Ledger(epsilon=3.0).against(ours)
+        ('epsilon is 3, and the policy allows 2',)
+        """
+        budget = Policy.load(policy).budget
+        if budget is None:
+            return ()
+        epsilon, delta = self.budget
+        more = []
+        if epsilon > budget.epsilon:
+            more.append(f"epsilon is {epsilon:g}, and the policy allows {budget.epsilon:g}")
+        if delta > budget.delta:
+            more.append(f"delta is {delta:g}, and the policy allows {budget.delta:g}")
+        # A promise about replacements holds for less than one about one record more or less, and is not the same.
+        for name, asked in (("adjacency", budget.adjacency), ("unit", budget.unit)):
+            if self._header[name] != asked:
+                more.append(f"{name} is '{self._header[name]}', and the policy asks for '{asked}'")
+        return tuple(more)
+
+    @property
+    def meaning(self) -> str:
+        """What the releases so far mean for one person, in plain words."""
+        if not self._entries:
+            return "Nothing was published from this source yet."
+        spent = self.spent
+        words = in_plain_words(spent.epsilon, spent.delta, unit=str(self._header["unit"]))
+        if self.unproved:
+            words += (
+                f" {self.unproved} of the records have the bounds of a method that is not proved for the arithmetic "
+                "used, so this is counted and not guaranteed."
+            )
+        return words
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write a page with the promise in plain words, all releases as a table and what is not covered."""
+        from discreet.report.budget_report import write_budget_report
+
+        return write_budget_report(self, path)
 
     def close(self) -> None:
         """Take no further release."""
