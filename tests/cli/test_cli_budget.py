@@ -101,3 +101,30 @@ def test_simple_private_generators_spend_from_a_budget_for_replacing_a_record(su
     assert made.exit_code == 0, made.output
     assert "Guarantee: 8-differential privacy against replacing one record" in " ".join(made.output.split())
     assert dp.Ledger.load("survey.privacy.toml").left == pytest.approx(2.0)
+
+
+def test_treatments_and_tables_spend_from_the_same_budget(survey):
+    run("budget", "open", "survey.csv", "--epsilon", "2", "--delta", "1e-2")
+    spending = ("--ledger", "survey.privacy.toml")
+    step = '{treatment = "sample-and-anonymize", epsilon = 1.0, delta = 1e-3}'
+    kept = run("protect", "survey.csv", "--keys", "sex", "--step", step, *spending, "--out", "one.csv")
+    assert kept.exit_code == 0, kept.output
+    noisy = ("--method", "noisy-counts", "--set", "epsilon=1.0", "--set", 'domain="public"')
+    (survey / "codes.csv").write_text("sex\nf\nm\n", encoding="utf-8")
+    public = ("--hierarchy", "sex=codes.csv", "--zeros")
+    table = ("table", "protect", "survey.csv", "-t", "sex", *public, *noisy, *spending, "--out")
+    told = run(*table, "two.csv")
+    assert told.exit_code == 0, str(told.exception)
+    assert run(*table, "three.csv").exit_code != 0
+    assert not (survey / "three.csv").exists()
+    shown = json.loads(run("budget", "show", "survey.csv", "--json").output)
+    assert [record["mechanism"] for record in shown["records"]] == ["sample-and-anonymize", "noisy-counts"]
+
+
+@pytest.mark.parametrize("more", ["--dry-run", "--auto"])
+def test_what_makes_no_release_or_many_takes_no_ledger(survey, more):
+    run("budget", "open", "survey.csv", "--epsilon", "2")
+    asked = ("protect", "survey.csv", "--keys", "sex", "--ledger", "survey.privacy.toml", "--out", "one.csv")
+    plan = ("--policy", "safe-setting") if more == "--auto" else ("--step", '{treatment = "reorder-records"}')
+    assert run(*asked, more, *plan).exit_code != 0
+    assert json.loads(run("budget", "show", "survey.csv", "--json").output)["records"] == []

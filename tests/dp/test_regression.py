@@ -287,12 +287,3 @@ def test_subsampled_steps_cost_no_more_than_is_counted(noise, rate, order):
     here, there = here[kept] / here[kept].sum(), there[kept] / there[kept].sum()
     worst = max(_divergence(there, here, order), _divergence(here, there, order))
     assert worst <= counted(order, noise, rate, discrete=True)
-
-
-def test_accounting_agrees_with_dp_accounting():
-    accounting = pytest.importorskip("dp_accounting")
-    event = accounting.PoissonSampledDpEvent(0.02, accounting.GaussianDpEvent(1.3))
-    accountant = accounting.rdp.RdpAccountant()
-    accountant.compose(event, 800)
-    ours = dp.subsampled_gaussian_epsilon(1.3, 0.02, 800, 1e-6, discrete=False)
-    assert ours == pytest.approx(accountant.get_epsilon(1e-6), rel=0.02)

@@ -28,10 +28,6 @@ Upper = Annotated[float, typer.Option("--upper", help="No value counts as more. 
 MaxRecords = Annotated[
     int, typer.Option("--max-records", help="With --person: how many records of a person count.")
 ]
-LedgerFile = Annotated[
-    Path | None,
-    typer.Option("--ledger", help="The privacy budget to spend from (discreet budget open)."),
-]
 Purpose = Annotated[str, typer.Option("--purpose", help="What for; it stands in the ledger.")]
 Column = Annotated[str, typer.Option("--column", help="The column of numbers.")]
 
@@ -42,7 +38,7 @@ def private_count(
     source: Source,
     epsilon: Epsilon,
     max_records: MaxRecords = 1,
-    ledger: LedgerFile = None,
+    ledger: options.LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -50,7 +46,11 @@ def private_count(
     from discreet.dp import count
 
     found = count(
-        source.read(), epsilon=epsilon, max_records=max_records, ledger=_opened(ledger), purpose=purpose
+        source.read(),
+        epsilon=epsilon,
+        max_records=max_records,
+        ledger=options.opened(ledger),
+        purpose=purpose,
     )
     _show(found, json=json)
 
@@ -66,14 +66,14 @@ def _about_a_column(query: str) -> Callable[..., None]:
         upper: Upper,
         epsilon: Epsilon,
         max_records: MaxRecords = 1,
-        ledger: LedgerFile = None,
+        ledger: options.LedgerFile = None,
         purpose: Purpose = "",
         json: options.AsJson = False,
     ) -> None:
         from discreet import dp as room
 
         bounds = {"lower": lower, "upper": upper, "max_records": max_records}
-        spending = {"epsilon": epsilon, "ledger": _opened(ledger), "purpose": purpose}
+        spending = {"epsilon": epsilon, "ledger": options.opened(ledger), "purpose": purpose}
         _show(getattr(room, query)(source.read(), column, **bounds, **spending), json=json)
 
     return asked
@@ -99,7 +99,7 @@ def private_quantiles(
         list[float] | None,
         typer.Option("--at", help="A share below, e.g. 0.9; repeat. Quartiles unless given."),
     ] = None,
-    ledger: LedgerFile = None,
+    ledger: options.LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -113,7 +113,7 @@ def private_quantiles(
         lower=lower,
         upper=upper,
         epsilon=epsilon,
-        ledger=_opened(ledger),
+        ledger=options.opened(ledger),
         purpose=purpose,
     )
     _show(found, json=json, table="quantiles")
@@ -141,7 +141,7 @@ def private_table(
     max_groups: Annotated[
         int, typer.Option("--max-groups", help="With --person: in how many cells a person counts.")
     ] = 1,
-    ledger: LedgerFile = None,
+    ledger: options.LedgerFile = None,
     purpose: Purpose = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the noisy table.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
@@ -164,7 +164,7 @@ def private_table(
         upper=upper,
         max_records=max_records,
         max_groups=max_groups,
-        ledger=_opened(ledger),
+        ledger=options.opened(ledger),
         purpose=purpose,
     )
     if out:
@@ -216,7 +216,7 @@ def private_regression(
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="kng, sgd, agd: how many steps.")] = None,
     missing: Annotated[str, typer.Option("--missing", help="error or drop: records with gaps.")] = "error",
-    ledger: LedgerFile = None,
+    ledger: options.LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -248,7 +248,7 @@ def private_regression(
             "steps": steps,
         }
         fit = quantile_regression
-    found = fit(source.read(), y=y, x=columns, x_bounds=limits, ledger=_opened(ledger), **common)
+    found = fit(source.read(), y=y, x=columns, x_bounds=limits, ledger=options.opened(ledger), **common)
     _show(found, json=json, table="coefficients")
 
 
@@ -258,12 +258,6 @@ def _pair(bounds: list[str], column: str) -> tuple[float, float]:
     except ValueError:
         raise ParameterError(f"--bounds of '{column}' must be two numbers: {column}=0,120.") from None
     return low, high
-
-
-def _opened(ledger: Path | None) -> Any:
-    from discreet.dp import Ledger
-
-    return None if ledger is None else Ledger.load(ledger)
 
 
 def _levels(given: dict[str, list[str]], schema: Any) -> dict[str, list[Any]]:

@@ -16,6 +16,8 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+    from discreet.dp import Ledger
+
 
 MissingKeys = Annotated[
     str, typer.Option("--missing", help="How missing key values count: category, wildcard or drop.")
@@ -36,7 +38,18 @@ GuardFormulas = Annotated[
         "--guard-formulas", help="Text and Excel files: let no spreadsheet take a text for a formula."
     ),
 ]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="The privacy budget to spend from (discreet budget open)."),
+]
 _PICTURES = (".svg", ".png", ".pdf")
+
+
+def opened(ledger: Path | None) -> Ledger | None:
+    """Read the ledger that a command is to spend from."""
+    from discreet.dp import Ledger
+
+    return None if ledger is None else Ledger.load(ledger)
 
 
 def columns(given: Sequence[str] | None) -> list[str] | None:

@@ -41,6 +41,7 @@ def protect(
     seed: Annotated[
         int | None, typer.Option("--seed", help="For the same bytes again; keep it secret.")
     ] = None,
+    ledger: options.LedgerFile = None,
     log: Annotated[Path | None, typer.Option("--log", help="Write the public log (JSON).")] = None,
     internal_log: Annotated[
         Path | None,
@@ -71,6 +72,10 @@ def protect(
     _check_plan(plan, step, policy, auto=auto)
     if out is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
+    if ledger is not None and (dry_run or auto):
+        raise ParameterError(
+            "--ledger enters a release, and --auto makes many and --dry-run none. Leave one of them out."
+        )
     writing = options.writing(write_as, out, guard=guard_formulas)
     options.check_report(html)
     options.check_targets(
@@ -102,11 +107,18 @@ def protect(
     report = None
     if html or policy:
         report = _documented(
-            data, steps, policy, missing, show_values=show_values, progress=not json, seed=seed
+            data,
+            steps,
+            policy,
+            missing,
+            show_values=show_values,
+            progress=not json,
+            ledger=options.opened(ledger),
+            seed=seed,
         )
         release = report.release
     else:
-        release = steps.apply(data, seed=seed, progress=not json)
+        release = steps.apply(data, ledger=options.opened(ledger), seed=seed, progress=not json)
     written = None if dry_run else out
     if written is not None:
         _write_release(release, written, overwrite=overwrite, **writing)

@@ -75,10 +75,7 @@ def synthesize(
     save_plan: Annotated[
         Path | None, typer.Option("--save-plan", help="Write the options as a plan file.")
     ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", help="The privacy budget to spend from (discreet budget open)."),
-    ] = None,
+    ledger: options.LedgerFile = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
@@ -268,14 +265,12 @@ def _fitted(
         return chosen.fit(data, seed=seed, progress=progress)  # type: ignore[arg-type]
     import inspect
 
-    from discreet.dp import Ledger
-
     if "ledger" not in inspect.signature(chosen.fit).parameters or data is None:
         raise ParameterError(
             "--ledger takes models with a guarantee that enter their price, as --method mst or --method aim."
         )
     return chosen.fit(  # type: ignore[call-arg]
-        data, seed=seed, progress=progress, ledger=Ledger.load(ledger)
+        data, seed=seed, progress=progress, ledger=options.opened(ledger)
     )
 
 

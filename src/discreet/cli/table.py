@@ -16,6 +16,7 @@ from discreet.errors import ParameterError, unknown_name
 if TYPE_CHECKING:
     import polars as pl
 
+    from discreet.dp import Ledger
     from discreet.tables import ProtectedTable, SuppressionResult, Table
 
 DISCLOSES = 3
@@ -108,6 +109,7 @@ def protect_table(
     setting: Settings = None,
     out: Out = None,
     html: Html = None,
+    ledger: options.LedgerFile = None,
     seed: Seed = None,
     show_values: ShowValues = False,
     guard_formulas: options.GuardFormulas = False,
@@ -118,7 +120,7 @@ def protect_table(
     _check_targets(source, out, html, overwrite=overwrite)
     writing = options.writing(None, out, guard=guard_formulas)
     built = _built(source, formula, measure, count, hierarchy, cells, largest, zeros, total)
-    result = _protected(built, method, rule, options.settings(setting), seed)
+    result = _protected(built, method, rule, options.settings(setting), options.opened(ledger), seed)
     _finish(result, out, html, writing, overwrite=overwrite, json=json, show_values=show_values)
 
 
@@ -316,12 +318,19 @@ def _rules(given: list[str] | None) -> list[Any]:
 
 
 def _protected(
-    built: Table, method: str, rule: list[str] | None, settings: dict[str, Any], seed: int | None
+    built: Table,
+    method: str,
+    rule: list[str] | None,
+    settings: dict[str, Any],
+    ledger: Ledger | None,
+    seed: int | None,
 ) -> ProtectedTable | SuppressionResult:
     from discreet.described import made_from
     from discreet.tables import Suppression, TableProtection, primary
 
     if method == "suppression":
+        if ledger is not None:
+            raise ParameterError("--ledger takes protections with a guarantee, and suppression has none.")
         return made_from(Suppression, method, settings).apply(primary(built, *_rules(rule)))
     if method not in TableProtection.known:
         raise ParameterError(
@@ -329,7 +338,7 @@ def _protected(
         )
     if rule:
         raise ParameterError(f"{method} protects every cell alike; leave out --rule.")
-    return TableProtection.named(method, settings).apply(built, seed=seed)
+    return TableProtection.named(method, settings).apply(built, ledger=ledger, seed=seed)
 
 
 def _left_out(built: Table, source: Source, suppressed: str | None) -> Any:

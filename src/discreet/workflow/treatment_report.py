@@ -12,6 +12,7 @@ import polars as pl
 
 from discreet import engine
 from discreet._version import __version__
+from discreet.dp import Ledger
 from discreet.engine import Missing
 from discreet.microdata import Microdata
 from discreet.policy import Policy
@@ -196,11 +197,13 @@ def document_plan(
     missing: Missing = "category",
     show_values: bool = False,
     progress: bool = False,
+    ledger: Ledger | None = None,
     seed: Seed = None,
 ) -> ReleaseReport:
     """Apply a plan and document it; records are followed through removal and reordering.
 
-    ``report.release`` is what ``plan.apply(data, seed=seed)`` gives. The parameters are those of `document_release`.
+    ``report.release`` is what ``plan.apply(data, ledger=ledger, seed=seed)`` gives. The parameters are those of
+    `document_release`.
 
     Examples
     --------
@@ -215,7 +218,7 @@ def document_plan(
     rules = None if policy is None else Policy.load(policy)
     steps = plan if isinstance(plan, Plan) else Plan([plan])
     numbered = Numbered.of(data)
-    made = steps.apply(numbered.data, seed=seed, progress=progress)
+    made = steps.apply(numbered.data, ledger=ledger, seed=seed, progress=progress)
     followed = numbered.column in made.data.schema
     cost = information_loss(
         numbered.data if followed else data,
