@@ -34,7 +34,13 @@ def test_a_mechanism_of_ours_is_not_refuted(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*BENCH.AT_ONCE, *BENCH.ONE_BY_ONE])
+@pytest.mark.parametrize("name", BENCH.AT_ONCE)
 def test_no_mechanism_of_ours_is_refuted_in_a_hundred_thousand_runs(name):
-    claims = {**BENCH.AT_ONCE, **BENCH.ONE_BY_ONE}
-    assert not claims[name].audited(100_000).figures["violated"]
+    assert not BENCH.AT_ONCE[name].audited(100_000).figures["violated"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BENCH.ONE_BY_ONE)
+def test_a_mechanism_that_answers_one_by_one_is_not_refuted(name):
+    # They take milliseconds a run; `bench/dp_audit.py` has the hundred thousand.
+    assert not BENCH.ONE_BY_ONE[name].audited(5_000).figures["violated"]
