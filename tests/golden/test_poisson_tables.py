@@ -110,3 +110,11 @@ def test_the_tight_delta_is_the_sum_of_its_definition():
         up = np.maximum(p - np.exp(epsilon) * q, 0).sum()
         down = np.maximum(q - np.exp(epsilon) * p, 0).sum()
         assert poisson.delta(alpha, epsilon, guarantee="tight") == pytest.approx(max(up, down), abs=1e-12)
+
+
+def test_an_epsilon_whose_exponential_is_no_number_is_refused():
+    from discreet.errors import ParameterError
+    from discreet.tables import poisson
+
+    with pytest.raises(ParameterError, match="at most 700"):
+        poisson.dirichlet_alpha(1000, 2**63)

@@ -1,5 +1,6 @@
 from datetime import date, timedelta
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -197,3 +198,10 @@ def test_a_column_that_was_suppressed_whole_is_said_so():
     data = Microdata(pl.DataFrame({"age": [1, 2, 3]}), keys="age")
     release = Recode({"age": {1: None, 2: None, 3: None}}).apply(data)
     assert "Nothing is left of 'age': every value was suppressed." in release.log[0].notes
+
+
+@pytest.mark.parametrize("code", [{"": 1}, [1, 2], np.array([1, 2]), object()])
+def test_a_new_code_that_no_column_could_hold_is_refused(code):
+    data = Microdata(pl.DataFrame({"town": ["a", "b"]}))
+    with pytest.raises(ParameterError, match="mapping of 'town'"):
+        Recode({"town": {"a": code, "b": "c"}}).apply(data)

@@ -223,3 +223,9 @@ def test_the_risk_is_between_its_logical_bounds(jobs, more, estimator):
     assert 0 < found["B"] <= 1 + 1e-12
     if estimator in ("gaussian", "chao"):
         assert found["A"] - 1e-12 <= found["B"] <= (len(set(jobs)) + more) / (n + more) + 1e-12
+
+
+def test_a_recoding_of_another_type_is_refused_by_the_name_of_its_key():
+    sample = Microdata(pl.DataFrame({"age": [1, 2, 3]}), keys="age")
+    with pytest.raises(ColumnError, match="recoding of 'age'"):
+        known_population(sample, Microdata(pl.DataFrame({"age": [1, 2, 3, 4]})), recoding={"age": {"a": "b"}})

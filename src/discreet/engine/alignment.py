@@ -13,11 +13,17 @@ from discreet.errors import ColumnError
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
-def recoded(table: pl.DataFrame, name: str, codes: Mapping[Any, Any] | None) -> pl.DataFrame:
+def recoded(table: pl.DataFrame, name: str, key: str, codes: Mapping[Any, Any] | None) -> pl.DataFrame:
     """Translate one column of a class table; a value without a translation becomes missing."""
     if not codes:
         return table
-    return table.with_columns(pl.col(name).replace_strict(codes, default=None).alias(name))
+    try:
+        return table.with_columns(pl.col(name).replace_strict(codes, default=None).alias(name))
+    except (pl.exceptions.PolarsError, TypeError) as error:
+        raise ColumnError(
+            f"The recoding of '{key}' has codes of another type than the column, which is {table.schema[name]}, or of "
+            "several types. Write old and new codes as they stand in the two files."
+        ) from error
 
 
 def comparable(

@@ -308,7 +308,7 @@ def matched_classes(
         # Recoding may join classes of one person, who still counts once.
         theirs = unit_pairs(population, keys, keyed_rows(population, keys, missing, {"u": unit}))
     for name, key in key_names(keys).items():
-        theirs = recoded(theirs, name, (recoding or {}).get(key))
+        theirs = recoded(theirs, name, key, (recoding or {}).get(key))
         ours, theirs = comparable(ours, theirs, name, key, ("file", "population"))
     if unit is not None:
         theirs = theirs.select(*names, "u").unique().with_columns(records=pl.lit(1, dtype=pl.Int64))

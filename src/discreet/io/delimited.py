@@ -55,6 +55,11 @@ def scan_delimited(
         (``{"born": "%d/%m/%Y"}`` or ``"born=%d/%m/%Y"``), or ``"text"`` to leave them as texts. Detected unless given.
     """
     dialect, names = detect(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+    if not names:
+        raise InputError(
+            f"The first line of '{path.name}' has no names of columns. Give a file with a header, and its encoding and "
+            "separator where they are unusual."
+        )
     kept = {text} if isinstance(text, str) else set(text)
     wanted = wanted_dates(dates)
     for option, columns in (("text", kept), ("dates", set(wanted.formats))):

@@ -139,7 +139,7 @@ def _asked_for(output: Mapping[str, Any]) -> str:
 
 
 def _files(package: Package, output: Mapping[str, Any]) -> str:
-    flags = {f["title"]: f["name"] for f in output["files"] if f.get("role") == "flags"}
+    flags = {f.get("title", ""): f["name"] for f in output["files"] if f.get("role") == "flags"}
     parts = []
     for file in output["files"]:
         name = file["name"]
@@ -147,8 +147,8 @@ def _files(package: Package, output: Mapping[str, Any]) -> str:
             continue
         ending = "." + name.rsplit(".", 1)[-1].lower()
         if ending == ".csv":
-            marks = package.files.get(flags.get(file["title"], ""))
-            parts.append(_table(package.files[name], marks, file["title"]))
+            marks = package.files.get(flags.get(file.get("title", ""), ""))
+            parts.append(_table(package.files[name], marks, file.get("title", "")))
         elif ending in _PICTURES:
             data = base64.b64encode(package.files[name]).decode("ascii")
             parts.append(f"<p><img alt='{_safe(name)}' src='data:{_PICTURES[ending]};base64,{data}'></p>")

@@ -29,6 +29,7 @@ Guarantee = Literal["probabilistic", "tight"]
 
 _BLOCK = 256
 _LARGEST_ALPHA = 1e7
+_MOST_EPSILON = 700  # its exponential is still a number
 # Quotients that are whole numbers in truth may fall a rounding error short.
 _GUARD = 1e-12
 
@@ -412,6 +413,10 @@ def _check_alpha(alpha: float) -> None:
 def _check_epsilon(epsilon: float) -> None:
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise ParameterError("epsilon must be more than 0.")
+    if epsilon > _MOST_EPSILON:
+        raise ParameterError(
+            f"epsilon must be at most {_MOST_EPSILON}: beyond it a guarantee says nothing and cannot be computed."
+        )
 
 
 def _check_delta(delta: float) -> None:

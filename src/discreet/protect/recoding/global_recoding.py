@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from discreet import engine
@@ -17,6 +20,8 @@ from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.wording import type_name
+
+_SINGLE_VALUES = (str, bool, int, float, Decimal, date, time, timedelta, np.generic)
 
 
 @method(
@@ -71,7 +76,7 @@ class Recode(Treatment):
         codes = self.mapping[values.name]
         plain = values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
         old = _like(plain, codes, values.name)
-        new = pl.Series(list(codes.values()), strict=False)
+        new = _plain_codes(codes, values.name)
         distinct = plain.unique().drop_nulls()
         uncovered = int((~distinct.is_in(old.implode())).sum())
         if uncovered and self.other == "error":
@@ -277,6 +282,15 @@ class Round(Treatment):
             keeps = values.dtype.is_integer() and float(base).is_integer()
             columns[name] = rounded.cast(values.dtype) if keeps or values.dtype.is_float() else rounded
         return Change(columns=columns)
+
+
+def _plain_codes(codes: Mapping[Any, Any], column: str) -> pl.Series:
+    """Give the new codes as a column; refuse what no column of a file could hold."""
+    if not all(code is None or isinstance(code, _SINGLE_VALUES) for code in codes.values()):
+        raise ParameterError(
+            f"mapping of '{column}' has new codes that are no single values. Name a text, a number, a date, or None."
+        )
+    return pl.Series(list(codes.values()), strict=False)
 
 
 def _like(values: pl.Series, codes: Mapping[Any, Any], column: str) -> pl.Series:

@@ -59,7 +59,7 @@ def population_probabilities(
     size = float(theirs["hits"].sum())
     ours = classes
     for name, key in zip(names, keys, strict=True):
-        theirs = recoded(theirs, name, (recoding or {}).get(key))
+        theirs = recoded(theirs, name, key, (recoding or {}).get(key))
         ours, theirs = comparable(ours, theirs, name, key, ("file", "population file"))
     hits = theirs.group_by(names).agg(pl.col("hits").sum())
     joined = ours.join(hits, on=names, how="left", nulls_equal=True, maintain_order="left")
