@@ -283,3 +283,18 @@ def test_text_where_the_original_has_numbers_is_compared_and_reported(discreet, 
     done = discreet("compare", people, other, "-k", "age,sex", "-s", "w", "--html", page)
     assert done.returncode == 0, done.stderr
     assert page.exists()
+
+
+@pytest.mark.parametrize("option", ["--roles", "--out", "--log", "--html"])
+def test_a_name_longer_than_the_system_allows_is_refused(tmp_path, option):
+    pl.DataFrame({"sex": ["f", "m"] * 5}).write_csv(tmp_path / "people.csv")
+    asked = ["protect", "people.csv", "--step", '{treatment = "reorder-records"}', "--out", "out.csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "discreet", *asked, option, "a" * 300 + ".csv"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Error:" in done.stderr

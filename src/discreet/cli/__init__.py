@@ -5,6 +5,7 @@ Exit codes are those of `discreet.cli.exit_codes`.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -96,6 +97,8 @@ def main() -> None:
         # An engine in Rust gives up with an error that is no Exception; what the user or the system ends is not ours.
         if not isinstance(error, Exception) and not is_panic(error):
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            _refuse("The name of a file is longer than this system allows. Give a shorter one.", BAD_INPUT)
         if os.environ.get("DISCREET_TRACEBACK"):
             raise
         _refuse(

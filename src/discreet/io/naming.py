@@ -152,9 +152,10 @@ def format_of(path: Path) -> str:
 
 def existing_file(path: Path) -> Path:
     """Return the path if a readable file lies there; otherwise say what is near it."""
-    if path.is_dir():
+    # Unlike the methods of a path these take a name that is too long for the system for one that is not there.
+    if os.path.isdir(path):
         raise InputError(f"'{path}' is a folder, not a file. Name one of the files in it.")
-    if not path.exists():
+    if not os.path.exists(path):
         raise InputError(f"There is no file '{path}'.{_nearby(path)}")
     if not os.access(path, os.R_OK):
         raise InputError(f"The file '{path.name}' may not be read by you. Ask for read permission.")

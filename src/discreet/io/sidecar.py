@@ -21,6 +21,7 @@ All three tables may be left out.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,7 +129,8 @@ def toml_value(value: str | list[str]) -> str:
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    if not path.exists():
+    # Unlike the method of a path this takes a name that is too long for the system for one that is not there.
+    if not os.path.exists(path):
         raise InputError(f"There is no roles file '{path}'. Write one with discreet inspect.")
     return read_toml(path, "roles file")
 
