@@ -37,7 +37,9 @@ class Claim:
 
 def floating_point_laplace(answer: float, runs: int) -> npt.ArrayLike:
     """Laplace noise as everybody draws it first: its last digits tell the answer (Mironov 2012)."""
-    return answer + np.random.default_rng().laplace(0.0, 1.0, runs)
+    # One run in twenty misses it; the same draws every time say the same every time.
+    rng = np.random.default_rng([7, runs, int(1_000 * abs(answer))])
+    return answer + rng.laplace(0.0, 1.0, runs)
 
 
 def gaussian_with_half_the_noise(answer: float, runs: int) -> npt.ArrayLike:

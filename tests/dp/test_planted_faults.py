@@ -24,7 +24,8 @@ BENCH = _bench()
 
 @pytest.mark.parametrize("name", BENCH.PLANTED)
 def test_a_planted_fault_is_caught(name):
-    found = BENCH.PLANTED[name].audited(20_000)
+    # In fewer runs the last digits of floating-point noise are sometimes missed.
+    found = BENCH.PLANTED[name].audited(100_000)
     assert found.figures["violated"], (name, found.value)
 
 
