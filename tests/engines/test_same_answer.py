@@ -28,6 +28,7 @@ pytestmark = [
 # Shrinking a failure takes minutes on so wide a table and tells little more.
 FAST = (Phase.explicit, Phase.reuse, Phase.generate)
 RARER = ("wildcard", "drop")
+LIKE_POLARS = ("pandas", "pandas-arrow", "pyarrow")
 FEW = ("k_anonymity", "l_diversity entropy", "t_closeness")
 DAYS = [dt.date(1999, 12, 31), dt.date(2020, 2, 29), dt.date(2020, 3, 1)]
 MOMENTS = [dt.datetime(2020, 3, 29, 0, 30), dt.datetime(2020, 10, 25, 1, 30), dt.datetime(1969, 12, 31, 23)]
@@ -114,7 +115,15 @@ def test_random_data_with_missing_values_give_the_same_answer_on_spark(session_o
 @pytest.mark.parametrize(
     "missing", ["category", *(pytest.param(way, marks=pytest.mark.slow) for way in RARER)]
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "polars-lazy",
+        "duckdb",
+        "pyspark",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in LIKE_POLARS),
+    ],
+)
 @pytest.mark.filterwarnings("ignore")
 def test_adult_gives_the_same_answer(kind, missing, session_of):
     adult = datasets.adult()
