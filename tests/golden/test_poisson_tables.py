@@ -118,3 +118,11 @@ def test_an_epsilon_whose_exponential_is_no_number_is_refused():
 
     with pytest.raises(ParameterError, match="at most 700"):
         poisson.dirichlet_alpha(1000, 2**63)
+
+
+def test_a_pseudocount_that_no_epsilon_fits_is_refused():
+    from discreet.errors import ParameterError
+    from discreet.tables import poisson
+
+    with pytest.raises(ParameterError, match="alpha is too small"):
+        poisson.epsilon(1e-242, 1e-6)

@@ -272,3 +272,10 @@ def test_noise_that_rounding_takes_back_is_said():
     frame = pl.DataFrame({"children": [0, 1, 2, 3] * 50, "pay": [1000, 2000, 4000, 9000] * 50})
     notes = noisy(frame, columns=["children", "pay"]).log[0].notes
     assert sum("Rounding took the noise" in note for note in notes) == 1
+
+
+def test_noise_of_any_size_gives_numbers():
+    data = Microdata(pl.DataFrame({"a": [1.0, 2.0, 4.0, 9.0], "b": [3.0, 1.0, 7.0, 2.0]}))
+    for method in ("correlated", "restricted", "romm"):
+        made = AddNoise(columns=["a", "b"], method=method, level=2**62).apply(data, seed=1).data.frame
+        assert made["a"].is_finite().all()

@@ -11,10 +11,9 @@ from discreet.arrays import Integers
 from discreet.dp.budget import checked_epsilon, rational_epsilon
 from discreet.dp.contributions import unit_of
 from discreet.dp.costs import Cost
-from discreet.dp.entropy import Words, os_words, seeded_words
+from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, laplace
-from discreet.errors import ParameterError
 from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
 from discreet.microdata import Microdata
 from discreet.randomness import generator
@@ -28,10 +27,7 @@ class Ask:
         self, data: Microdata, epsilon: float, ledger: Ledger | None, purpose: str, seed: int | None
     ) -> None:
         checked_epsilon(epsilon)
-        if ledger is not None and seed is not None:
-            raise ParameterError(
-                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
-            )
+        refuse_seeded(ledger, seed)
         self.data, self.epsilon, self.ledger, self.purpose, self.seed = data, epsilon, ledger, purpose, seed
         self.unit = unit_of(data)
         self.delta = 0.0

@@ -20,6 +20,19 @@ Words = Callable[[int], npt.NDArray[np.uint64]]
 _WORDS_AT_ONCE = 1 << 22
 
 
+def refuse_seeded(ledger: Ledger | None, seed: object) -> None:
+    """Refuse to spend on draws that can be repeated: whoever has the seed can undo them.
+
+    Examples
+    --------
+    >>> refuse_seeded(None, 1)
+    """
+    if ledger is not None and seed is not None:
+        raise ParameterError(
+            "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
+        )
+
+
 def os_words(size: int) -> npt.NDArray[np.uint64]:
     """Draw words from the operating system; only such draws carry a guarantee.
 
@@ -60,10 +73,7 @@ class Account:
     """
 
     def __init__(self, ledger: Ledger | None, *, seeded: bool) -> None:
-        if ledger is not None and seeded:
-            raise ParameterError(
-                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
-            )
+        refuse_seeded(ledger, True if seeded else None)
         self.ledger = ledger
         self.entered = False
 

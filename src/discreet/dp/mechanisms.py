@@ -24,7 +24,7 @@ from discreet.dp.calibration import (
     largest_rho,
 )
 from discreet.dp.costs import Adjacency, Cost
-from discreet.dp.entropy import Words, os_words, seeded_words
+from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.grid import Grid, grid_for
 from discreet.dp.ledger import Ledger
 from discreet.dp.samplers import discrete_gaussian, discrete_laplace, uniform_below
@@ -332,13 +332,9 @@ def _variance(values: int, moved: Fraction, sigma: float, epsilon: float, delta:
 
 def entered(cost: Cost, ledger: Ledger | None, seed: int | None) -> None:
     """Enter a release before its noise is drawn, so that a crash in between counts too much and never too little."""
-    if ledger is None:
-        return
-    if seed is not None:
-        raise ParameterError(
-            "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
-        )
-    ledger.spend(cost)
+    refuse_seeded(ledger, seed)
+    if ledger is not None:
+        ledger.spend(cost)
 
 
 def words_of(seed: int | None, name: str) -> Words:

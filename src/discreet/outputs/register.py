@@ -395,7 +395,11 @@ def _question_texts(question: Question | None) -> dict[str, Any] | None:
 
 def _question_of(texts: Mapping[str, Any] | None, where: Mapping[str, Any]) -> Question | None:
     """Read it back; merged levels were written as texts and are not looked for again."""
-    if not texts or texts.get("recode"):
+    if not texts:
+        return None
+    if not isinstance(texts, Mapping):
+        raise TypeError("a question is a mapping")
+    if texts.get("recode"):
         return None
     return Question(
         tuple(texts["by"]),

@@ -102,6 +102,10 @@ def epsilon(alpha: float, delta: float) -> float:
     one = np.array([1.0])
     while _tight(one, alpha, high)[0] > delta:
         low, high = high, 2 * high
+        if high > _MOST_EPSILON:
+            raise ParameterError(
+                f"alpha is too small: no epsilon of up to {_MOST_EPSILON} has so small a delta."
+            )
     for _ in range(80):
         middle = 0.5 * (low + high)
         if _tight(one, alpha, middle)[0] > delta:

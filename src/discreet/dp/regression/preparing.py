@@ -17,7 +17,7 @@ from discreet.dp.regression.check_loss import CheckLoss, Kernel
 from discreet.dp.regression.design import Design
 from discreet.dp.subsampling import subsampled_gaussian_noise
 from discreet.errors import ParameterError
-from discreet.randomness import generator
+from discreet.randomness import fresh_seed, generator
 
 Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
 Calibration = Literal["accountant", "closed-form"]
@@ -81,9 +81,8 @@ class Settings:
 
     def rng(self, tau: float) -> np.random.Generator:
         """Draws that no guarantee rests on."""
-        if self.seed is None:
-            return np.random.default_rng()
-        return generator(self.seed, "dp", "regression", repr(tau))
+        seed = fresh_seed() if self.seed is None else self.seed
+        return generator(seed, "dp", "regression", repr(tau))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -305,7 +306,7 @@ class AddNoise(Treatment):
         noise *= self.level / np.sqrt(len(inner) - 1)
         if self.method == "correlated":
             return np.asarray(part + noise)
-        masked = center + (part - center + noise) / np.sqrt(1 + self.level**2)
+        masked = center + (part - center + noise) / math.hypot(1.0, self.level)
         if self.method == "romm" and len(factor):
             masked[full] = part[full].mean(axis=0) + moved_basis(basis, self.level, rng) @ factor
         return np.asarray(masked)

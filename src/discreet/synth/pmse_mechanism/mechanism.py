@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet import dp, engine
 from discreet.arrays import Floats
+from discreet.dp.entropy import refuse_seeded
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, settled
@@ -167,12 +168,9 @@ class PMSEMechanism(Synthesizer):
         """Draw parameters; with a ledger the price is entered before."""
         require_microdata(data)
         why = self._why_no_claim()
-        if ledger is not None and (seed is not None or self.quality == "greedy-tree"):
-            raise ParameterError(
-                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
-                if seed is not None
-                else f"A ledger takes releases with a guarantee, and there is none: {why}"
-            )
+        refuse_seeded(ledger, seed)
+        if ledger is not None and self.quality == "greedy-tree":
+            raise ParameterError(f"A ledger takes releases with a guarantee, and there is none: {why}")
         left_out = self._left_out(data)
         names = [name for name in data.columns if name not in left_out]
         if not names:

@@ -15,6 +15,7 @@ import polars as pl
 from discreet import dp, engine
 from discreet.arrays import Floats, Integers
 from discreet.dp.contributions import Range
+from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.method_cards import method
@@ -100,10 +101,7 @@ class NoisyBayes(Synthesizer):
     ) -> FittedNormal:
         """Measure with noise and draw models; with a ledger the price is entered before."""
         require_microdata(data)
-        if ledger is not None and seed is not None:
-            raise ParameterError(
-                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
-            )
+        refuse_seeded(ledger, seed)
         names, left_out = declared_columns(data, self.bounds, None, self.leave_out)
         frame = engine.collect(data, names)
         ranges = [_range(frame[name], (self.bounds or {}).get(name)) for name in names]

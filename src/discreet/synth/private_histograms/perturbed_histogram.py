@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet import dp
+from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.method_cards import method
@@ -84,10 +85,7 @@ class PerturbedHistogram(Synthesizer):
         seed: Seed = None,
     ) -> FittedCells:
         """Count with noise; with a ledger the price is entered before."""
-        if ledger is not None and seed is not None:
-            raise ParameterError(
-                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
-            )
+        refuse_seeded(ledger, seed)
         box, frame, left_out = boxed(
             data,
             domain=self.domain,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from discreet import dp
+from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ParameterError
 from discreet.guarantees import settled
 from discreet.method_cards import method
@@ -117,10 +118,7 @@ class AIM(Synthesizer):
         seed: Seed = None,
     ) -> FittedMarginals:
         """Measure the file; with a ledger the price is entered before noise is drawn."""
-        if ledger is not None and seed is not None:
-            raise ParameterError(
-                "A ledger takes releases with a guarantee, and a seed voids it. Leave out one of the two."
-            )
+        refuse_seeded(ledger, seed)
         file = prepared(self, data, fewest=2)
         rho = dp.largest_rho(self.epsilon, self.delta)
         check_noise(_ALONE * rho, len(file.codes), file.most)
