@@ -128,3 +128,10 @@ def test_what_makes_no_release_or_many_takes_no_ledger(survey, more):
     plan = ("--policy", "safe-setting") if more == "--auto" else ("--step", '{treatment = "reorder-records"}')
     assert run(*asked, more, *plan).exit_code != 0
     assert json.loads(run("budget", "show", "survey.csv", "--json").output)["records"] == []
+
+
+def test_a_column_that_is_not_there_is_named_before_its_bounds(survey):
+    asked = run(
+        "dp", "regression", "survey.csv", "--y", "age", "--x", "sx", "--bounds", "sex=0,1", "--epsilon", "1"
+    )
+    assert "There is no column 'sx'" in str(asked.exception)

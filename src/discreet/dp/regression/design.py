@@ -94,13 +94,15 @@ def read_design(
     names = [x] if isinstance(x, str) else list(x)
     if not names or len(set(names)) < len(names):
         raise ParameterError("x must name at least one column, and none twice.")
+    wanted = [*names, y, *([weight] if weight else [])]
+    _check_numeric(data, wanted)
     bounds = public_bounds(names, x_bounds)
     if missing not in ("error", "drop"):
         raise ParameterError("missing must be 'error' or 'drop'.")
     if not isinstance(intercept, bool) or not isinstance(standardize, bool):
         raise ParameterError("intercept and standardize must be True or False.")
     largest_weight = _public_weight(weight, max_weight)
-    frame = _numbers(data, [*names, y, *([weight] if weight else [])])
+    frame = _numbers(data, wanted)
     frame = _complete(frame, missing)
     if not frame.height:
         raise InputError("There is no record to fit a regression to.")
@@ -188,12 +190,15 @@ def _public_weight(weight: str | None, largest: float | None) -> float:
     return float(largest)  # type: ignore[arg-type]
 
 
-def _numbers(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
+def _check_numeric(data: Microdata, columns: Sequence[str]) -> None:
     for name in columns:
         if name not in data.columns:
             raise ColumnError(unknown_name(name, data.columns))
         if not data.schema[name].is_numeric():
             raise ColumnError(f"Column '{name}' is no number. Code it in numbers first, by public codes.")
+
+
+def _numbers(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
     unique = list(dict.fromkeys(columns))
     found = collect(scan(data, {f"c{at}": name for at, name in enumerate(unique)}))
     return found.rename({f"c{at}": name for at, name in enumerate(unique)}).cast(pl.Float64)
