@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,docs,dev
+EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,dev
 
 .PHONY: demo test test-all test-processors fuzz kill lint bench docs install clean
 
