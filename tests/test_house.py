@@ -46,6 +46,7 @@ FLOORS = (
     "synth",
     "utility",
     "tables",
+    "attack",
     "outputs",
     "workflow",
     "report",

@@ -19,7 +19,20 @@ from typing import TYPE_CHECKING, Any
 from discreet._version import __version__
 
 if TYPE_CHECKING:
-    from discreet import datasets, dp, engine, io, outputs, protect, report, risk, synth, tables, utility
+    from discreet import (
+        attack,
+        datasets,
+        dp,
+        engine,
+        io,
+        outputs,
+        protect,
+        report,
+        risk,
+        synth,
+        tables,
+        utility,
+    )
     from discreet.errors import DiscreetError, DiscreetWarning
     from discreet.hierarchy import Hierarchy
     from discreet.io import read, write
@@ -39,6 +52,7 @@ __all__ = [
     "Study",
     "__version__",
     "assess",
+    "attack",
     "compare",
     "datasets",
     "dp",
@@ -81,6 +95,7 @@ _HOME = {
     "suggest": "discreet.workflow",
 }
 _ROOMS = (
+    "attack",
     "datasets",
     "dp",
     "engine",

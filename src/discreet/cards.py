@@ -37,7 +37,7 @@ where intruder scenarios stand side by side, and where a file stands before and 
 Work = Literal["", "row-wise", "class-wise", "whole-file"]
 """What must be in memory: nothing but the record itself, the table of classes, or the whole file."""
 
-_ROOMS = ("risk", "utility")
+_ROOMS = ("risk", "utility", "attack")
 _MARK = "@measure("
 _SYMBOLS = frozenset({"k", "l", "t", "alpha", "beta", "delta"})
 

@@ -10,7 +10,7 @@ from typing import Any
 from discreet.cards import all_cards, card_of
 from discreet.method_cards import method_card
 
-_ROOMS = ("risk", "protect", "synth", "utility", "tables", "outputs")
+_ROOMS = ("risk", "protect", "synth", "utility", "tables", "attack", "outputs")
 
 _MACHINERY = ("Change", "Draft", "Treatment")
 

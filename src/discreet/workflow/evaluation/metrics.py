@@ -22,7 +22,7 @@ from discreet.workflow.evaluation.data_sets import Parts, listed
 
 LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost")
 
-_ROOMS = ("utility", "risk")
+_ROOMS = ("utility", "risk", "attack")
 _GIVEN = ("original", "released", "data", "holdout", "seed", "progress")
 _WARNINGS = (NEAR_COPIES,)
 _BY_CHAPTER = {"joint": LAYERS[0], "specific": LAYERS[2]}
@@ -80,7 +80,7 @@ class Metric:
         """What it speaks of: global utility, fit for purpose, specific utility or risk."""
         room, _, function = self.measure.partition(".")
         card = card_of(function)
-        if room == "risk" or (card and card.compare and card.compare.side == "risk"):
+        if room in ("risk", "attack") or (card and card.compare and card.compare.side == "risk"):
             return "risk"
         return _BY_CHAPTER.get(card.chapter if card else "", LAYERS[1])
 

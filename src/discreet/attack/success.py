@@ -1,0 +1,299 @@
+"""How much of an attack's success is owed to the release, and how sure is that?
+
+An attack is run three times: against people who are in the file, against people like them who are not (the control),
+and blindly. What it achieves against the control it would achieve without anybody's record; only what goes beyond is
+risk: ``(attack - control) / (1 - control)``, the share of the people still unharmed by general knowledge whom the
+release harms.
+
+Rates have Wilson intervals. The risk is one minus a ratio of two failure rates, and its interval recovers the
+uncertainty of both from their own intervals (Donner and Zou's MOVER), so that a small control widens it as a small
+attack does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.arrays import Flags
+from discreet.cards import Figure
+from discreet.caveats import Caveat
+from discreet.errors import ParameterError
+from discreet.results import Detail, Measure, percent
+
+__all__ = ["FEW", "RISK_FIGURES", "Excess", "Tally", "excess", "measured"]
+
+FEW = 100
+"""Below this many tries a rate is hardly more than an anecdote; it is printed with its interval and a warning."""
+
+NO_CONTROL = "no control"
+FEW_TRIES = "few tries"
+WEAK_ATTACK = "weak attack"
+SURE_CONTROL = "sure control"
+
+_Z = 1.959963984540054  # 95 % of a normal law lies within this many standard deviations
+
+REFERENCE = (
+    "Giomi, M., Boenisch, F., Wehmeyer, C. and Tasnádi, B. (2023). A unified framework for quantifying privacy risk in "
+    "synthetic data. Proceedings on Privacy Enhancing Technologies 2023(2), 312–328. doi:10.56553/popets-2023-0055"
+)
+OPINION = (
+    "Article 29 Data Protection Working Party (2014). Opinion 05/2014 on anonymisation techniques. WP216."
+)
+INTERVALS = (
+    "Donner, A. and Zou, G. Y. (2012). Closed-form confidence intervals for functions of the normal mean and standard "
+    "deviation. Statistical Methods in Medical Research 21(4), 347–359. doi:10.1177/0962280210383082"
+)
+
+RISK_FIGURES: Mapping[str, Figure] = {
+    "value": Figure(
+        "Risk beyond the control", unit="share", better="lower", summary=True, words={"rule": "risk"}
+    ),
+    "attack_rate": Figure("Successes against people in the file", unit="share", better="lower"),
+    "control_rate": Figure("Successes against people not in the file", unit="share"),
+    "baseline_rate": Figure("Successes of a blind guess", unit="share"),
+    "risk": Figure(
+        "Risk beyond the control", unit="share", better="lower", words={"rule": "risk beyond the control"}
+    ),
+    "risk_low": Figure("Risk, lower end of the 95 % interval", unit="share", better="lower"),
+    "risk_high": Figure(
+        "Risk, upper end of the 95 % interval",
+        unit="share",
+        better="lower",
+        summary=True,
+        words={"rule": "risk, upper end of its interval"},
+    ),
+    "attacks": Figure("Attacks against people in the file"),
+    "control_attacks": Figure("Attacks against people not in the file"),
+}
+"""What every attack tells, for its card."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often an attack was tried, and how often it succeeded.
+
+    ``hits`` need not be whole (a blind guess succeeds by an expected number), nor need ``tries``: an estimate may be
+    worth fewer tries than were made.
+
+    Examples
+    --------
+    >>> Tally.of(np.array([True, False, False, False])).rate
+    0.25
+    >>> [round(end, 3) for end in Tally(10, 100).interval]
+    [0.055, 0.174]
+    """
+
+    hits: float
+    tries: float
+
+    def __post_init__(self) -> None:
+        if not (self.tries > 0 and 0 <= self.hits <= self.tries):
+            raise ParameterError("A tally needs at least one try, and no more hits than tries.")
+
+    @classmethod
+    def of(cls, hits: Flags) -> Tally:
+        """Count the successes of attacks that each hit or missed."""
+        return cls(float(np.count_nonzero(hits)), float(len(hits)))
+
+    @property
+    def rate(self) -> float:
+        """The share of tries that succeeded."""
+        return self.hits / self.tries
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the rate (Wilson's), which is never empty, not even at no hits or only hits."""
+        square = _Z * _Z
+        middle = (self.hits + square / 2) / (self.tries + square)
+        half = _Z * math.sqrt(self.hits * (1 - self.rate) + square / 4) / (self.tries + square)
+        low = 0.0 if self.hits == 0 else max(0.0, middle - half)
+        high = 1.0 if self.hits == self.tries else min(1.0, middle + half)
+        return low, high
+
+
+class Excess(NamedTuple):
+    """The risk beyond the control with its 95 % interval; all None where the control leaves nothing to go beyond."""
+
+    risk: float | None
+    low: float | None
+    high: float | None
+
+
+def excess(attack: Tally, control: Tally | float) -> Excess:
+    """Which part of the attack's success goes beyond that of the control?
+
+    Parameters
+    ----------
+    attack
+        Tries against people in the file.
+    control
+        Tries against people who are not in it, or a rate that is known for certain.
+
+    Examples
+    --------
+    >>> [round(number, 3) for number in excess(Tally(300, 1000), Tally(125, 1000))]
+    [0.2, 0.162, 0.237]
+    >>> [round(number, 3) for number in excess(Tally(100, 1000), Tally(100, 1000))]
+    [0.0, -0.03, 0.029]
+    >>> excess(Tally(10, 10), Tally(10, 10))
+    Excess(risk=None, low=None, high=None)
+    """
+    rate, low, high = (control, control, control) if isinstance(control, float) else _with_ends(control)
+    if rate >= 1:
+        return Excess(None, None, None)
+    missed, left = 1 - attack.rate, 1 - rate
+    least = _smallest_ratio((missed, 1 - attack.interval[1]), (left, 1 - low))
+    most = _largest_ratio((missed, 1 - attack.interval[0]), (left, 1 - high))
+    return Excess(1 - missed / left, 1 - most, 1 - least)
+
+
+def _with_ends(tally: Tally) -> tuple[float, float, float]:
+    return tally.rate, *tally.interval
+
+
+def _smallest_ratio(above: tuple[float, float], below: tuple[float, float]) -> float:
+    """Give the lower end of ``above / below`` (Donner and Zou 2012), each a rate and the end of it that counts.
+
+    The published form divides by a difference that can be zero; multiplied out, it does not.
+    """
+    product, numerator, divisor = _parts(above, below)
+    whole = product + math.sqrt(max(product * product - numerator * divisor, 0.0))
+    return numerator / whole if whole > 0 else 0.0
+
+
+def _largest_ratio(above: tuple[float, float], below: tuple[float, float]) -> float:
+    """Give the upper end of ``above / below`` in the same way."""
+    product, numerator, divisor = _parts(above, below)
+    return (product + math.sqrt(max(product * product - numerator * divisor, 0.0))) / divisor
+
+
+def _parts(above: tuple[float, float], below: tuple[float, float]) -> tuple[float, float, float]:
+    (rate, end), (other, other_end) = above, below
+    return rate * other, end * (2 * rate - end), other_end * (2 * other - other_end)
+
+
+def measured(
+    name: str,
+    attack: Tally,
+    control: Tally | None,
+    baseline: Tally | float,
+    *,
+    doing: str,
+    figures: Mapping[str, Any] | None = None,
+    caveats: Sequence[str] = (),
+    parameters: Mapping[str, Any] | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> Measure:
+    """Turn the hits of an attack, of its control and of a blind guess into the answer that every attack gives.
+
+    Parameters
+    ----------
+    name
+        The name of the attack.
+    attack, control, baseline
+        What was tried and achieved against people in the file, against people who are not in it, and blindly (a rate
+        where it is known). Without a control the risk is what goes beyond the blind guess, which is too much where the
+        release teaches something about people in general, and a caveat says so.
+    doing
+        What the attacker does to a person, to follow "An attacker …": ``"singles a person out"``.
+    figures
+        Further figures, after those of every attack.
+    caveats, parameters, detail
+        As in `discreet.results.Measure`; warnings about few tries and weak attacks are added here.
+
+    Examples
+    --------
+    >>> found = measured("inference", Tally(300, 1000), Tally(125, 1000), 0.1, doing="guesses a person's income")
+    >>> found.figures["attack_rate"], found.figures["control_rate"], round(found.value, 3)
+    (0.3, 0.125, 0.2)
+    >>> found.meaning.partition(". ")[2]
+    'The risk that the release adds is 20 % (16.2 % to 23.7 %).'
+    """
+    blind = baseline if isinstance(baseline, float | int) else baseline.rate
+    found = excess(attack, control if control is not None else float(blind))
+    told = {
+        "attack_rate": attack.rate,
+        "control_rate": None if control is None else control.rate,
+        "baseline_rate": blind,
+        "risk": found.risk,
+        "risk_low": found.low,
+        "risk_high": found.high,
+        "attacks": round(attack.tries),
+        "control_attacks": 0 if control is None else round(control.tries),
+        **(figures or {}),
+    }
+    return Measure(
+        name=name,
+        value=found.risk,
+        figures=told,
+        meaning=_in_words(doing, attack, control, float(blind), found),
+        caveats=[*caveats, *_warnings(attack, control, baseline)],
+        parameters=parameters or {},
+        detail=detail if detail is not None else Detail(),
+    )
+
+
+def _in_words(doing: str, attack: Tally, control: Tally | None, blind: float, found: Excess) -> str:
+    against = (
+        ""
+        if control is None
+        else f", in {percent(control.rate)} of {round(control.tries):,} on people who are not in it,"
+    )
+    said = (
+        f"An attacker {doing} in {percent(attack.rate)} of {round(attack.tries):,} attacks on people in the file"
+        f"{against} and in {percent(blind)} by blind guess."
+    )
+    if found.risk is None or found.low is None or found.high is None:
+        return f"{said} What the release adds cannot be told apart."
+    if found.low <= 0:
+        return (
+            f"{said} That the release adds nothing cannot be ruled out, nor can a risk of up to "
+            f"{percent(max(found.high, 0.0))}."
+        )
+    return (
+        f"{said} The risk that the release adds is {percent(found.risk)} ({percent(found.low)} to "
+        f"{percent(found.high)})."
+    )
+
+
+def _warnings(attack: Tally, control: Tally | None, baseline: Tally | float) -> list[str]:
+    said: list[str] = []
+    tries = min(attack.tries, math.inf if control is None else control.tries)
+    if tries < FEW:
+        said.append(
+            Caveat(
+                f"The rates rest on {round(tries):,} attacks, fewer than {FEW}: read the interval, not the number.",
+                code=FEW_TRIES,
+            )
+        )
+    if control is None:
+        said.append(
+            Caveat(
+                "There is no control: what can be said of anybody, in the file or not, counts as risk here. People "
+                "who were not used to make the release tell the two apart (control=…).",
+                code=NO_CONTROL,
+            )
+        )
+    elif control.rate >= 1:
+        said.append(
+            Caveat(
+                "The attack succeeds against everybody who is not in the file, so there is nothing left that the "
+                "release could add; the risk is undefined, not zero.",
+                code=SURE_CONTROL,
+            )
+        )
+    blind = Tally(baseline * attack.tries, attack.tries) if isinstance(baseline, float | int) else baseline
+    if attack.interval[0] <= blind.rate:
+        said.append(
+            Caveat(
+                "The attack does no better than a blind guess: that it failed says little about what a better one "
+                "would achieve.",
+                code=WEAK_ATTACK,
+            )
+        )
+    return said
