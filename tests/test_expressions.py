@@ -231,3 +231,16 @@ def test_constants_are_computed_exactly_and_columns_of_constants_have_all_record
         2,
         3,
     ]
+
+
+def test_a_time_of_day_is_compared_with_a_time_of_day_and_with_nothing_else():
+    frame = pl.DataFrame({"came": [dt.time(8, 0), dt.time(18, 30)], "stayed": [dt.timedelta(hours=1)] * 2})
+    late = parse("came >= '12:00'", frame.schema).condition
+    assert frame.select(late.alias("t"))["t"].to_list() == [False, True]
+    for text in ("came == '2024-12-31'", "stayed == '2024-12-31'", "came == stayed"):
+        with pytest.raises(DiscreetError, match="compare"):
+            parse(text, frame.schema)
+
+
+def test_a_fraction_is_looked_up_among_whole_numbers():
+    assert truth("0.0 in [5, 0] and age > 0") == [True, True, False, True]

@@ -23,7 +23,7 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.wording import type_name
 
 T = TypeVar("T")
-Kind = Literal["condition", "number", "text", "time", "any"]
+Kind = Literal["condition", "number", "text", "date", "time of day", "duration", "any"]
 Schema = Mapping[str, Any] | Iterable[str]
 
 _LONGEST = 10_000
@@ -70,6 +70,10 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] 
     ast.Mod: lambda a, b: a % pl.when(b != 0).then(b),
     ast.Pow: _power,
 }
+_READ_AS: Mapping[str, tuple[Callable[[str], dt.datetime | dt.time], str]] = {
+    "date": (dt.datetime.fromisoformat, "2024-12-31"),
+    "time of day": (dt.time.fromisoformat, "18:30:00"),
+}
 _EXACT: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: add,
     ast.Sub: sub,
@@ -104,8 +108,8 @@ class Expression:
     columns
         The columns it speaks of, in the order of their first mention.
     kind
-        ``"condition"`` (true or false), ``"number"``, ``"text"``, ``"time"``, or ``"any"`` where the types of the
-        columns were not told.
+        ``"condition"`` (true or false), ``"number"``, ``"text"``, ``"date"``, ``"time of day"``, ``"duration"``, or
+        ``"any"`` where the types of the columns were not told.
     value
         The Polars expression; missing where a part that matters is missing.
     """
@@ -373,7 +377,7 @@ class _Reader:
         if kinds == {found.kind} and found.kind in ("text", "number"):
             values = [item.constant for item in known]
             whole = all(isinstance(value, int) and abs(value) < 2**63 for value in values)
-            if found.kind == "text" or whole:
+            if found.kind == "text" or (whole and not isinstance(found.constant, float)):
                 return found.value.is_in(values)
         return _joined([self._pair(found, ast.Eq, item) for item in known], _or)
 
@@ -394,14 +398,15 @@ class _Reader:
         return _COMPARISONS[operator](left.value, right.value)
 
     def _as_time(self, node: _Node, other: _Node) -> _Node:
-        """Read a text as a date where it is compared with one."""
-        if other.kind != "time" or not isinstance(node.constant, str):
+        """Read a text as a date, or as a time of the day, where it is compared with one."""
+        if other.kind not in _READ_AS or not isinstance(node.constant, str):
             return node
+        read, example = _READ_AS[other.kind]
         try:
-            return _Node(pl.lit(dt.datetime.fromisoformat(node.constant)), "time", node.constant)
+            return _Node(pl.lit(read(node.constant)), other.kind, node.constant)
         except ValueError as error:
             raise ParameterError(
-                f"In '{self.text}' a date is compared with a text that is no date. Write it as '2024-12-31'."
+                f"In '{self.text}' a {other.kind} is compared with a text that is none. Write it as '{example}'."
             ) from error
 
     def _ranked(self, node: _Node, other: _Node) -> _Node:
@@ -477,7 +482,8 @@ def _typed(column: str, value: pl.Expr, dtype: Any) -> _Node:
     if dtype.is_numeric():
         return _Node(value.cast(pl.Float64), "number", column=column)
     if dtype.is_temporal():
-        return _Node(value, "time", column=column)
+        kind: Kind = "time of day" if dtype == pl.Time else "duration" if dtype == pl.Duration else "date"
+        return _Node(value, kind, column=column)
     if dtype in (pl.String, pl.Categorical, pl.Enum):
         return _Node(value.cast(pl.String), "text", column=column)
     if dtype == pl.Null:

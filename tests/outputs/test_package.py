@@ -20,6 +20,7 @@ from discreet.outputs import (
     verify_register,
     write_acro,
 )
+from discreet.outputs.register import Registered
 from discreet.outputs.reviewing import register_of
 
 
@@ -297,3 +298,17 @@ def test_a_package_is_held_against_the_policy_of_the_checker(tmp_path):
         folder = s.save(tmp_path / "pack")
     assert Package.load(folder).status == "pass"
     assert Package.load(folder, "research-data-centre").status == "fail"
+
+
+def test_a_register_whose_bands_are_no_table_is_called_damaged():
+    entry = {
+        "name": "one",
+        "population": {},
+        "where": {},
+        "by": [],
+        "levels": [],
+        "counts": [4.0],
+        "edges": True,
+    }
+    with pytest.raises(InputError, match="damaged"):
+        Registered.from_dict(entry)

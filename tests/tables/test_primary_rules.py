@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import polars as pl
 import pytest
@@ -286,3 +288,14 @@ def test_two_rules_of_one_name_both_count():
     )
     assert found.cells.filter("primary")["place"].to_list() == ["a", "b"]
     assert found.cells["rule"].to_list() == [None, "custom + threshold(2)", "custom", None]
+
+
+def test_a_rule_of_ones_own_that_fails_is_named():
+    table = Table.from_microdata(pl.DataFrame({"place": ["a", "a", "b"]}), "place")
+    with pytest.raises(ParameterError, match=r"the rule 'custom' ended with an error \(TypeError\)"):
+        primary(table, Custom(int))
+
+
+def test_a_span_of_time_is_a_dimension_as_others_are():
+    stays = pl.DataFrame({"stay": [dt.timedelta(days=1), dt.timedelta(days=1), None]})
+    assert Table.from_microdata(stays, "stay").cells["count"].to_list() == [3, 2, 1]

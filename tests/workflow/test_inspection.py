@@ -418,3 +418,9 @@ def test_five_thousand_columns_are_inspected_in_seconds(tmp_path):
     began = time.process_time()
     assert inspect(read(file)).columns.height == 5_000
     assert time.process_time() - began < 30
+
+
+def test_a_file_of_nothing_but_missing_values_is_inspected():
+    found = inspect(pl.DataFrame({"empty": [None, None]}))
+    assert found.rows == 2
+    assert found.proposal.to_dict() == {}

@@ -100,6 +100,8 @@ def canonical_text(values: pl.Series) -> pl.Series:
     if dtype.is_float():
         whole = (values == values.round(0)) & (values.abs() < 2.0**63)
         return values.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, values.cast(pl.String))
+    if isinstance(dtype, pl.Duration):
+        return values.dt.to_string()
     text = values.dt.replace_time_zone(None) if isinstance(dtype, pl.Datetime) else values
     text = text.cast(pl.String)
     if dtype.is_decimal():

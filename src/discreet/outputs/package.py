@@ -91,7 +91,7 @@ class Package:
             rules = own if policy is None else OutputPolicy.load(policy)
             outputs = tuple(borne_out(output, files, rules) for output in document["outputs"])
             return cls(source, document["about"], rules, outputs, files, register)
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise InputError(f"The manifest of '{source.name}' cannot be read: it is damaged.") from error
 
     @property

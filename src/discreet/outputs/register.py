@@ -133,7 +133,7 @@ class Registered:
                 variables=tuple(entry.get("variables", ())),
                 question=_question_of(entry.get("question"), entry["where"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError("An entry of the output register cannot be read: it is damaged.") from error
 
 

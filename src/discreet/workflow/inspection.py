@@ -160,7 +160,7 @@ def inspect(data: Microdata | Any) -> Inspection:
     return Inspection(
         proposal=roles,
         columns=_table(data, counted, proposals),
-        rows=counted[0].rows if counted else 0,
+        rows=engine.overview(data, ()).rows,
         key_distinction=_key_distinction(data, roles, counted),
         source=data.metadata.source,
         reading=data.metadata.reading,
@@ -172,6 +172,8 @@ def _counted(data: Microdata) -> tuple[list[Column], list[str]]:
     schema = data.schema
     nested = [name for name, dtype in schema.items() if dtype.is_nested() or dtype in (nw.Binary, nw.Unknown)]
     names = [name for name in data.columns if name not in nested]
+    if not names and nested:
+        return [], nested
     places = {f"c{place}": name for place, name in enumerate(names)}
     if len(names) > _MANY_COLUMNS:
         head = engine.collect(engine.scan(data, places).head(_FEW_ROWS + 1))

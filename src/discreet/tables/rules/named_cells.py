@@ -60,7 +60,13 @@ class Custom(Rule):
                     f"The condition of the rule '{self.label}' must be true or false for each cell."
                 )
             return found.fill_null(False).to_numpy()
-        return np.asarray(self.condition(table), dtype=bool)
+        try:
+            return np.asarray(self.condition(table), dtype=bool)
+        except Exception as error:  # whatever a user's own function may do
+            raise ParameterError(
+                f"The function of the rule '{self.label}' ended with an error ({type(error).__name__}). It takes the "
+                "table and gives true or false for each of its cells."
+            ) from error
 
 
 @dataclass(frozen=True)
