@@ -241,3 +241,10 @@ def test_totals_that_are_no_sums_are_warned_about():
     counts[0] += 2
     with pytest.warns(DiscreetWarning, match="1 of 12 cells are not the sum"):
         Suppression().apply(table.with_cells(count=pl.Series(counts)))
+
+
+@pytest.mark.parametrize("options", [{"cost": "place"}, {"protection": "place"}, {"forced": "place"}])
+def test_a_column_of_cells_that_holds_something_else_is_named(options):
+    table = Table.from_microdata(pl.DataFrame({"place": ["a", "a", "b"]}), "place")
+    with pytest.raises(ParameterError, match="'place' of table.cells"):
+        Suppression(**options).apply(primary(table, Threshold(3)))

@@ -10,7 +10,7 @@ import polars as pl
 
 from discreet.arrays import Flags, Floats, Integers
 from discreet.cell_limits import refuse_too_many_cells
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, unknown_name
 from discreet.hierarchy.values import canonical_text
 from discreet.tables.building.counting import entries_by_contributor
 from discreet.tables.building.dimension import MISSING
@@ -37,6 +37,17 @@ def need_few_cells(table: Table, most: int) -> None:
     )
 
 
+def cell_numbers(table: Table, column: str, name: str, *, missing: float = 0.0) -> Floats:
+    """Read a column of the cells that a parameter names; refuse one that holds no numbers."""
+    if column not in table.cells.columns:
+        raise ParameterError(
+            f"{name}: {unknown_name(column, table.cells.columns, what='column of table.cells')}"
+        )
+    if not table.cells.schema[column].is_numeric():
+        raise ParameterError(f"{name} names the column '{column}' of table.cells, which holds no numbers.")
+    return table.cells[column].cast(pl.Float64).fill_null(missing).to_numpy()
+
+
 def cell_places(table: Table, given: Any, name: str) -> Integers:
     """Read cells given as positions, as a mask, as the name of a flag column, or as codes.
 
@@ -52,6 +63,10 @@ def cell_places(table: Table, given: Any, name: str) -> Integers:
             )
         if given not in table.cells.columns:
             raise ParameterError(f"{name} names the column '{given}', and table.cells has no such column.")
+        if table.cells.schema[given] != pl.Boolean:
+            raise ParameterError(
+                f"{name} names the column '{given}' of table.cells, which is not true or false."
+            )
         return np.flatnonzero(table.cells[given].fill_null(False).to_numpy())
     if isinstance(given, list | tuple | set | frozenset):
         given = list(given)

@@ -13,6 +13,7 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy.values import canonical_text
 from discreet.parameters import checked
 from discreet.results import Detail, Measure
+from discreet.tables.building.cells import cell_numbers
 from discreet.tables.building.relations import equations
 from discreet.tables.building.table import Table
 
@@ -49,9 +50,7 @@ def information_loss(table: Table, released: Any, *, value: str | None = None) -
     (1, 0.333)
     """
     column = value or table.value
-    if column not in table.cells.columns:
-        raise ColumnError(f"The cells have no column '{column}'.")
-    before = table.cells[column].cast(pl.Float64).to_numpy()
+    before = cell_numbers(table, column, "value", missing=np.nan)
     after = _after(table, released, column)
     gone = np.isnan(after)
     kept = ~gone

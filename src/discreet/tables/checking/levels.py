@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
+from discreet.tables.building.cells import cell_numbers
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
@@ -52,12 +52,7 @@ def levels(
 
 def _level(table: Table, secret: Integers, level: float | str) -> Floats:
     if isinstance(level, str):
-        if level not in table.cells.columns:
-            raise ParameterError(
-                f"protection names the column '{level}', and table.cells has no such column."
-            )
-        given: Floats = table.cells[level].cast(pl.Float64).fill_null(0.0).to_numpy()
-        return given[secret]
+        return cell_numbers(table, level, "protection")[secret]
     if level < 0:
         raise ParameterError("protection must not be negative: it is a share of the value of a cell.")
     return np.asarray(level * np.abs(np.asarray(table.values, dtype=float)[secret]))

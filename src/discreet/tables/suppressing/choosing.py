@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from scipy import sparse
 
 from discreet.arrays import Flags, Floats, Integers
-from discreet.errors import NothingLeftWarning, ParameterError, unknown_name
+from discreet.errors import NothingLeftWarning
 from discreet.randomness import generator
 from discreet.tables.building.cells import (
+    cell_numbers,
     cell_places,
     counts_only,
     empty_rows,
@@ -95,11 +95,7 @@ class Case:
         forced = np.union1d(forced, zeros)
         worth = np.abs(np.asarray(inner @ x).ravel())
         if plan.cost is not None:
-            if plan.cost not in table.cells.columns:
-                raise ParameterError(
-                    unknown_name(plan.cost, table.cells.columns, what="column of table.cells")
-                )
-            worth[: table.cells.height] = table.cells[plan.cost].cast(pl.Float64).fill_null(0.0).to_numpy()
+            worth[: table.cells.height] = cell_numbers(table, plan.cost, "cost")
         readers_have = np.zeros(x.shape[1], dtype=bool)
         readers_have[forced] = True
         singles: list[Any] | None = None
