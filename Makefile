@@ -15,9 +15,11 @@ demo: $(VENV)/core
 	@echo "Open demo/report.html in a browser."
 
 test: install lint
+	$(BIN)/python tests/warm_kernels.py
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25
 
 test-all: install lint
+	$(BIN)/python tests/warm_kernels.py
 	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow or not slow"
 	$(MAKE) test-processors
 
