@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError
+from discreet.synth.bayesian_network.bin_kernels import bins_of
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
 
 
@@ -56,29 +58,39 @@ class Attribute:
         assert self.edges is not None
         return len(self.edges) - 1
 
+    @property
+    def small_type(self) -> type[np.unsignedinteger[Any]]:
+        """The smallest whole numbers that hold all codes: counting millions of records is a matter of memory."""
+        return np.uint8 if self.size <= 2**8 else np.uint16 if self.size <= 2**16 else np.uint32
+
     def encode(self, series: pl.Series) -> Integers:
         """Return the code of every value; a category that was not declared counts as missing."""
+        return self.encode_small(series).astype(np.int64)
+
+    def encode_small(self, series: pl.Series) -> npt.NDArray[np.integer[Any]]:
+        """Return the codes in the smallest type that holds them; sums and products of them do not fit into it."""
         if self.levels is not None:
-            plain = _plain(series)
-            keyed = pl.DataFrame({"level": self.levels, "code": np.arange(len(self.levels))})
-            found = plain.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")["code"]
-            return _filled(self, found)
-        assert self.edges is not None
-        numbers = as_numbers(series)
-        inner = np.searchsorted(self.edges, numbers.fill_null(0.0).to_numpy(), side="right") - 1
-        # Values beyond a declared range belong to its first or last bin.
-        codes = pl.Series(np.clip(inner, 0, self.bins - 1)).set(numbers.is_null(), None)
+            codes = _places(self.levels, _plain(series))
+        else:
+            assert self.edges is not None
+            numbers = as_numbers(series)
+            # Values beyond a declared range belong to its first or last bin.
+            filled = numbers.fill_null(0.0) if numbers.null_count() else numbers
+            codes = pl.Series(bins_of(filled.to_numpy(), self.edges, self.small_type))
+            codes = codes.set(numbers.is_null(), None) if numbers.null_count() else codes
         return _filled(self, codes)
 
     def decode(self, codes: Integers, numbers: Floats | None) -> pl.Series:
         """Turn codes, and for a number the values that were drawn within the bins, into the column."""
-        missing = codes >= self.bins
+        missing = codes >= self.bins if self.has_missing else None
         if self.levels is not None:
-            at = pl.Series(np.where(missing, 0, codes)).set(pl.Series(missing), None)
+            at = pl.Series(codes) if missing is None else pl.Series(codes).set(pl.Series(missing), None)
             return self.levels.gather(at).cast(self.dtype).rename(self.name)
         assert numbers is not None
         values = numbers if self.decimals is None else np.round(numbers, self.decimals)
-        return from_numbers(np.where(missing, 0.0, values), missing, self.dtype, self.name)
+        if missing is not None:
+            values = np.where(missing, 0.0, values)
+        return from_numbers(values, missing, self.dtype, self.name)
 
     def state(self) -> dict[str, Any]:
         """Return the attribute for a model file."""
@@ -162,7 +174,7 @@ def declared_attribute(series: pl.Series, domain: Any, *, bins: int, never_missi
     return Attribute(name, dtype, levels, None, not never_missing)
 
 
-def _filled(attribute: Attribute, codes: pl.Series) -> Integers:
+def _filled(attribute: Attribute, codes: pl.Series) -> npt.NDArray[np.integer[Any]]:
     if attribute.has_missing:
         codes = codes.fill_null(attribute.bins)
     elif codes.null_count():
@@ -170,7 +182,15 @@ def _filled(attribute: Attribute, codes: pl.Series) -> Integers:
             f"Column '{attribute.name}' has missing or undeclared values, but was declared without. Take it out of "
             "never_missing, or widen its domain."
         )
-    return codes.to_numpy().astype(np.int64)
+    return codes.to_numpy().astype(attribute.small_type, copy=False)
+
+
+def _places(levels: pl.Series, values: pl.Series) -> pl.Series:
+    """The place of every value among the levels; null where it is none of them."""
+    if levels.dtype == pl.String and values.dtype == pl.String and not levels.null_count():
+        return values.cast(pl.Enum(levels), strict=False).to_physical()
+    keyed = pl.DataFrame({"level": levels, "code": np.arange(len(levels), dtype=np.uint32)})
+    return values.to_frame("level").join(keyed, on="level", how="left", maintain_order="left")["code"]
 
 
 def _plain(series: pl.Series) -> pl.Series:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,6 +18,7 @@ import numpy as np
 from discreet import dp
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
+from discreet.synth.private_marginals.counting import counted
 from discreet.synth.private_marginals.graphical_model import GraphicalModel
 from discreet.synth.private_marginals.impossible import allowed_cells
 from discreet.synth.private_marginals.junction_tree import Clique, cells_needed, junction_tree
@@ -85,7 +85,7 @@ def measured_where_worst(
         open_ = _within(counts, state, model, limits.cells, used=1 - budget.left / rho)
         drawn = model.drawn(_DRAWN, stream("drawn", str(number)))
         expected = {
-            columns: _counted(columns, drawn, alone.sizes).astype(np.float64) * (alone.records / _DRAWN)
+            columns: counted(columns, drawn, alone.sizes).astype(np.float64) * (alone.records / _DRAWN)
             for columns in open_
         }
         scores = [
@@ -172,7 +172,7 @@ def _candidates(alone: Alone, limits: Limits) -> dict[Clique, tuple[int, Integer
         for columns in itertools.combinations(range(many), size):
             cells = math.prod(alone.sizes[column] for column in columns)
             if cells <= limits.cells:
-                found[columns] = weight, _counted(columns, alone.codes, alone.sizes)
+                found[columns] = weight, counted(columns, alone.codes, alone.sizes)
     if not found:
         raise ParameterError(
             f"Every table would pass max_cells={limits.cells:,}. Raise it, or declare fewer levels."
@@ -205,14 +205,6 @@ def _within(
             f"The model would pass max_cells={limit:,} with any table. Raise it, or declare fewer levels."
         )
     return [smallest]
-
-
-def _counted(columns: Clique, codes: Sequence[Integers], sizes: Sequence[int]) -> Integers:
-    """The table of these columns."""
-    cells = codes[columns[0]]
-    for column in columns[1:]:
-        cells = cells * sizes[column] + codes[column]
-    return np.bincount(cells, minlength=math.prod(sizes[column] for column in columns))
 
 
 def _score(counts: Integers, expected: Floats, spread: float) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.alias_tables import alias_tables, draw
 from discreet.arrays import Floats, Integers
 from discreet.synth.private_marginals.junction_tree import Clique, JunctionTree
 
@@ -118,13 +119,11 @@ class GraphicalModel:
             axes = [clique.index(column) for column in (*shared, *new)]
             table = self.tables[place].transpose(axes)
             known, fresh = table.shape[: len(shared)], table.shape[len(shared) :]
-            given = (
-                np.ravel_multi_index([codes[column] for column in shared], known)
-                if shared
-                else np.zeros(n, dtype=np.int64)
-            )
+            given = np.zeros(n, dtype=np.int64)
+            for column, size in zip(shared, known, strict=True):
+                given = given * size + codes[column] if column != shared[0] else codes[column]
             cell = drawn_columns(table.reshape(int(np.prod(known, dtype=np.int64)), -1), given, rng)
-            for column, code in zip(new, np.unravel_index(cell, fresh), strict=True):
+            for column, code in zip(new, np.unravel_index(cell, fresh) if new[1:] else (cell,), strict=True):
                 codes[column] = np.asarray(code, dtype=np.int64)
         return codes
 
@@ -137,15 +136,10 @@ def drawn_columns(table: Floats, rows: Integers, rng: np.random.Generator) -> In
     >>> drawn_columns(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0, 1]), np.random.default_rng(1)).tolist()
     [1, 0]
     """
-    width = table.shape[1]
-    running = np.cumsum(table, axis=1)
-    ends = running[:, -1:]
+    sums = table.sum(axis=1, keepdims=True)
     # A row that nothing is known of is drawn evenly.
-    running = np.where(ends > 0, running / np.where(ends > 0, ends, 1.0), np.arange(1, width + 1) / width)
-    running[:, -1] = 1.0
-    flat = (running + np.arange(len(table))[:, None]).ravel()
-    hit = np.searchsorted(flat, rows + rng.random(len(rows)), side="right")
-    return np.asarray(np.clip(hit - rows * width, 0, width - 1), dtype=np.int64)
+    laws = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1])
+    return np.asarray(draw(rows, rng.random(len(rows)), *alias_tables(laws)))
 
 
 def _walk(parents: Sequence[int]) -> Iterator[tuple[int, int]]:

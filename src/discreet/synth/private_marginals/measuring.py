@@ -65,10 +65,9 @@ def check_noise(rho: float, tables: int, most: int) -> None:
         )
 
 
-def noisy_counts(codes: Integers, size: int, variance: Fraction, words: dp.Words) -> Floats:
-    """Count codes and add discrete Gaussian noise."""
-    counts = np.bincount(codes, minlength=size)
-    return (counts + dp.discrete_gaussian(variance, size, words)).astype(np.float64)
+def noisy(counts: Integers, variance: Fraction, words: dp.Words) -> Floats:
+    """Add discrete Gaussian noise to counts."""
+    return (counts + dp.discrete_gaussian(variance, len(counts), words)).astype(np.float64)
 
 
 def grouped(counts: Floats, records: float, spread: float, ordered: int, groups: int) -> Grouping:

@@ -17,6 +17,7 @@ from discreet.guarantees import settled
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
+from discreet.synth.private_marginals.counting import counted
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
 from discreet.synth.private_marginals.graphical_model import GraphicalModel
 from discreet.synth.private_marginals.impossible import allowed_cells
@@ -25,7 +26,7 @@ from discreet.synth.private_marginals.measuring import (
     agreeing,
     best_margin,
     check_noise,
-    noisy_counts,
+    noisy,
     on_simplex,
     variance_of,
 )
@@ -135,19 +136,14 @@ class MST(Synthesizer):
         if ledger is not None:
             ledger.spend(file.cost("mst", self))
         stream = Stream(seed_of(seed), "mst", seeded=seed is not None)
-        alone_rho, choice_rho, pairs_rho = (
-            part * dp.largest_rho(self.epsilon, self.delta) for part in _SPLIT
-        )
+        alone_rho, choice_rho, pairs_rho = (part * rho for part in _SPLIT)
         codes = file.bounded(stream.words("whose"))
         alone = measured_alone(self, file, codes, alone_rho, stream)
         chosen = _tree(self, file, alone, choice_rho, stream)
         variance = variance_of(pairs_rho, len(chosen), file.most)
-        noisy = {
-            (a, b): noisy_counts(
-                alone.codes[a] * alone.sizes[b] + alone.codes[b],
-                alone.sizes[a] * alone.sizes[b],
-                variance,
-                stream.words("pair", str(place)),
+        tables = {
+            (a, b): noisy(
+                counted((a, b), alone.codes, alone.sizes), variance, stream.words("pair", str(place))
             ).reshape(alone.sizes[a], alone.sizes[b])
             for place, (a, b) in enumerate(chosen)
         }
@@ -157,7 +153,7 @@ class MST(Synthesizer):
             attributes=file.attributes,
             groupings=alone.groupings,
             chosen=chosen,
-            model=_model(file, alone, noisy, float(variance)),
+            model=_model(file, alone, tables, float(variance)),
             impossible=file.impossible,
             left_out=file.left_out,
         )
@@ -166,19 +162,19 @@ class MST(Synthesizer):
 
 
 def _model(
-    file: Prepared, alone: Alone, noisy: Mapping[tuple[int, int], Floats], variance: float
+    file: Prepared, alone: Alone, pairs: Mapping[tuple[int, int], Floats], variance: float
 ) -> GraphicalModel:
     """The tables of the tree, made to agree with each other."""
     known = [[margin] for margin in alone.margins]
-    for (a, b), table in noisy.items():
+    for (a, b), table in pairs.items():
         rows, columns = table.shape
         known[a].append((table.sum(axis=1), np.full(rows, variance * columns)))
         known[b].append((table.sum(axis=0), np.full(columns, variance * rows)))
     margins = [best_margin(estimates, alone.records) for estimates in known]
-    tree = junction_tree(list(noisy), alone.sizes)
+    tree = junction_tree(list(pairs), alone.sizes)
     tables = [
         agreeing(
-            noisy[a, b],
+            pairs[a, b],
             [((0,), margins[a]), ((1,), margins[b])],
             allowed_cells((a, b), file.impossible, file.attributes, alone.groupings),
         )
@@ -201,7 +197,7 @@ def _tree(plan: MST, file: Prepared, alone: Alone, rho: float, stream: Stream) -
             cells = sizes[a] * sizes[b]
             if cells > plan.max_cells:
                 continue
-            counts = np.bincount(codes[a] * sizes[b] + codes[b], minlength=cells)
+            counts = counted((a, b), codes, sizes)
             expected = np.rint(np.outer(estimates[a], estimates[b]).ravel() / alone.records).astype(np.int64)
             scores[a, b] = int(np.abs(counts - expected).sum())
     # A choice of budget epsilon is epsilon²/8 in rho, because the exponential mechanism is bounded in range.

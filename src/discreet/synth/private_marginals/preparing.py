@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from discreet import dp, engine
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Floats
 from discreet.dp.contributions import unit_of
 from discreet.engine import counted_unit
 from discreet.errors import ColumnError, ParameterError, unknown_name
@@ -21,6 +21,7 @@ from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
 from discreet.synth.belonging import units_left_out
+from discreet.synth.private_marginals.counting import Small, counted
 from discreet.synth.private_marginals.declaring import declared
 from discreet.synth.private_marginals.impossible import Combination, combinations_of
 from discreet.synth.private_marginals.measuring import (
@@ -28,7 +29,7 @@ from discreet.synth.private_marginals.measuring import (
     as_they_are,
     group_margin,
     grouped,
-    noisy_counts,
+    noisy,
     variance_of,
 )
 from discreet.synth.synthesizer import Stream
@@ -77,7 +78,7 @@ class Prepared:
 
     frame: pl.DataFrame
     attributes: list[Attribute]
-    codes: list[Integers]
+    codes: list[Small]
     owners: pl.Series | None
     unit: str
     most: int
@@ -85,7 +86,7 @@ class Prepared:
     impossible: list[Combination]
     left_out: dict[str, str]
 
-    def bounded(self, words: dp.Words) -> list[Integers]:
+    def bounded(self, words: dp.Words) -> list[Small]:
         """The codes of the records that count: at most so many of every unit, chosen at random."""
         if self.owners is None:
             return self.codes
@@ -109,10 +110,8 @@ class Prepared:
 
     def claim(self, plan: MST | AIM) -> DifferentialPrivacy:
         """What is claimed of the model."""
-        counted = (
-            "one of which was counted" if self.most == 1 else f"at most {self.most:,} of which were counted"
-        )
-        whose = "" if self.unit == "record" else f" with all their records, {counted},"
+        few = "one of which was counted" if self.most == 1 else f"at most {self.most:,} of which were counted"
+        whose = "" if self.unit == "record" else f" with all their records, {few},"
         return DifferentialPrivacy(
             plan.epsilon,
             plan.delta,
@@ -154,7 +153,7 @@ def prepared(plan: MST | AIM, data: Microdata, *, fewest: int) -> Prepared:
     return Prepared(
         frame,
         attributes,
-        [attribute.encode(frame[attribute.name]) for attribute in attributes],
+        [attribute.encode_small(frame[attribute.name]) for attribute in attributes],
         owners,
         unit,
         plan.records_per_person,
@@ -183,7 +182,7 @@ class Alone:
     records: float
     groupings: list[Grouping]
     margins: list[tuple[Floats, Floats]]
-    codes: list[Integers]
+    codes: list[Small]
 
     @property
     def sizes(self) -> list[int]:
@@ -192,14 +191,14 @@ class Alone:
 
 
 def measured_alone(
-    plan: MST | AIM, file: Prepared, codes: Sequence[Integers], rho: float, stream: Stream
+    plan: MST | AIM, file: Prepared, codes: Sequence[Small], rho: float, stream: Stream
 ) -> Alone:
     """Count every column by itself, for rho together, and put levels together that drown in noise."""
     sizes = [attribute.size for attribute in file.attributes]
     variance = variance_of(rho, len(codes), file.most)
     counts = [
-        noisy_counts(own, size, variance, stream.words("column", str(place)))
-        for place, (own, size) in enumerate(zip(codes, sizes, strict=True))
+        noisy(counted((place,), codes, sizes), variance, stream.words("column", str(place)))
+        for place in range(len(codes))
     ]
     # Every table adds up to the number of records, the shorter ones with less noise.
     records = max(float(np.average([own.sum() for own in counts], weights=[1 / size for size in sizes])), 1.0)
@@ -219,7 +218,8 @@ def measured_alone(
         records,
         groupings,
         [group_margin(own, each, float(variance)) for own, each in zip(counts, groupings, strict=True)],
-        [each.group[own] for each, own in zip(groupings, codes, strict=True)],
+        # Groups are never more than levels, so that the type of the codes holds them too.
+        [each.group.astype(own.dtype)[own] for each, own in zip(groupings, codes, strict=True)],
     )
 
 

@@ -1,0 +1,81 @@
+"""Codes and counts on which private margins stand: fast, and the same as the plain way."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.synth.bayesian_network.bin_kernels import bins_of
+from discreet.synth.bayesian_network.coding import declared_attribute
+from discreet.synth.private_marginals.counting import counted
+from discreet.synth.private_marginals.graphical_model import drawn_columns
+
+_NUMBERS = st.floats(-1e9, 1e9, allow_nan=False)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    ends=st.tuples(_NUMBERS, _NUMBERS).filter(lambda two: two[1] - two[0] > 1e-3),
+    bins=st.integers(1, 300),
+    data=st.data(),
+)
+def test_a_bin_found_by_its_place_is_the_bin_found_by_search(ends, bins, data) -> None:
+    edges = np.linspace(*ends, bins + 1)
+    on_borders = data.draw(st.lists(st.sampled_from(list(edges)), max_size=20))
+    numbers = np.array(
+        [*on_borders, *np.nextafter(on_borders, -np.inf), -np.inf, np.inf, *data.draw(st.lists(_NUMBERS))]
+    )
+    wanted = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, bins - 1)
+    assert bins_of(numbers, edges, np.uint16).tolist() == wanted.tolist()
+
+
+def test_bins_that_are_not_even_are_found_too() -> None:
+    edges = np.array([0.0, 1.0, 10.0, 100.0])
+    assert bins_of(np.array([-1.0, 0.5, 9.9, 10.0, 1e6]), edges, np.uint8).tolist() == [0, 0, 1, 2, 2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=3),
+    rows=st.integers(0, 50),
+    seed=st.integers(0, 9),
+)
+def test_tables_count_every_record_once_whatever_type_codes_have(sizes, rows, seed) -> None:
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, size, rows).astype(np.uint8) for size in sizes]
+    whole = np.zeros(rows, dtype=np.int64)
+    for own, size in zip(codes, sizes, strict=True):
+        whole = whole * size + own
+    made = counted(range(len(sizes)), codes, sizes)
+    assert made.tolist() == np.bincount(whole, minlength=math.prod(sizes)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("series", "domain"),
+    [
+        (pl.Series("v", ["b", None, "x", "a"]), ["a", "b"]),
+        (pl.Series("v", ["b", None, "x", "a"], dtype=pl.Categorical), ["a", "b"]),
+        (pl.Series("v", ["b", None, "a", "a"], dtype=pl.Enum(["b", "a"])), ["a", "b"]),
+        (pl.Series("v", [2, None, 9, 1]), [1, 2]),
+    ],
+)
+def test_a_level_that_was_not_declared_counts_as_missing(series, domain) -> None:
+    attribute = declared_attribute(series, domain, bins=4, never_missing=False)
+    codes = attribute.encode_small(series)
+    assert codes.dtype == np.uint8
+    assert codes.tolist() == [1, 2, 0 if series[2] == "a" else 2, 0]
+    assert attribute.encode(series).dtype == np.int64
+
+
+def test_drawn_columns_follow_the_law_of_their_row() -> None:
+    laws = np.array([[1.0, 3.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 5.0]])
+    rows = np.repeat([0, 1, 2], 40_000)
+    drawn = drawn_columns(laws, rows, np.random.default_rng(1))
+    shares = [np.bincount(drawn[rows == row], minlength=3) / 40_000 for row in range(3)]
+    assert np.allclose(shares, [[0.25, 0.75, 0], [1 / 3] * 3, [0, 0, 1]], atol=0.01)
+    assert not shares[0][2]
