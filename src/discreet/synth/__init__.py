@@ -1,6 +1,7 @@
 """Make synthetic microdata: records of nobody that analyses can be tried on."""
 
 from discreet.synth import distributions, from_outputs
+from discreet.synth.adversarial_forest import AdversarialForest
 from discreet.synth.all_others.all_others import AllOthers
 from discreet.synth.baselines import Bootstrap, Independent
 from discreet.synth.bayesian_network import BayesianNetwork
@@ -22,6 +23,7 @@ from discreet.synth.synthesizer import Fitted, Synthesizer, load, load_plan, sav
 __all__ = [
     "AIM",
     "MST",
+    "AdversarialForest",
     "AllOthers",
     "BayesianNetwork",
     "Bootstrap",

@@ -1,0 +1,138 @@
+"""Synthesis by an adversarial random forest (Watson, Blesch, Kapar and Wright 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from discreet.errors import ParameterError
+from discreet.method_cards import method
+from discreet.microdata import Columns, Microdata
+from discreet.randomness import Seed
+from discreet.synth.adversarial_forest.contest import Contest
+from discreet.synth.adversarial_forest.fitted import FittedForest
+from discreet.synth.adversarial_forest.leaves import leaves_of
+from discreet.synth.intake import Weights
+from discreet.synth.synthesizer import Stream, Synthesizer, seed_of
+from discreet.synth.whole_records import prepare
+
+
+@method(
+    aim="records",
+    work="whole-file",
+    references=(
+        "Watson, D. S., Blesch, K., Kapar, J. and Wright, M. N. (2023). Adversarial random forests for density "
+        "estimation and generative modeling. Proceedings of Machine Learning Research 206, 5357–5375.",
+    ),
+)
+@dataclass(frozen=True)
+class AdversarialForest(Synthesizer):
+    """Which records can a forest not tell from the real ones?
+
+    A forest learns to tell the records from others whose columns were drawn independently; then from others whose
+    columns were drawn independently within the leaves of the last forest; and so on, until it cannot tell them apart.
+    Within the leaves of that last forest columns have next to nothing to do with each other, so that a record is drawn
+    by choosing a tree, a leaf of it in the share of its real records, and every column by itself.
+
+    Parameters
+    ----------
+    trees
+        How many trees each forest has.
+    min_leaf
+        The fewest real records in a leaf; leaves with fewer are joined to their neighbors.
+    delta
+        The contest ends when the forest is right, on records it was not grown on, in at most 0.5 + delta of the cases.
+    max_rounds
+        How many forests are grown at most; also how often records that break a constraint are drawn again.
+    numbers
+        What a leaf knows of a number: ``"normal"`` its mean and spread, within the borders of the leaf; ``"uniform"``
+        its borders only; ``"observed"`` the values of its records, which are then values of people.
+    special_codes, semicontinuous
+        ``{column: [values]}``: codes that are no numbers (-8 for "refused"), and values at which numbers pile up; a
+        value that a fifth of the records have is found without being named.
+    constraints
+        Rules that every record keeps (see `check_rules`): columns that they define are computed, broken inequalities
+        mended, and records that break others drawn again.
+    weights
+        ``"use"`` weights everything by the survey weights, so that the synthetic file is like a simple random sample of
+        the population; ``"ignore"`` leaves them aside. The synthetic file has no weights.
+    few_values
+        Numbers with at most this many distinct values are taken for categories.
+    leave_out
+        Columns that the synthetic file shall not have.
+
+    When not to use it
+    ------------------
+    Where relations are close (a total and its parts, rules between columns), leaves are too coarse: write them as
+    constraints, or take `Sequential`. Do not take the result for anonymous; measure it.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "size": [160, 180] * 100})
+    >>> fitted = AdversarialForest(trees=5).fit(Microdata(people), seed=1)
+    >>> fitted.sample(4, given={"sex": "f"}, seed=1).frame["size"].to_list()
+    [160, 160, 160, 160]
+    """
+
+    trees: int = 30
+    min_leaf: int = 5
+    delta: float = 0.0
+    max_rounds: int = 10
+    numbers: Literal["normal", "uniform", "observed"] = "normal"
+    special_codes: Mapping[str, Any] | None = None
+    semicontinuous: Mapping[str, Any] | None = None
+    constraints: Sequence[str] = ()
+    weights: Weights = "use"
+    few_values: int = 2
+    leave_out: Columns = None
+
+    def __post_init__(self) -> None:
+        for name in ("trees", "min_leaf", "max_rounds"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} must be a whole number of at least 1.")
+        if not 0 <= self.delta < 0.5:
+            raise ParameterError("delta must be a number of 0 or more and below 0.5.")
+
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedForest:
+        """Run the contest and keep what the leaves of the last forest hold.
+
+        Parameters
+        ----------
+        data
+            The file; its identifiers are left out, its weight is used (see ``weights``).
+        seed
+            Of the trees and of the records they are held against.
+        progress
+            Show how far it is, on a terminal.
+        """
+        file = prepare(self, data)
+        stream = Stream(seed_of(seed), "adversarial forest")
+        contest = Contest(file.variables, file.blueprint.widths, file.weights)
+        forest, accuracies = contest.run(
+            trees=self.trees,
+            min_leaf=self.min_leaf,
+            good_enough=0.5 + self.delta,
+            max_rounds=self.max_rounds,
+            stream=stream,
+            progress=progress,
+        )
+        leaves = leaves_of(
+            forest,
+            contest.codes,
+            variables=file.variables,
+            widths=file.blueprint.widths,
+            weights=file.weights,
+            min_leaf=self.min_leaf,
+            kind=self.numbers,
+        )
+        return FittedForest(
+            file.like,
+            file.rows,
+            blueprint=file.blueprint,
+            leaves=leaves,
+            accuracies=accuracies,
+            left_out=file.left_out,
+            weighted=file.weights is not None,
+        )
