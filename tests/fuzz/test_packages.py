@@ -15,7 +15,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from discreet.outputs import Package, Session, append_decision, read_decisions, verify_register
-from discreet.outputs.review_page import page
+from discreet.report.review_page import review_page
 from fuzz.campaign import fuzzed
 from fuzz.documents import changed
 from fuzz.frames import spoilt
@@ -75,7 +75,7 @@ def test_a_tampered_package_is_refused_or_shown(content: bytes) -> None:
 
         def shown() -> None:
             package = Package.load(place)
-            text = page(package, {}, form_token="t", nonce="n", checker="c")
+            text = review_page(package, {}, form_token="t", nonce="n", checker="c")
             assert "<script" not in text
             str(package)
 

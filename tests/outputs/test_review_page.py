@@ -36,7 +36,7 @@ def get(url, **headers):
 
 
 def post(reviewer, headers=None, **form):
-    token = re.search(r"name='token' value='([^']+)'", get(reviewer.url).read().decode())[1]
+    token = re.search(r'name="token" value="([^"]+)"', get(reviewer.url).read().decode())[1]
     body = urllib.parse.urlencode({"token": token, **form}).encode()
     request = urllib.request.Request(f"{reviewer.url}decide", data=body, headers=headers or {})
     return LOCAL.open(request, timeout=10)

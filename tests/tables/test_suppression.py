@@ -246,5 +246,5 @@ def test_totals_that_are_no_sums_are_warned_about():
 @pytest.mark.parametrize("options", [{"cost": "place"}, {"protection": "place"}, {"forced": "place"}])
 def test_a_column_of_cells_that_holds_something_else_is_named(options):
     table = Table.from_microdata(pl.DataFrame({"place": ["a", "a", "b"]}), "place")
-    with pytest.raises(ParameterError, match="'place' of table.cells"):
+    with pytest.raises(ParameterError, match=r"'place' of table\.cells"):
         Suppression(**options).apply(primary(table, Threshold(3)))

@@ -20,7 +20,6 @@ from typing import Any
 from discreet.errors import DiscreetError, ParameterError
 from discreet.outputs.decisions import REGISTER_ENDING, append_decision, latest, verify_register
 from discreet.outputs.package import Package
-from discreet.outputs.review_page import page
 
 _HOST = "127.0.0.1"
 _LARGEST_FORM = 64 * 1024
@@ -148,7 +147,9 @@ class Reviewer:
 
     def page(self, nonce: str, message: str = "") -> str:
         """Write the page as it is now."""
-        return page(
+        from discreet.report.review_page import review_page
+
+        return review_page(
             self.package,
             latest(self.register),
             form_token=self.form_token,

@@ -1,0 +1,134 @@
+"""The page of a checker: what a package wants to take out, and a form for every decision. No script runs on it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from discreet._version import __version__
+from discreet.outputs.result import FLAG_NAMES, FREE, MARKS
+from discreet.outputs.statbarns import barns
+from discreet.report.templating import rendered
+
+if TYPE_CHECKING:
+    from discreet.outputs.package import Package
+
+_MOST_ROWS = 200
+_MOST_PLACES = 20
+_MOST_WORDS = 20_000
+_PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+_WORDS = (".txt", ".md", ".json", ".log", ".py", ".r", ".do")
+_TONES = {"pass": "pass", "fail": "fail"}
+_FACTS = (("Researcher", "researcher"), ("Project", "project"), ("Purpose", "purpose"), ("Made", "started"))
+
+
+def review_page(
+    package: Package,
+    decided: Mapping[str, Mapping[str, Any]],
+    *,
+    form_token: str,
+    nonce: str,
+    checker: str,
+    message: str = "",
+) -> str:
+    """Write the page."""
+    facts = [(label, package.about.get(name) or "not said") for label, name in _FACTS]
+    facts.append(("Policy", f"{package.policy.name} (threshold {package.policy.threshold})"))
+    return rendered(
+        "review.html",
+        title=package.path.name,
+        facts=facts,
+        checksum=package.checksum,
+        outputs=[_output(package, output, decided.get(output["name"])) for output in package.outputs],
+        form_token=form_token,
+        nonce=nonce,
+        checker=checker,
+        message=message,
+        version=__version__,
+    )
+
+
+def _output(
+    package: Package, output: Mapping[str, Any], decision: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    known = barns()
+    return {
+        **{name: output.get(name) or "" for name in ("name", "kind", "command", "exception")},
+        **_judged(output["status"]),
+        "barns": ", ".join(f"{barn}. {known[barn].name}" for barn in output["barns"] if barn in known),
+        "findings": [
+            {"check": f["check"], "reason": f["reason"], "places": _places(f), **_judged(f["status"])}
+            for f in output["findings"]
+        ],
+        "questions": tuple(output.get("questions", ())),
+        "notes": (*output.get("notes", ()), *output.get("comments", ())),
+        "files": list(_files(package, output)),
+        "decision": decision,
+    }
+
+
+def _judged(status: Any) -> dict[str, Any]:
+    """Say a status with its sign; what is not known is looked at."""
+    return {
+        "status": status,
+        "mark": MARKS[status if status in MARKS else "review"],
+        "tone": _TONES.get(status, "open"),
+    }
+
+
+def _places(finding: Mapping[str, Any]) -> str:
+    """Say where in a file the cells of a finding stand."""
+    cells = [
+        f"{p['sheet']}!{p['cell']}" if p.get("sheet") else str(p["cell"]) for p in finding.get("places", ())
+    ]
+    more = f" and {len(cells) - _MOST_PLACES} more" if len(cells) > _MOST_PLACES else ""
+    return ", ".join(cells[:_MOST_PLACES]) + more
+
+
+def _files(package: Package, output: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    flags = {f.get("title", ""): f["name"] for f in output["files"] if f.get("role") == "flags"}
+    for file in output["files"]:
+        name = file["name"]
+        if file.get("role") == "flags" or name not in package.files:
+            continue
+        content, ending = package.files[name], "." + name.rsplit(".", 1)[-1].lower()
+        shown: dict[str, Any] = {"name": name, "kind": "other", "bytes": len(content)}
+        if ending == ".csv":
+            marks = package.files.get(flags.get(file.get("title", ""), ""))
+            shown = {"kind": "table", "title": file.get("title", ""), "table": _table(content, marks)}
+        elif ending in _PICTURES:
+            picture = base64.b64encode(content).decode("ascii")
+            shown |= {"kind": "picture", "source": f"data:{_PICTURES[ending]};base64,{picture}"}
+        elif ending in _WORDS:
+            shown |= {"kind": "words", "words": content.decode("utf-8", "replace")[:_MOST_WORDS]}
+        yield shown
+
+
+def _table(content: bytes, marks: bytes | None) -> dict[str, Any] | None:
+    """Read a table and what its flags say of each cell."""
+    table, flags = _texts(content), _texts(marks) if marks else None
+    if table is None:
+        return None
+    shown = table.head(_MOST_ROWS)
+    columns = []
+    for name in table.columns:
+        told = flags[name].to_list() if flags is not None and name in flags.columns else []
+        told = (told + [None] * shown.height)[: shown.height]
+        meanings = [None if flag == FREE else FLAG_NAMES.get(str(flag)) for flag in told]
+        columns.append(list(zip(shown[name].fill_null("").to_list(), told, meanings, strict=True)))
+    return {
+        "headings": table.columns,
+        "rows": list(zip(*columns, strict=True)),
+        "more": table.height - shown.height,
+    }
+
+
+def _texts(content: bytes) -> pl.DataFrame | None:
+    try:
+        return pl.read_csv(io.BytesIO(content), infer_schema=False)
+    except pl.exceptions.PolarsError:
+        return None
