@@ -395,3 +395,9 @@ def test_keys_go_one_at_a_time_where_there_are_too_many_sets_to_try(missing, mon
     frame = pl.DataFrame({f"key{i}": random.integers(0, 3, 60) for i in range(12)})
     release = LocalSuppression(k=3, missing=missing).apply(Microdata(frame, keys=frame.columns))
     assert smallest_company(release.data.frame, frame.columns, missing) >= 3
+
+
+def test_a_risk_threshold_next_to_nothing_is_refused_as_one_nobody_can_meet():
+    people = Microdata(pl.DataFrame({"sex": ["f", "f", "m"], "w": [2.0, 3.0, 4.0]}), keys=["sex"])
+    with pytest.raises(ParameterError):
+        LocalSuppression(risk_threshold=5e-324, weight="w").apply(people)

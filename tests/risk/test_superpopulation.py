@@ -229,3 +229,10 @@ def test_a_recoding_of_another_type_is_refused_by_the_name_of_its_key():
     sample = Microdata(pl.DataFrame({"age": [1, 2, 3]}), keys="age")
     with pytest.raises(ColumnError, match="recoding of 'age'"):
         known_population(sample, Microdata(pl.DataFrame({"age": [1, 2, 3, 4]})), recoding={"age": {"a": "b"}})
+
+
+def test_a_population_beyond_counting_is_refused():
+    people = Microdata(town(50, 1), keys=KEYS)
+    for fraction in (5e-324, 1e-300):
+        with pytest.raises(ParameterError, match="sampling_fraction would make"):
+            population(people, sampling_fraction=fraction)

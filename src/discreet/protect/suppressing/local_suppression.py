@@ -339,7 +339,7 @@ def _least_weight(threshold: float, records: int) -> Floats:
     from discreet.risk.sample.negative_binomial import mean_reciprocal
 
     # From 1 / threshold records on any weight will do: the risk is at most one over their number.
-    size = np.arange(1.0, min(math.ceil(1 / threshold), records) + 1)
+    size = np.arange(1.0, math.ceil(min(1 / threshold, records)) + 1)
     low, high = size.copy(), np.full(len(size), 1e18)
     for _ in range(100):
         middle = np.sqrt(low * high)

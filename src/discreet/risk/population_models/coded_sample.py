@@ -17,6 +17,9 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.risk.population_models.size_models import Sizes
 
+_MOST_PEOPLE = 10**15
+"""Counts of people stay exact up to there, and no population is larger."""
+
 
 @dataclass(frozen=True)
 class CodedSample:
@@ -154,6 +157,12 @@ def _ordered(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or dtype.is_temporal() or isinstance(dtype, pl.Enum)
 
 
+def _countable(people: float, cause: str) -> int:
+    if people > _MOST_PEOPLE:
+        raise ParameterError(f"{cause} would make the population larger than {_MOST_PEOPLE:,} people.")
+    return round(people)
+
+
 def _population(
     size: int | None, fraction: float | None, weights: Floats | None, records: int, rows: int
 ) -> tuple[int, list[str]]:
@@ -163,7 +172,7 @@ def _population(
     if fraction is not None:
         if not 0 < fraction <= 1:
             raise ParameterError("sampling_fraction must be above 0 and at most 1, e.g. 0.1 for one in ten.")
-        people = round(records / fraction)
+        people = _countable(records / fraction, "sampling_fraction")
     elif size is not None:
         if size < rows:
             raise ParameterError(
@@ -177,7 +186,7 @@ def _population(
                 "in proportion."
             )
     elif weights is not None:
-        people = max(round(float(weights.sum())), records)
+        people = max(_countable(float(weights.sum()), "The weights"), records)
         notes.append(f"The population was taken as the sum of the survey weights, {people:,} people.")
     else:
         raise ParameterError(
