@@ -12,15 +12,45 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet.attack.explanations.explainers import shap_explainer
+    from discreet.attack.explanations.guarded_explanations import (
+        NoisyExplanation,
+        RoundedExplanation,
+        TopFeatures,
+        explanation_fidelity,
+    )
+    from discreet.attack.explanations.shapley import Explanation, explain, shapley_values
+    from discreet.attack.explanations.shapley_reconstruction import shapley_reconstruction
+    from discreet.attack.explanations.shapley_sweep import shapley_sweep
     from discreet.attack.success import Tally, measured
 
 _HOME = {
+    "Explanation": "explanations.shapley",
+    "NoisyExplanation": "explanations.guarded_explanations",
+    "RoundedExplanation": "explanations.guarded_explanations",
+    "TopFeatures": "explanations.guarded_explanations",
+    "explain": "explanations.shapley",
+    "explanation_fidelity": "explanations.guarded_explanations",
+    "shap_explainer": "explanations.explainers",
+    "shapley_reconstruction": "explanations.shapley_reconstruction",
+    "shapley_sweep": "explanations.shapley_sweep",
+    "shapley_values": "explanations.shapley",
     "Tally": "success",
     "measured": "success",
 }
 """Public names and the modules that they live in, which are imported when they are first used."""
 
 __all__ = [
+    "Explanation",
+    "NoisyExplanation",
+    "RoundedExplanation",
+    "TopFeatures",
+    "explain",
+    "explanation_fidelity",
+    "shap_explainer",
+    "shapley_reconstruction",
+    "shapley_sweep",
+    "shapley_values",
     "Tally",
     "measured",
 ]

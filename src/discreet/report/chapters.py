@@ -63,6 +63,12 @@ CHAPTERS = (
         "Which keys drive it?",
         "Keys do not weigh the same. Those that stand on top are the ones to make coarser first.",
     ),
+    Chapter(
+        "rebuilt",
+        "What could be rebuilt from what is shown?",
+        "Tables, explanations of predictions and answers of a service are made from records, and a program can try to "
+        "go back. What it finds is held against what it would find without the person it looks for.",
+    ),
 )
 
 OTHER = Chapter("other", "What else was found?", "Measures that fit under none of the questions above.")

@@ -1,0 +1,65 @@
+"""What does the exact Shapley engine cost beside the bare calls of the model?
+
+    python bench/explanations.py [--records 1000] [--references 100] [--features 12]
+
+Every coalition of every pair of record and reference is one row for the model. The bare calls ask the same model for
+as many rows that are there already; the ratio is what mixing rows and adding up answers costs. A logistic curve in
+NumPy is the quickest model there is, so its ratio is the worst; boosted trees are what people use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from discreet import attack
+
+BATCH = 1 << 16
+
+
+def main() -> None:
+    """Print a line a model."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--records", type=int, default=1000)
+    parser.add_argument("--references", type=int, default=100)
+    parser.add_argument("--features", type=int, default=12)
+    parser.add_argument("--boosted-records", type=int, default=10)
+    asked = parser.parse_args()
+    rng = np.random.default_rng(1)
+    weights = rng.normal(size=asked.features)
+    records = rng.normal(size=(asked.records, asked.features))
+    references = rng.normal(size=(asked.references, asked.features))
+
+    def logistic(rows: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.exp(-(rows @ weights)))
+
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    train = rng.normal(size=(5000, asked.features))
+    boosted = HistGradientBoostingClassifier(max_iter=50, random_state=0).fit(
+        train, logistic(train) > rng.random(5000)
+    )
+    for name, predict, people in (
+        ("logistic", logistic, records),
+        ("boosted trees", lambda rows: boosted.predict_proba(rows)[:, 1], records[: asked.boosted_records]),
+    ):
+        attack.shapley_values(predict, people[:1], references[:1])
+        start = time.process_time()
+        attack.shapley_values(predict, people, references)
+        ours = time.process_time() - start
+        rows = len(people) * len(references) << asked.features
+        there = rng.normal(size=(BATCH, asked.features))
+        start = time.process_time()
+        for _ in range(max(rows // BATCH, 1)):
+            predict(there)
+        bare = time.process_time() - start
+        print(
+            f"{name}: {len(people):,} records, {rows:,} rows; {ours:.1f} s CPU, bare calls {bare:.1f} s, "
+            f"ratio {ours / bare:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

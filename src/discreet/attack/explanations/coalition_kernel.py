@@ -1,0 +1,49 @@
+"""Rows that are half one person and half a reference, written as fast as a model can read them."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from discreet.arrays import Flags, Floats, Integers
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def mixed(  # noqa: PLR0917 - compiled code takes its arguments by place
+    out: Floats, records: Floats, references: Floats, own: Integers, other: Integers, taken: Flags
+) -> None:
+    """Write, for every pair of a record and a reference, one row for every coalition.
+
+    Row ``p * coalitions + s`` takes the record ``own[p]`` where ``taken[s]`` says so and the reference ``other[p]``
+    elsewhere.
+    """
+    coalitions, columns = taken.shape
+    for p in range(len(own)):
+        record, reference = records[own[p]], references[other[p]]
+        start = p * coalitions
+        for s in range(coalitions):
+            row = out[start + s]
+            mask = taken[s]
+            for j in range(columns):
+                row[j] = record[j] if mask[j] else reference[j]
+
+
+def coalition_weights(players: int) -> Floats:
+    """How much the worth of each coalition (a bit mask) adds to the Shapley value of each player.
+
+    Examples
+    --------
+    >>> coalition_weights(2).tolist()
+    [[-0.5, -0.5], [0.5, -0.5], [-0.5, 0.5], [0.5, 0.5]]
+    """
+    masks = np.arange(1 << players)
+    taken = (masks[:, None] >> np.arange(players)) & 1 == 1
+    sizes = taken.sum(axis=1)
+    # |S|! (n - |S| - 1)! / n! is one over n times a binomial coefficient; here S is without the player.
+    binomial = np.ones(players)
+    for k in range(1, players):
+        binomial[k] = binomial[k - 1] * (players - k) / k
+    weight = 1.0 / (players * binomial)
+    joining = weight[np.maximum(sizes - 1, 0)][:, None]
+    leaving = weight[np.minimum(sizes, players - 1)][:, None]
+    return np.asarray(np.where(taken, joining, -leaving))
