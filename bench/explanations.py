@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet import attack
 
-BATCH = 1 << 16
+BATCH = 1 << 14
 
 
 def main() -> None:

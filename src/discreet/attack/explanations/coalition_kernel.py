@@ -28,6 +28,17 @@ def mixed(  # noqa: PLR0917 - compiled code takes its arguments by place
                 row[j] = record[j] if mask[j] else reference[j]
 
 
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def added_up(worth: Floats, scores: Floats, own: Integers) -> None:
+    """Add the scores of every pair to the coalitions of its record."""
+    pairs, coalitions, classes = scores.shape
+    for p in range(pairs):
+        total, more = worth[own[p]], scores[p]
+        for s in range(coalitions):
+            for c in range(classes):
+                total[s, c] += more[s, c]
+
+
 def coalition_weights(players: int) -> Floats:
     """How much the worth of each coalition (a bit mask) adds to the Shapley value of each player.
 

@@ -26,7 +26,7 @@ Predict = Callable[[Floats], Any]
 Method = Literal["exact", "permutation", "linear"]
 
 MOST_PLAYERS = 16
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE = 1 << 14
 _LINEAR_ENOUGH = 1e-6
 
 
@@ -207,7 +207,7 @@ class _Game:
 
 def _exact(game: _Game) -> Explanation:
     """Sum the scores of every coalition over the references, then weigh them once."""
-    from discreet.attack.explanations.coalition_kernel import coalition_weights
+    from discreet.attack.explanations.coalition_kernel import added_up, coalition_weights
 
     coalitions = 1 << game.players
     masks = np.arange(coalitions)
@@ -219,9 +219,7 @@ def _exact(game: _Game) -> Explanation:
         for own, scores in _answers(game, taken):
             if worth is None:
                 worth = np.zeros((len(game.records), coalitions, scores.shape[2]))
-            # Pairs come in the order of the records: where one begins, a sum begins.
-            begins = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
-            worth[own[begins], start : start + step] += np.add.reduceat(scores, begins, axis=0)
+            added_up(worth[:, start : start + step], scores, own)
     assert worth is not None
     worth /= len(game.references)
     return game.explained(np.einsum("msc,sp->mpc", worth, weights, optimize=True))
