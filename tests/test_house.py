@@ -48,6 +48,7 @@ FLOORS = (
     "tables",
     "attack",
     "outputs",
+    "federated",
     "workflow",
     "report",
     "cli",

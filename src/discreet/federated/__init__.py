@@ -1,0 +1,59 @@
+"""Analysis over data that may not be pooled: sums, likelihoods, models and trees over several holders.
+
+A hospital, a registry and a school authority each hold part of the picture and send no records. Protocols give the same
+numbers as pooled data would; what they give away beside them is counted in the leakage report of every run, and is part
+of the result.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME = {
+    "Answer": "answers",
+    "CovarianceModel": "covariance_models",
+    "Fit": "fits",
+    "Holder": "parties",
+    "InProcess": "transport",
+    "Layout": "layouts",
+    "Leakage": "leakage",
+    "LikelihoodRatio": "fits",
+    "Message": "messages",
+    "Party": "parties",
+    "ProtocolError": "messages",
+    "RAMModel": "covariance_models",
+    "SecureMLE": "secure_mle",
+    "Transcript": "transcript",
+    "Transport": "transport",
+    "complex_layout": "layouts",
+    "factor_model": "covariance_models",
+    "fit_from_moments": "fits",
+    "fit_vs_saturated": "fits",
+    "horizontal": "layouts",
+    "latent_growth": "covariance_models",
+    "likelihood_ratio": "fits",
+    "link": "matrix_product",
+    "ranked_element": "ranked_element",
+    "robust_range": "ranked_element",
+    "saturated": "covariance_models",
+    "secure_matrix_product": "matrix_product",
+    "secure_sufficient_statistics": "sufficient_statistics",
+    "secure_sum": "secure_sum",
+    "vertical": "layouts",
+}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'discreet.federated' has no attribute '{name}'")
+    found = getattr(importlib.import_module(f"discreet.federated.{_HOME[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Show what is public."""
+    return list(__all__)

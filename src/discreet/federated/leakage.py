@@ -1,0 +1,152 @@
+"""What did each party learn? The honest account of a run, in numbers and in plain words.
+
+A protocol hides records; it does not hide everything. For each party the account says how many independent equations
+it holds about the values of another (and how many values there are), how many evaluations were answered against the
+number after which the moments are known, and which parties would know more if they put their heads together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from discreet.federated.transcript import Transcript
+from discreet.wording import percent, shown
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What one party knows about the data of another after a run.
+
+    Attributes
+    ----------
+    party, about
+        Who learned, and whose data it is about.
+    sentence
+        What, in plain words.
+    constraints, unknowns
+        Independent equations that the party holds, and how many unknown numbers they are about; where the first
+        reaches the second, the data are determined.
+    """
+
+    party: str
+    about: str
+    sentence: str
+    constraints: int | None = None
+    unknowns: int | None = None
+
+    @property
+    def determined(self) -> bool:
+        """Whether the party can work out all the unknown numbers."""
+        return (
+            self.constraints is not None and self.unknowns is not None and self.constraints >= self.unknowns
+        )
+
+    @property
+    def line(self) -> str:
+        """The sentence, with the count where there is one."""
+        if self.constraints is None or self.unknowns is None:
+            return self.sentence
+        known = min(1.0, self.constraints / self.unknowns) if self.unknowns else 1.0
+        end = "they are determined" if self.determined else f"{percent(known)} of what would determine them"
+        counted = f"{shown(self.constraints)} equations about {shown(self.unknowns)} unknown numbers"
+        return f"{self.sentence} ({counted}: {end})"
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """The account of a run.
+
+    Examples
+    --------
+    >>> account = Leakage("secure-sum", (Learned("a", "b", "a learns the sum."),), ("b's neighbors together learn b",))
+    >>> print(account.meaning)
+    a learns the sum. Together they could do more: b's neighbors together learn b.
+    """
+
+    protocol: str
+    learned: tuple[Learned, ...] = ()
+    collusions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    evaluations: int | None = None
+    determining: int | None = None
+    transcript: Transcript = field(default_factory=Transcript, repr=False, compare=False)
+
+    @property
+    def determined(self) -> tuple[Learned, ...]:
+        """What can be worked out completely."""
+        return tuple(one for one in self.learned if one.determined)
+
+    @property
+    def meaning(self) -> str:
+        """Everything in plain words."""
+        said = [_sentence(one.line) for one in self.learned]
+        if self.evaluations is not None and self.determining is not None:
+            enough = self.evaluations >= self.determining
+            said.append(
+                f"The likelihood was evaluated {_times(self.evaluations)}; {_times(self.determining)} are enough to "
+                "work out all means, variances and covariances exactly, "
+                + ("so whoever ran the fit knows them." if enough else "which was not reached.")
+            )
+        if self.collusions:
+            said.append(f"Together they could do more: {'; '.join(self.collusions)}.")
+        said += [_sentence(note) for note in self.notes]
+        return " ".join(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account, ready for JSON; it holds no data."""
+        return {
+            "protocol": self.protocol,
+            "learned": [
+                {"party": one.party, "about": one.about, "what": one.sentence, "constraints": one.constraints,
+                 "unknowns": one.unknowns, "determined": one.determined}
+                for one in self.learned
+            ],
+            "collusions": list(self.collusions),
+            "notes": list(self.notes),
+            "evaluations": self.evaluations,
+            "determining": self.determining,
+            "transcript": self.transcript.to_dict(),
+        }  # fmt: skip
+
+    def to_html(
+        self, path: str | Path, *, title: str = "a joint analysis", figures: Mapping[str, Any] | None = None
+    ) -> Path:
+        """Write the account as a page: what was learned by whom, and how much was passed."""
+        from discreet.report.leakage_report import write_leakage_report
+
+        return write_leakage_report(self, path, title=title, figures=figures or {})
+
+    def __str__(self) -> str:
+        return self.meaning
+
+
+def together(accounts: Iterable[Leakage], transcript: Transcript) -> Leakage:
+    """Put the accounts of several steps of one run together."""
+    steps = list(accounts)
+    return Leakage(
+        " + ".join(dict.fromkeys(step.protocol for step in steps)),
+        tuple(dict.fromkeys(one for step in steps for one in step.learned)),
+        tuple(dict.fromkeys(one for step in steps for one in step.collusions)),
+        tuple(dict.fromkeys(one for step in steps for one in step.notes)),
+        transcript=transcript,
+    )
+
+
+def seeded_note(seeded: bool) -> tuple[str, ...]:
+    """Warn where masks can be drawn again."""
+    if not seeded:
+        return ()
+    return (
+        "The masks were drawn from a seed: whoever knows it takes every one of them off. Use none outside tests.",
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"

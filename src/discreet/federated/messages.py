@@ -1,0 +1,163 @@
+"""What is passed between parties: named messages, whose arrays travel as Arrow and whose other values as JSON.
+
+Nothing is ever pickled: a message can be read without running what it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Array
+from discreet.errors import DiscreetError, InputError
+
+_LENGTH = struct.Struct(">I")
+_KINDS = ("float64", "int64", "uint64", "bool")
+MOST_BYTES = 1 << 31
+
+
+class ProtocolError(DiscreetError):
+    """A party that does not answer, answers out of turn, or is asked what its owner did not allow."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message: who sends what to whom, in which run of which protocol.
+
+    Examples
+    --------
+    >>> message = Message("secure-sum", "r1", "a", "b", "partial", {"sum": np.array([1.5]), "rounds": 1})
+    >>> message.fields
+    {'sum': 'float64[1]', 'rounds': 'json'}
+    >>> decoded(encoded(message)).values["sum"]
+    array([1.5])
+    """
+
+    protocol: str
+    run: str
+    sender: str
+    receiver: str
+    name: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What it holds, without the contents: the kind and shape of every value."""
+        return {name: _kind(value) for name, value in self.values.items()}
+
+    @property
+    def size(self) -> int:
+        """How many bytes its contents are; the envelope is not counted."""
+        arrays = sum(value.nbytes for value in self.values.values() if isinstance(value, np.ndarray))
+        return int(arrays) + len(_plain_json(self.values))
+
+    def array(self, name: str, shape: tuple[int | None, ...]) -> Array:
+        """Return an array of the message, refusing one of another shape or with values that are no numbers."""
+        value = self.values.get(name)
+        fits = (
+            isinstance(value, np.ndarray)
+            and value.ndim == len(shape)
+            and all(want in (None, has) for want, has in zip(shape, value.shape, strict=True))
+        )
+        if not fits or not isinstance(value, np.ndarray):
+            raise ProtocolError(
+                f"'{self.sender}' sent '{self.name}' with '{name}' missing or of another shape than the protocol has. "
+                "The run was ended."
+            )
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise ProtocolError(f"'{self.sender}' sent '{self.name}' with numbers in '{name}' that are none.")
+        return value
+
+
+def encoded(message: Message) -> bytes:
+    """Write a message as bytes: lengths, JSON, then one Arrow stream for each array."""
+    head = {name: getattr(message, name) for name in ("protocol", "run", "sender", "receiver", "name")}
+    return _joined(json.dumps(head).encode(), contents(message.values))
+
+
+def decoded(data: bytes) -> Message:
+    """Read a message back; whatever is not one is refused."""
+    try:
+        head, body = _parted(data)
+        return Message(**json.loads(head), values=values_of(body))
+    except (ValueError, KeyError, TypeError, struct.error) as error:
+        raise InputError("What came over the wire is no message of this protocol. It was dropped.") from error
+
+
+def contents(values: Mapping[str, Any]) -> bytes:
+    """Write the values of a message as bytes."""
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    shapes = {name: list(value.shape) for name, value in arrays.items()}
+    parts = [json.dumps(shapes).encode(), _plain_json(values).encode()]
+    return _joined(*parts, *(_as_arrow(value) for value in arrays.values()))
+
+
+def values_of(data: bytes) -> dict[str, Any]:
+    """Read the values of a message from bytes."""
+    try:
+        shapes, plain, *streams = _parted(data)
+        found: dict[str, Any] = json.loads(plain)
+        for (name, shape), stream in zip(json.loads(shapes).items(), streams, strict=True):
+            found[name] = _from_arrow(stream).reshape(shape)
+    except (ValueError, TypeError, AttributeError, struct.error, IndexError) as error:
+        raise InputError("The contents of a message cannot be read. It was dropped.") from error
+    return found
+
+
+def _plain_json(values: Mapping[str, Any]) -> str:
+    return json.dumps({name: value for name, value in values.items() if not isinstance(value, np.ndarray)})
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    return "json"
+
+
+def _as_arrow(array: Array) -> bytes:
+    import pyarrow as pa
+
+    if str(array.dtype) not in _KINDS:
+        raise InputError(f"Arrays of type {array.dtype} do not travel; numbers do.")
+    column = pa.array(np.ascontiguousarray(array).reshape(-1))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([("v", column.type)])) as writer:
+        writer.write_batch(pa.record_batch([column], names=["v"]))
+    return bytes(sink.getvalue())
+
+
+def _from_arrow(data: bytes) -> Array:
+    import pyarrow as pa
+
+    try:
+        table = pa.ipc.open_stream(data).read_all()
+    except pa.ArrowException as error:
+        raise ValueError("no Arrow stream") from error
+    column = table.column(0).combine_chunks()
+    if str(column.type) not in ("double", "int64", "uint64", "bool") or column.null_count:
+        raise ValueError("another type")
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _joined(*parts: bytes) -> bytes:
+    return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))
+
+
+def _parted(data: bytes) -> list[bytes]:
+    parts, at = [], 0
+    while at < len(data):
+        (length,) = _LENGTH.unpack_from(data, at)
+        part = data[at + 4 : at + 4 + length]
+        if len(part) != length:
+            raise ValueError("cut short")
+        parts.append(part)
+        at += 4 + length
+    return parts
+
+
+joined, parted = _joined, _parted

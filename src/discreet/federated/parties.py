@@ -1,0 +1,188 @@
+"""Who takes part: a party has a name, masks and perhaps data, and does what its role says with each message it gets.
+
+A protocol is written once, as the roles of its parties. Which transport carries the messages, within one process or
+between hospitals, makes no difference to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from discreet.arrays import Array, Floats
+from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.federated.masking import Masks
+from discreet.federated.messages import Message, ProtocolError
+
+MAIN = "main"
+
+
+class Party:
+    """Somebody who takes part in runs; without data of its own, unless it is a `Holder`."""
+
+    def __init__(self, name: str, masks: Masks | None = None) -> None:
+        self.name = name
+        self.masks = masks or Masks()
+        self._roles: dict[tuple[str, str], Role] = {}
+
+    def plays(self, role: Role) -> None:
+        """Take a role in a run."""
+        self._roles[role.protocol, role.run] = role
+
+    def receive(self, message: Message) -> list[Message]:
+        """Do what the role says, and return what is to be sent."""
+        key = (message.protocol, message.run)
+        if key not in self._roles:
+            self._roles[key] = self._new_role(message)
+        return self._roles[key].on(message)
+
+    def forget(self, run: str) -> None:
+        """Drop everything that belongs to a run."""
+        for key in [key for key in self._roles if key[1] == run]:
+            del self._roles[key]
+
+    def _new_role(self, message: Message) -> Role:
+        raise ProtocolError(f"'{self.name}' holds no data and has no part in '{message.protocol}'.")
+
+
+class Holder(Party):
+    """A party with data: one table, or one for each group of rows, under a name of its own.
+
+    Parameters
+    ----------
+    name
+        What the others call it.
+    data
+        A frame, or ``{block: frame}`` where it holds several groups of rows.
+    ids
+        Column that says whose rows they are, where rows are linked by it.
+    """
+
+    def __init__(
+        self, name: str, data: pl.DataFrame | Mapping[str, pl.DataFrame], *, ids: str | None = None,
+        masks: Masks | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(name, masks)
+        self.blocks = dict(data) if isinstance(data, Mapping) else {MAIN: data}
+        self.ids = ids
+        if ids is not None:
+            self.blocks = {block: _linked(frame, ids, name) for block, frame in self.blocks.items()}
+        self.least_noise = 0.0
+        self.held_totals: dict[str, int] = {}
+        self._matrices: dict[tuple[str, tuple[str, ...]], Floats] = {}
+
+    def frame(self, block: str = MAIN) -> pl.DataFrame:
+        """Return the table of a block."""
+        if block not in self.blocks:
+            raise ProtocolError(f"'{self.name}' has no block of rows '{block}'.")
+        return self.blocks[block]
+
+    def rows(self, block: str = MAIN) -> int:
+        """Return how many rows a block has."""
+        return self.frame(block).height
+
+    def matrix(self, columns: Sequence[str], block: str = MAIN) -> Floats:
+        """Return columns as numbers, refusing gaps; made once."""
+        key = (block, tuple(columns))
+        if key not in self._matrices:
+            self._matrices[key] = _numbers(self.frame(block), columns, self.name)
+        return self._matrices[key]
+
+    def _new_role(self, message: Message) -> Role:
+        if message.protocol not in ROLES:
+            raise ProtocolError(f"'{self.name}' knows no protocol '{message.protocol}'.")
+        return ROLES[message.protocol](self, message.run)
+
+
+class Role:
+    """What a party does in one run: one method ``on_…`` for each message, returning the messages it sends."""
+
+    protocol: ClassVar[str]
+
+    def __init__(self, party: Any, run: str) -> None:
+        self.party, self.run = party, run
+        self._waiting: dict[str, Message] = {}
+
+    def on(self, message: Message) -> list[Message]:
+        """Hand a message to the method that takes it."""
+        method: Callable[[Message], list[Message]] | None = getattr(
+            self, f"on_{message.name.replace('-', '_')}", None
+        )
+        if method is None:
+            raise ProtocolError(f"'{message.name}' is no message of the protocol '{self.protocol}'.")
+        return method(message)
+
+    def send(self, receiver: str, name: str, **values: Any) -> Message:
+        """Make a message to another party of this run."""
+        return Message(self.protocol, self.run, self.party.name, receiver, name, values)
+
+    def both(self, message: Message, other: str) -> tuple[Message, Message] | None:
+        """Keep a message until the other one is there; then return both and forget them."""
+        if message.name in self._waiting:
+            raise ProtocolError(f"'{message.sender}' sent '{message.name}' twice.")
+        if other not in self._waiting:
+            self._waiting[message.name] = message
+            return None
+        return message, self._waiting.pop(other)
+
+
+ROLES: dict[str, type[Role]] = {}
+"""The part that a holder of data plays in each protocol."""
+
+
+def plays(kind: type[Role]) -> type[Role]:
+    """Enter a role as the one that holders of data play in its protocol."""
+    ROLES[kind.protocol] = kind
+    return kind
+
+
+def as_frame(data: Any, *, prefix: str = "x", start: int = 0) -> pl.DataFrame:
+    """Take a frame, Microdata or an array of numbers as a table; columns of an array are numbered.
+
+    Examples
+    --------
+    >>> as_frame(np.zeros((2, 2)), start=3).columns
+    ['x4', 'x5']
+    """
+    from discreet import engine
+    from discreet.microdata import Microdata
+
+    if isinstance(data, pl.DataFrame):
+        return data
+    if isinstance(data, Microdata):
+        return engine.collect(data, list(data.schema))
+    if isinstance(data, np.ndarray | list | tuple):
+        array = np.asarray(data, dtype=np.float64)
+        matrix: Array = array[:, None] if array.ndim == 1 else array
+        if matrix.ndim != 2:
+            raise ParameterError("A block of data is a table: rows and columns.")
+        return pl.DataFrame({f"{prefix}{start + at + 1}": matrix[:, at] for at in range(matrix.shape[1])})
+    return as_frame(Microdata(data))
+
+
+def _numbers(frame: pl.DataFrame, columns: Sequence[str], owner: str) -> Floats:
+    for name in columns:
+        if name not in frame.columns:
+            raise ColumnError(f"At '{owner}': {unknown_name(name, frame.columns)}")
+        series = frame[name]
+        if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
+            raise ColumnError(f"At '{owner}': '{name}' does not hold numbers. Code it first.")
+        if series.null_count() or (series.dtype.is_float() and not series.is_finite().all()):
+            raise ColumnError(
+                f"At '{owner}': '{name}' has missing or infinite values. Impute within the site first "
+                "(federated.marginal_imputation), or leave these rows out at every site."
+            )
+    return np.ascontiguousarray(frame.select(pl.col(list(columns)).cast(pl.Float64)).to_numpy())
+
+
+def _linked(frame: pl.DataFrame, ids: str, owner: str) -> pl.DataFrame:
+    if ids not in frame.columns:
+        raise ColumnError(f"At '{owner}': {unknown_name(ids, frame.columns)}")
+    if frame[ids].null_count() or frame[ids].n_unique() != frame.height:
+        raise InputError(
+            f"At '{owner}': '{ids}' does not tell the rows apart (missing or repeated). Rows must link one to one."
+        )
+    return frame.sort(ids)

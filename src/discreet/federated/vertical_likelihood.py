@@ -1,0 +1,442 @@
+"""What is the joint likelihood of columns that lie with different holders? The masked round robin, one role a party.
+
+The coordinator (without data) proposes a mean and a covariance; the holders pass masked residuals and a running total
+on; the coordinator ends with one number. Three things differ from the source, where it gives away more than it says:
+
+- The running total travels on a ring under two uniform masks (of the first and of the last holder). In the clear, the
+  next holder, who is told P_k, collects one linear equation about the rows before it from every evaluation.
+- The noise Q_k is drawn on the scale of the data and divided by S_k, and the first holder uses the same R_1 and Q_1 in
+  every evaluation. With fresh ones the coordinator averages them away; with a fixed Q that is not divided, two
+  covariances are enough to solve for the rows.
+- With row chunks the total goes on from chunk to chunk, so that no chunk's likelihood becomes known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Array, Floats
+from discreet.federated.conditional_normal import LOG_2_PI, Conditional, minus_two_log_likelihood
+from discreet.federated.messages import Message, ProtocolError
+from discreet.federated.parties import MAIN, Holder, Role, plays
+from discreet.federated.quantities import quantity
+from discreet.federated.rings import Ring
+
+RING = Ring(192, 64)
+PROTOCOL = "vertical-likelihood"
+_BLOCK = 32
+
+
+def dot(one: Floats, other: Floats) -> int:
+    """Add up the elementwise products, on the ring's grid and without losing small parts to large ones.
+
+    Masked sums are a million times larger than what they hide; a total in one floating-point number would round it off.
+
+    Examples
+    --------
+    >>> dot(np.array([[1.5, 2.0]]), np.array([[2.0, 0.25]])) / 2**RING.frac
+    3.5
+    """
+    left, right = np.ascontiguousarray(one).reshape(-1), np.ascontiguousarray(other).reshape(-1)
+    whole = len(left) - len(left) % _BLOCK
+    sums = np.einsum("ij,ij->i", left[:whole].reshape(-1, _BLOCK), right[:whole].reshape(-1, _BLOCK)).tolist()
+    sums += (left[whole:] * right[whole:]).tolist()
+    upper = math.fsum(sums)
+    return on_grid(upper) + on_grid(math.fsum([*sums, -upper]))
+
+
+def on_grid(value: float) -> int:
+    """Write a number as a whole one on the ring's grid."""
+    return round(math.ldexp(value, RING.frac))
+
+
+class Noise:
+    """The noise of a holder or of the coordinator; tests replace it by printed numbers."""
+
+    def __init__(self, masks: Any) -> None:
+        self.masks = masks
+
+    def fresh(self, name: str, shape: tuple[int, int], scales: Floats) -> Floats:
+        """Draw new noise for a matrix called ``name``, column by column on its scale."""
+        drawn: Floats = self.masks.normal(shape)
+        drawn *= scales
+        return drawn
+
+    def same(self, name: str, shape: tuple[int, int], scales: Floats, label: str) -> Floats:
+        """Draw noise that is the same in every evaluation."""
+        drawn: Floats = self.masks.kept(shape, f"{name} {label}")
+        drawn *= scales
+        return drawn
+
+    def divided(self, noise: Floats, inverse: Floats) -> Floats:
+        """Bring the noise Q to the scale of what it hides."""
+        return np.asarray(noise @ inverse)
+
+    def whole(self) -> int:
+        """Draw the mask of a running total."""
+        return int(self.masks.whole(RING.bits))
+
+
+@plays
+class Node(Role):
+    """The part of a holder of columns."""
+
+    protocol = PROTOCOL
+
+    def __init__(self, party: Any, run: str) -> None:
+        super().__init__(party, run)
+        self.noise = getattr(party, "noise", None) or Noise(party.masks)
+        self._kept: dict[str, tuple[Floats, Floats]] = {}
+
+    def on_join(self, message: Message) -> list[Message]:
+        """Tell the number of rows, the spread of one's columns, and a digest of whose rows they are."""
+        columns, block = self._columns(message), str(message.values.get("block", MAIN))
+        own = self.party.matrix(columns, block)
+        digest = row_digest(self.party, block, self.run)
+        return [self.send(message.sender, "joined", rows=len(own), scales=own.std(axis=0), rows_are=digest)]
+
+    def on_first(self, message: Message) -> list[Message]:
+        """Begin a chunk: the part of the first holder."""
+        step = _Step.read(message)
+        if step.place != 0:
+            raise ProtocolError("Only the first holder begins.")
+        if step.chunk == 0:
+            self.mask = self.noise.whole()
+            self.total = self.mask
+        self.last_noise = message.array("last_noise", (step.rows, None))
+        residual = self._own(message, step) - message.array("mean", (step.rows, step.width))
+        return self._passed_on(message, step, residual, self.total, None)
+
+    def on_masks(self, message: Message) -> list[Message]:
+        """Wait for what the coordinator sends beside the masks of the holder before."""
+        return self._next(self.both(message, "conditional"))
+
+    def on_conditional(self, message: Message) -> list[Message]:
+        """Wait for the masks of the holder before."""
+        return self._next(self.both(message, "masks"))
+
+    def _next(self, both: tuple[Message, Message] | None) -> list[Message]:
+        if both is None:
+            return []
+        found = {message.name: message for message in both}
+        central, before = found["conditional"], found["masks"]
+        step = _Step.read(central)
+        widths, place = step.widths, step.place
+        earlier, later = widths[place - 1], sum(widths[place:])
+        total = RING.words([int(str(before.values["total"]), 16)])[0]
+        noise = central.array("noise", (step.rows, earlier))
+        total = _reduced(total - dot(noise, before.array("q", (step.rows, earlier))))
+        shift = before.array("r", (step.rows, earlier)) - noise
+        mean = (
+            central.array("mean", (step.rows, later)) - shift @ central.array("weights", (later, earlier)).T
+        )
+        if place > 1:
+            mean = mean - before.array("m", (step.rows, later))
+        residual = self._own(central, step) - mean[:, : step.width]
+        return self._passed_on(central, step, residual, total, mean[:, step.width :])
+
+    def _passed_on(
+        self, message: Message, step: _Step, residual: Floats, total: int, later: Floats | None
+    ) -> list[Message]:
+        covariance = message.array("covariance", (step.width, step.width))
+        inverse = np.linalg.inv(covariance)
+        inverse = (inverse + inverse.T) / 2
+        r, q = self._drawn(step, inverse)
+        scaled = residual @ inverse
+        # <D1 S^-1, D2> + <R S^-1, R> is <a S^-1, a>: R cancels, and leaving it out spares its rounding errors.
+        constant = step.rows * (step.width * LOG_2_PI + float(np.linalg.slogdet(covariance)[1]))
+        total = _reduced(total + on_grid(constant) + dot(scaled, residual))
+        turned = r @ inverse
+        coordinator = message.sender
+        answers: dict[str, Any] = {"a1": scaled + turned, "a2": scaled - turned + q, "place": step.place}
+        onward: dict[str, Any] = {"q": q, "place": step.place}
+        last = step.place == len(step.widths) - 1
+        if not last:
+            onward["r"] = r
+        if later is not None and not last:
+            cover = self.noise.fresh("m", later.shape, step.scales[sum(step.widths[: step.place + 1]) :])
+            answers["later"] = later + cover
+            onward["m"] = cover
+        if last:
+            own_mask = self.noise.whole() if step.is_last_chunk else 0
+            total = (total + own_mask) % (1 << RING.bits)
+            if step.is_last_chunk:
+                answers["mask"] = format(own_mask, "x")
+        onward |= {"total": format(total, "x"), **step.described()}
+        return [
+            self.send(coordinator, "answers", **answers),
+            self.send(step.nodes[(step.place + 1) % len(step.nodes)], "last" if last else "masks", **onward),
+        ]
+
+    def on_alone(self, message: Message) -> list[Message]:
+        """Evaluate rows of which one has all columns; the total is kept for a secure sum."""
+        columns, block = self._columns(message), str(message.values["block"])
+        size = len(columns)
+        value = minus_two_log_likelihood(
+            self.party.matrix(columns, block),
+            message.array("mu", (size,)),
+            message.array("sigma", (size, size)),
+        )
+        if not math.isfinite(value):
+            raise ProtocolError("The covariance that was sent is not positive definite.")
+        self.party.held_totals[f"{self.run} {int(message.values['evaluation'])}"] = _reduced(on_grid(value))
+        return [self.send(message.sender, "total", evaluation=message.values["evaluation"])]
+
+    def on_last(self, message: Message) -> list[Message]:
+        """End a chunk: take the noise of the last holder out of the total, and after the last chunk hand it over."""
+        step = _Step.read(message)
+        q = message.array("q", self.last_noise.shape)
+        self.total = _reduced(int(str(message.values["total"]), 16) - dot(self.last_noise, q))
+        if not step.is_last_chunk:
+            return [self.send(step.coordinator, "chunk", chunk=step.chunk)]
+        self.total = (self.total - self.mask) % (1 << RING.bits)
+        if step.keep_total:
+            # The totals of several groups of rows are added by a secure sum.
+            self.party.held_totals[step.key] = self.total
+            return [self.send(step.coordinator, "total", evaluation=step.evaluation)]
+        return [
+            self.send(step.coordinator, "total", total=format(self.total, "x"), evaluation=step.evaluation)
+        ]
+
+    def _drawn(self, step: _Step, inverse: Floats) -> tuple[Floats, Floats]:
+        shape = (step.rows, step.width)
+        scales = step.own_scales
+        if step.place == 0:
+            # Another scale is other noise: the same draw on two scales would be solved for.
+            label = f"{step.block} {step.chunk} {step.rows} {[float(one).hex() for one in scales]}"
+            if label not in self._kept:
+                r, q = (self.noise.same(name, shape, scales, label) for name in ("r", "q"))
+                self._kept = {label: (r, q)}
+            r, q = self._kept[label]
+        else:
+            r, q = (self.noise.fresh(name, shape, scales) for name in ("r", "q"))
+        return r, self.noise.divided(q, inverse)
+
+    def _own(self, message: Message, step: _Step) -> Floats:
+        own: Floats = self.party.matrix(self._columns(message), step.block)
+        if (step.own_scales < self.party.least_noise * own.std(axis=0) * (1 - 1e-9)).any():
+            raise ProtocolError(
+                f"The noise that was proposed is less than the owner of '{self.party.name}' asks for."
+            )
+        return own[step.start : step.start + step.rows]
+
+    @staticmethod
+    def _columns(message: Message) -> list[str]:
+        return [str(name) for name in message.values["columns"]]
+
+
+class Coordinator(Role):
+    """The part of the coordinator for one group of linked rows; its noise is P."""
+
+    protocol = PROTOCOL
+
+    def __init__(
+        self, party: Any, run: str, nodes: Sequence[str], columns: Sequence[Sequence[str]], block: str
+    ) -> None:
+        super().__init__(party, run)
+        self.nodes, self.columns, self.block = list(nodes), [list(own) for own in columns], block
+        self.noise = getattr(party, "noise", None) or Noise(party.masks)
+        self.joined: dict[str, tuple[int, Floats, str]] = {}
+
+    def join(self) -> list[Message]:
+        """Ask every holder for its number of rows."""
+        return [
+            self.send(node, "join", columns=own, block=self.block)
+            for node, own in zip(self.nodes, self.columns, strict=True)
+        ]
+
+    def on_joined(self, message: Message) -> list[Message]:
+        """Note what a holder tells."""
+        width = len(self.columns[self.nodes.index(message.sender)])
+        scales = message.array("scales", (width,))
+        self.joined[message.sender] = (int(message.values["rows"]), scales, str(message.values["rows_are"]))
+        return []
+
+    def evaluate(
+        self,
+        number: int,
+        mu: Floats,
+        parts: list[Conditional],
+        *,
+        factor: float,
+        chunk_rows: int,
+        keep_total: bool,
+    ) -> list[Message]:
+        """Begin an evaluation."""
+        self.number, self.mu, self.parts, self.keep_total = number, mu, parts, keep_total
+        self.rows = next(iter(self.joined.values()))[0]
+        own = np.concatenate([self.joined[node][1] for node in self.nodes])
+        # A column that does not vary is hidden on the scale of the others.
+        spread = np.where(own > 0, own, own.max(initial=0.0) or 1.0)
+        self.scales = factor * spread
+        self.chunks = max(1, -(-self.rows // chunk_rows))
+        self.chunk_rows = chunk_rows
+        self.correction = 0
+        self.result: float | None = None
+        self.finished = False
+        self.chunk = 0
+        self.last_mask = 0
+        return self._begin_chunk()
+
+    def _begin_chunk(self) -> list[Message]:
+        size = min(self.chunk_rows, self.rows - self.chunk * self.chunk_rows)
+        self.size = size
+        starts = np.concatenate([[0], np.cumsum(self._widths)])
+        self.noises = [
+            self.noise.fresh(f"p{at + 1}", (size, width), self.scales[starts[at] : starts[at + 1]])
+            for at, width in enumerate(self._widths)
+        ]
+        mean = self.mu[starts[0] : starts[1]] + self.noises[0]
+        return [self._to(0, "first", mean=mean, last_noise=self.noises[-1])]
+
+    def on_answers(self, message: Message) -> list[Message]:
+        """Take the noise of one holder's answers into account, and send the next one its conditional mean."""
+        place = int(message.values["place"])
+        if not 0 <= place < len(self.nodes) or message.sender != self.nodes[place]:
+            raise ProtocolError(f"'{message.sender}' answers out of turn.")
+        part, noise, shape = self.parts[place], self.noises[place], (self.size, self._widths[place])
+        a1 = message.array("a1", shape)
+        self.correction += dot(noise, a1 + message.array("a2", shape) + noise @ part.inverse)
+        if "mask" in message.values:
+            self.last_mask = int(str(message.values["mask"]), 16)
+        if place == len(self.nodes) - 1:
+            return []
+        after = sum(self._widths[: place + 1])
+        later = (
+            self.mu[after:] + np.concatenate(self.noises[1:], axis=1)
+            if place == 0
+            else message.array("later", (self.size, len(self.mu) - after))
+        )
+        mean = later + a1 @ part.onward
+        return [self._to(place + 1, "conditional", mean=mean, weights=part.weights, noise=noise)]
+
+    def alone(self, number: int, mu: Floats, sigma: Floats) -> list[Message]:
+        """Ask the one holder of a group for its total."""
+        self.correction, self.last_mask, self.finished, self.keep_total = 0, 0, False, True
+        return [
+            self.send(
+                self.nodes[0],
+                "alone",
+                mu=mu,
+                sigma=sigma,
+                columns=self.columns[0],
+                block=self.block,
+                evaluation=number,
+            )
+        ]
+
+    def on_chunk(self, message: Message) -> list[Message]:
+        """Go on with the next rows."""
+        self.chunk += 1
+        return self._begin_chunk()
+
+    def on_total(self, message: Message) -> list[Message]:
+        """Put the total and the corrections together."""
+        self.finished = True
+        if not self.keep_total:
+            total = int(str(message.values["total"]), 16) - self.last_mask + self.correction
+            self.result = float(RING.decode(RING.words([total]))[0])
+        return []
+
+    @property
+    def _widths(self) -> list[int]:
+        return [len(own) for own in self.columns]
+
+    def _to(self, place: int, name: str, **values: Any) -> Message:
+        step = {
+            "nodes": self.nodes, "widths": self._widths, "place": place, "start": self.chunk * self.chunk_rows,
+            "rows": self.size, "chunk": self.chunk, "chunks": self.chunks, "evaluation": self.number,
+            "block": self.block, "coordinator": self.party.name, "keep_total": self.keep_total,
+            "scales": [float(one) for one in self.scales],
+        }  # fmt: skip
+        return self.send(
+            self.nodes[place], name, **step, columns=self.columns[place], covariance=self.parts[place].covariance,
+            **values,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Where in an evaluation a message belongs."""
+
+    nodes: list[str]
+    widths: list[int]
+    place: int
+    start: int
+    rows: int
+    chunk: int
+    chunks: int
+    evaluation: int
+    block: str
+    coordinator: str
+    keep_total: bool
+    scales: Floats
+    run: str
+
+    @classmethod
+    def read(cls, message: Message) -> _Step:
+        values: Mapping[str, Any] = message.values
+        try:
+            return cls(
+                [str(name) for name in values["nodes"]], [int(width) for width in values["widths"]],
+                int(values["place"]), int(values["start"]), int(values["rows"]), int(values["chunk"]),
+                int(values["chunks"]), int(values["evaluation"]), str(values["block"]), str(values["coordinator"]),
+                bool(values["keep_total"]), np.asarray(values["scales"], dtype=np.float64), message.run,
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError) as error:
+            raise ProtocolError(
+                f"'{message.sender}' sent '{message.name}' without saying where it belongs."
+            ) from error
+
+    def described(self) -> dict[str, Any]:
+        return {
+            "nodes": self.nodes, "widths": self.widths, "place": self.place, "start": self.start, "rows": self.rows,
+            "chunk": self.chunk, "chunks": self.chunks, "evaluation": self.evaluation, "block": self.block,
+            "coordinator": self.coordinator, "keep_total": self.keep_total,
+            "scales": [float(one) for one in self.scales],
+        }  # fmt: skip
+
+    @property
+    def width(self) -> int:
+        return self.widths[self.place]
+
+    @property
+    def own_scales(self) -> Floats:
+        first = sum(self.widths[: self.place])
+        return self.scales[first : first + self.width]
+
+    @property
+    def is_last_chunk(self) -> bool:
+        return self.chunk == self.chunks - 1
+
+    @property
+    def key(self) -> str:
+        return f"{self.run} {self.evaluation}"
+
+
+def row_digest(party: Any, block: str, run: str) -> str:
+    """Make a digest of whose rows a holder has, in their order; nothing where rows have no ids."""
+    import hashlib
+
+    if getattr(party, "ids", None) is None:
+        return ""
+    told = hashlib.sha256(run.encode())
+    for text in party.frame(block)[party.ids].cast(str).to_list():
+        told.update(text.encode() + b"\0")
+    return told.hexdigest()
+
+
+def _reduced(total: int) -> int:
+    return int(total) % (1 << RING.bits)
+
+
+@quantity("held-totals")
+def _held_totals(holder: Holder, asked: Mapping[str, Any]) -> Array:
+    """The totals of groups of rows that a holder was left with, which only their sum may tell."""
+    found = [holder.held_totals.pop(str(key), 0) for key in asked["keys"]]
+    return RING.words([sum(found)])
