@@ -124,4 +124,5 @@ def test_the_noise_terms_of_the_coordinator(run):
         answers = sent(run[1], f"node {place + 1}", "answers")
         noise = np.array(PRINTED["coordinator"][name])[:, None]
         terms.append(float((noise * (answers["a1"] + answers["a2"] + noise / s)).sum()))
-    assert terms == pytest.approx([364174.6, -112904.4, -259957.5], abs=0.06)
+    # The noise Q3 is printed with three decimals and enters times P3, which is about 200.
+    assert terms == pytest.approx([364174.6, -112904.4, -259957.5], abs=0.1)
