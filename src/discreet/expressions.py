@@ -178,6 +178,7 @@ def parse(text: str, schema: Schema) -> Expression:
     types = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(schema)
     reader = _Reader(text, types)
     node = reader.read()
+    reader.try_on_nothing(node)
     return Expression(text, tuple(reader.used), node.kind, node.value)
 
 
@@ -219,6 +220,19 @@ class _Reader:
             ) from error
         except (RecursionError, MemoryError) as error:
             raise ParameterError("The expression is nested too deeply. Write it as several rules.") from error
+
+    def try_on_nothing(self, node: _Node) -> None:
+        """Compute it on no records where the types are known, so that one that fits them not is refused here."""
+        types = {name: self.types[name] for name in self.used}
+        if any(dtype is None for dtype in types.values()):
+            return
+        try:
+            pl.DataFrame(schema=types).select(node.value)
+        except pl.exceptions.PolarsError as error:
+            raise ParameterError(
+                f"'{self.text}' cannot be computed from columns of these types. Compare like with like, and write "
+                "whole numbers without a point where the column has whole numbers."
+            ) from error
 
     def _check_marks(self, outside: str) -> None:
         """Refuse what Python would pass over or change: comments, and letters that it takes for others."""
