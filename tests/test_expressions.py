@@ -244,3 +244,12 @@ def test_a_time_of_day_is_compared_with_a_time_of_day_and_with_nothing_else():
 
 def test_a_fraction_is_looked_up_among_whole_numbers():
     assert truth("0.0 in [5, 0] and age > 0") == [True, True, False, True]
+
+
+def test_a_date_is_compared_with_the_clock_on_the_wall_of_a_time_zone():
+    when = pl.Series([dt.datetime(2024, 12, 31, 1), dt.datetime(2025, 1, 1)]).dt.replace_time_zone(
+        "Asia/Kathmandu"
+    )
+    frame = pl.DataFrame({"when": when})
+    late = parse("when >= '2025-01-01'", frame.schema).condition
+    assert frame.select(late.alias("t"))["t"].to_list() == [False, True]

@@ -8,7 +8,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-ROOMS = ("", "dp", "federated", "hierarchy", "outputs", "protect", "risk", "synth", "tables", "utility", "workflow")
+ROOMS = (
+    "",
+    "dp",
+    "federated",
+    "hierarchy",
+    "outputs",
+    "protect",
+    "risk",
+    "synth",
+    "tables",
+    "utility",
+    "workflow",
+)
 # What a parameter must not be called, and what it is called instead.
 ELSEWHERE = {
     "link": "ids",

@@ -123,10 +123,8 @@ def test_what_fits_is_what_python_would_call_so(value):
 
 
 def _finite(value):
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+    """Whole numbers must fit into arrays of whole numbers, too."""
+    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
 
 
 def test_choices_lists_and_tables_are_looked_into():
@@ -250,3 +248,9 @@ def test_a_step_that_lacks_what_it_needs_is_refused_or_taken(name):
     for told in ({}, {"hierarchies": {"age": {"kind": "intervals", "widths": [10]}}}):
         with contextlib.suppress(DiscreetError):
             Treatment.named(name, told)
+
+
+def test_a_number_of_more_digits_than_arrays_hold_is_refused_as_such():
+    with pytest.raises(ParameterError, match="not one of so many digits"):
+        check(10**30, float, "alpha", where="rule")
+    assert fault(1e30, float) is None

@@ -496,6 +496,8 @@ def _typed(column: str, value: pl.Expr, dtype: Any) -> _Node:
     if dtype.is_numeric():
         return _Node(value.cast(pl.Float64), "number", column=column)
     if dtype.is_temporal():
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+            value = value.dt.replace_time_zone(None)  # rules speak of the clock on the wall
         kind: Kind = "time of day" if dtype == pl.Time else "duration" if dtype == pl.Duration else "date"
         return _Node(value, kind, column=column)
     if dtype in (pl.String, pl.Categorical, pl.Enum):

@@ -33,6 +33,7 @@ Kind = TypeVar("Kind", bound=type)
 
 _LISTS = (Sequence, list, tuple, Collection, Iterable, set, frozenset, AbstractSet)
 _MOST_LOOKED_AT = 1_000
+_LARGEST_SIGNED = 2**63
 _LARGEST = 2**64  # what the arrays can hold; a longer number is a slip or a trap
 
 
@@ -267,6 +268,8 @@ def _takes_files(annotation: Any) -> bool:
 def _is_finite_number(value: Any) -> bool:
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         return False
+    if isinstance(value, numbers.Integral):
+        return abs(int(value)) < _LARGEST_SIGNED
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -354,5 +357,5 @@ def _kind_of(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN or an infinite one"
     if isinstance(value, numbers.Integral):
-        return "a whole number"
+        return "a whole number" if abs(int(value)) < _LARGEST_SIGNED else "one of so many digits"
     return f"a {type(value).__name__}"
