@@ -154,18 +154,18 @@ AT_ONCE = {
     "randomized response": Claim(
         lambda code, runs: dp.randomized_response(np.full(runs, code), 4, epsilon=1.0)[0], (0, 3), 1.0
     ),
-    "Poisson cells, alpha 1": Claim(_noisy_poisson, (0, 1), 2.0, 0.025611),
-}
-ONE_BY_ONE = {
     "laplace, a decimal number": Claim(
-        _one_by_one(lambda x: dp.laplace(x, sensitivity=1.0, epsilon=1.0).value), (0.0, 1.0), 1.0
+        lambda x, runs: dp.laplace(np.full(runs, x), sensitivity=1.0, epsilon=1.0).value, (0.0, 1.0), 1.0
     ),
     "gaussian, a decimal number": Claim(
-        _one_by_one(lambda x: dp.gaussian(x, sensitivity=1.0, epsilon=1.0, delta=1e-3).value),
+        lambda x, runs: dp.gaussian(np.full(runs, x), sensitivity=1.0, epsilon=1.0, delta=1e-3).value,
         (0.0, 1.0),
         1.0,
         1e-3,
     ),
+    "Poisson cells, alpha 1": Claim(_noisy_poisson, (0, 1), 2.0, 0.025611),
+}
+ONE_BY_ONE = {
     "choose: permute-and-flip": _chosen("permute-and-flip"),
     "choose: exponential": _chosen("exponential"),
     "sparse vector": Claim(_one_by_one(_above), ([4, 5, 6], [5, 4, 5]), 1.0),

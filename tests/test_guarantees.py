@@ -15,7 +15,7 @@ import discreet
 from discreet import Microdata, synth
 from discreet.dp import seeded_words
 from discreet.errors import DiscreetError
-from discreet.guarantees import DRAWN_PRIVATELY, FOLLOW_FROM_PARAMETERS, rounded_up
+from discreet.guarantees import DRAWN_PRIVATELY, FOLLOW_FROM_PARAMETERS, in_plain_words, rounded_up
 from discreet.protect import Plan, Pram, Round, SampleAndAnonymize
 from discreet.protect.treatment import Treatment
 from discreet.synth import BayesianNetwork, Sequential
@@ -213,3 +213,71 @@ def test_no_method_with_a_claim_draws_floating_point_noise():
     for path in claims:
         without_ours = re.sub(r"\bdp\.\w+\(", "", path.read_text())
         assert not re.search(r"\.(laplace|gumbel|geometric|normal|poisson)\(", without_ours)
+
+
+def _private_results(ledger):
+    """One of each kind of result that may carry a promise."""
+    frame = people()
+    coded = frame.with_columns(pl.col(name).cast(kind) for name, kind in LEVELS.items())
+    return {
+        "release": TREATMENTS[1].apply(Microdata(frame), ledger=ledger),
+        "table": TABLES[0].apply(table_of(frame), ledger=ledger),
+        "model": synth.MST(epsilon=0.5, delta=1e-6).fit(Microdata(coded), ledger=ledger),
+    }
+
+
+def test_a_guarantee_travels_as_a_value_with_its_meaning_and_the_ledger():
+    ledger = discreet.dp.Ledger(10.0, 1e-2)
+    made = _private_results(ledger)
+    for place, (kind, result) in enumerate(made.items(), start=1):
+        claim = result.private
+        assert claim.told == result.guarantee, kind
+        assert (claim.adjacency, claim.unit) == ("add-remove", "record")
+        assert rounded_up(np.exp(float(claim.epsilon)), 3) in claim.in_plain_words
+        assert claim.not_covered
+        assert len(result.spending.rows) == place
+    told = made["release"].to_dict()
+    assert told["private"]["epsilon"] == float(made["release"].private.epsilon)
+    assert len(told["spending"]["releases"]) == 1
+    assert json.dumps(told)
+    assert made["model"].private.in_plain_words in repr(made["model"])
+
+
+def test_what_comes_from_a_seed_or_a_file_carries_no_value(tmp_path):
+    coded = people().with_columns(pl.col(name).cast(kind) for name, kind in LEVELS.items())
+    plan = synth.MST(epsilon=0.5)
+    assert plan.fit(Microdata(coded), seed=1).private is None
+    fitted = plan.fit(Microdata(coded))
+    assert fitted.private is not None
+    assert synth.load(fitted.save(tmp_path / "model.discreet")).private is None
+    assert TABLES[0].apply(table_of(people()), seed=1).private is None
+    assert TREATMENTS[0].apply(Microdata(people()), seed=1).private is None
+
+
+def test_reports_say_the_promise_in_plain_words_and_show_the_ledger(tmp_path):
+    from discreet.workflow import document_release
+
+    ledger = discreet.dp.Ledger(10.0, 1e-2)
+    made = _private_results(ledger)
+    data = Microdata(people(), keys=["job", "sex"])
+    document_release(data, made["release"]).to_html(tmp_path / "release.html")
+    made["table"].to_html(tmp_path / "table.html")
+    for kind in ("release", "table"):
+        page = (tmp_path / f"{kind}.html").read_text()
+        assert "this changes the odds by a factor of" in page
+        assert made[kind].private.not_covered[0] in page
+        assert made[kind].log[-1].treatment in page.split("The privacy budget of the source")[1]
+
+
+@given(
+    st.floats(0.001, 9.9), st.sampled_from(["add-remove", "replace"]), st.sampled_from(["record", "person"])
+)
+def test_plain_words_never_promise_more_than_is_proved(epsilon, adjacency, unit):
+    words = in_plain_words(epsilon, 1e-6, unit=unit, adjacency=adjacency)
+    factors = [
+        float(number.replace(",", "")) for number in re.findall(r"factor of ([0-9.,]+) at most", words)
+    ]
+    wanted = [epsilon] if adjacency == "replace" or epsilon > 5 else [epsilon, 2 * epsilon]
+    assert len(factors) == len(wanted)
+    assert all(told >= np.exp(own) for told, own in zip(factors, wanted, strict=True))
+    assert float(re.search(r"chance of ([0-9.e-]+)\.$", words)[1]) >= 1e-6

@@ -35,14 +35,16 @@ CODES_OF_THE_DATA = (
 _TELLS_ALL = 10.0  # epsilon from which the factor is no longer worth a number
 PART_OF_A_PLAN = "the plan has other steps, and none is proved for all of them together."
 
+_FURTHER = "Further records of the same person, where what counts is a record."
 NOT_COVERED = (
     "What is true of everybody: that smokers fall ill more often is learned with or without any one of them.",
-    "What was published from the same people elsewhere, or before this ledger was opened.",
-    "Further records of the same person, where the unit of the ledger is a record.",
-    "Facts that were stated as public: bounds, levels, codes, and under replacement the number of records.",
-    "Copies of the data themselves, and whatever is published without being entered here.",
+    "What is published about the same people elsewhere, or without being entered into the same ledger.",
+    _FURTHER,
+    "Facts that were stated as public: bounds, levels, codes, that there are no gaps, and under replacement the number "
+    "of records; and that a run was refused because the file contradicts what was stated.",
+    "How long a run took, and copies of the data themselves.",
 )
-"""What a ledger's promise does not speak of."""
+"""What a promise does not speak of."""
 
 FOLLOW_FROM_PARAMETERS: Mapping[str, frozenset[str]] = {
     "noisy-counts": frozenset({"epsilon", "cells_of_a_record", "epsilon_a_cell"}),
@@ -100,6 +102,41 @@ class DifferentialPrivacy:
         kind = "local differential privacy" if self.local else "differential privacy"
         return f"{bounds}-{kind} against {self.against}{self.covers}."
 
+    @property
+    def in_plain_words(self) -> str:
+        """What it means for one person."""
+        return in_plain_words(
+            float(self.epsilon), float(self.delta), unit=self.unit, adjacency=self.adjacency
+        )
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What it does not speak of.
+
+        Examples
+        --------
+        >>> len(DifferentialPrivacy(1).not_covered) - len(DifferentialPrivacy(1, unit="person").not_covered)
+        1
+        """
+        return tuple(sentence for sentence in NOT_COVERED if self.unit == "record" or sentence != _FURTHER)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it, ready for JSON; bounds as they are."""
+        return {
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
+            "adjacency": self.adjacency,
+            "unit": self.unit,
+            "local": self.local,
+            "in_plain_words": self.in_plain_words,
+            "not_covered": list(self.not_covered),
+        }
+
+
+def stands(claim: DifferentialPrivacy | None, *, seeded: bool) -> DifferentialPrivacy | None:
+    """The claim as a value, where it stands: without a seed."""
+    return None if seeded else claim
+
 
 def settled(claim: DifferentialPrivacy | None, why_none: str, *, seeded: bool) -> tuple[str | None, str]:
     """Decide what is said: the claim, or None and why.
@@ -114,31 +151,93 @@ def settled(claim: DifferentialPrivacy | None, why_none: str, *, seeded: bool) -
     return (None, SEEDED) if seeded else (claim.told, "")
 
 
-def in_plain_words(epsilon: float, delta: float = 0.0, *, unit: str = "person") -> str:
+def in_plain_words(
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    unit: str = "person",
+    adjacency: Literal["add-remove", "replace"] = "add-remove",
+) -> str:
     """Say what a guarantee means for one person, to somebody who is no statistician; bounds are rounded up.
+
+    Against adding or removing a record the bound is about whether somebody is in the file. Of two answers of somebody
+    who is known to be in it, one is taken out and the other put in: that is twice the epsilon, and is said as such.
 
     Examples
     --------
-    >>> print(in_plain_words(1.0))
-    Whatever somebody believes about one person, these releases change the odds by a factor of 2.72 at most: an even \
-chance (50 %) can become 73.2 % at most, and not less than 26.8 %.
+    >>> print(in_plain_words(1.0, adjacency="replace"))
+    Whatever somebody believes about one person, this changes the odds by a factor of 2.72 at most: an even chance \
+(50 %) can become 73.2 % at most, and not less than 26.8 %.
+    >>> print(in_plain_words(0.5))
+    Whatever somebody believes about whether one person is in the file, this changes the odds by a factor of 1.65 at \
+most: an even chance (50 %) can become 62.3 % at most, and not less than 37.7 %. About what is true of one person who \
+is known to be in it, it changes the odds by a factor of 2.72 at most: 50 % can become 73.2 % at most.
     """
-    factor = math.exp(min(epsilon, 700.0)) * (1 + 1e-12)
-    after = factor / (1 + factor)
     who = "one person who has one record in the file" if unit == "record" else f"one {unit}"
     if epsilon > _TELLS_ALL:
         return (
-            f"These releases may change the odds about {who} by a factor of more than {math.exp(_TELLS_ALL):,.0f}: "
-            "that promises next to nothing."
+            f"This may change the odds about {who} by a factor of more than {math.exp(_TELLS_ALL):,.0f}: that promises "
+            "next to nothing."
         )
-    words = (
-        f"Whatever somebody believes about {who}, these releases change the odds by a factor of "
-        f"{rounded_up(factor, 3)} at most: an even chance (50 %) can become {rounded_up(100 * after, 3)} % at most, "
-        f"and not less than {math.floor(1000 * (1 - after)) / 10:g} %."
-    )
+    factor, high, low = _odds(epsilon)
+    whole = f"an even chance (50 %) can become {high} % at most, and not less than {low:g} %."
+    if adjacency == "replace":
+        words = (
+            f"Whatever somebody believes about {who}, this changes the odds by a factor of {factor} at most: "
+            f"{whole}"
+        )
+    else:
+        one = "a person who has at most one record" if unit == "record" else who
+        words = (
+            f"Whatever somebody believes about whether {one} is in the file, this changes the odds by a factor of "
+            f"{factor} at most: {whole}"
+        )
+        if 2 * epsilon <= _TELLS_ALL:
+            twice, above, _ = _odds(2 * epsilon)
+            words += (
+                f" About what is true of {one if unit != 'record' else 'one person'} who is known to be in it, it "
+                f"changes the odds by a factor of {twice} at most: 50 % can become {above} % at most."
+            )
     if delta:
-        words += f" That may fail with a chance of {rounded_up(delta, 3)}."
+        # Two steps fail more often than one: the larger chance is said for both.
+        failing = delta if adjacency == "replace" else min(delta * (1 + math.exp(epsilon)), 1.0)
+        words += f" That may fail with a chance of {rounded_up(failing, 3)}."
     return words
+
+
+def _odds(epsilon: float) -> tuple[str, str, float]:
+    """The factor by which odds change, and what an even chance can become at most and at least, in percent."""
+    factor = math.exp(epsilon) * (1 + 1e-12)
+    after = factor / (1 + factor)
+    told = rounded_up(factor, 3) if factor < 1000 else f"{math.ceil(factor):,}"
+    return told, rounded_up(100 * after, 3), math.floor(1000 * (1 - after)) / 10
+
+
+@dataclass(frozen=True)
+class Spending:
+    """A ledger as it stood when a release was entered: what was published from the source, in rows for people.
+
+    Attributes
+    ----------
+    budget, spent, left
+        In words.
+    rows
+        One a record: ``release``, ``day``, ``mechanism``, ``price``, ``delta``, ``neighbors``, ``proved``, ``purpose``.
+    """
+
+    budget: str
+    spent: str
+    left: str
+    rows: tuple[Mapping[str, str], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it, ready for JSON."""
+        return {
+            "budget": self.budget,
+            "spent": self.spent,
+            "left": self.left,
+            "releases": [dict(row) for row in self.rows],
+        }
 
 
 def public_and_internal(method: str, figures: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -24,6 +24,7 @@ from discreet.wording import columns_not_judged, percent, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+    from discreet.guarantees import DifferentialPrivacy, Spending
     from discreet.microdata import Microdata
     from discreet.policy import Policy
 
@@ -102,6 +103,8 @@ class Measure:
         Named tables: ``"classes"``, ``"records"``, ``"variables"``; computed when asked for.
     guarantee
         A privacy guarantee that is proved for what was done, else None.
+    private
+        The same as a value, where it is differential privacy.
     """
 
     name: str
@@ -112,6 +115,7 @@ class Measure:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=Detail)
     guarantee: str | None = None
+    private: DifferentialPrivacy | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", plain(self.value))
@@ -140,6 +144,7 @@ class Measure:
             "caveats": list(self.caveats),
             "parameters": jsonable(self.parameters),
             "guarantee": self.guarantee,
+            **({"private": self.private.to_dict()} if self.private else {}),
         }
 
     def plot(self) -> Picture:
@@ -373,12 +378,19 @@ class Release:
         A privacy guarantee that is proved for what was done, else None.
     why_none
         Where a treatment could give one and did not: why.
+    private
+        The same guarantee as a value, where it is differential privacy: bounds, neighbors, unit, what it means in plain
+        words and what it does not cover.
+    spending
+        The ledger as it stood once the release was entered, where there is one.
     """
 
     data: Microdata
     log: tuple[Step, ...] = ()
     guarantee: str | None = None
     why_none: str = ""
+    private: DifferentialPrivacy | None = None
+    spending: Spending | None = None
 
     @property
     def guarantee_in_words(self) -> str:
@@ -391,6 +403,8 @@ class Release:
             "steps": [step.to_dict(internal=internal) for step in self.log],
             "guarantee": self.guarantee,
             "why_none": self.why_none,
+            "private": self.private.to_dict() if self.private else None,
+            "spending": self.spending.to_dict() if self.spending else None,
         }
 
     def __str__(self) -> str:
@@ -398,7 +412,8 @@ class Release:
         for number, step in enumerate(self.log, start=1):
             lines += [f"  {number}. {step}", *(f"     {note}" for note in step.notes)]
         lines += [] if self.log else ["  Nothing was done to the file."]
-        return "\n".join([*lines, f"Guarantee: {self.guarantee_in_words}"])
+        words = [self.private.in_plain_words] if self.private else []
+        return "\n".join([*lines, f"Guarantee: {self.guarantee_in_words}", *words])
 
     __repr__ = __str__
 

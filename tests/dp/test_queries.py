@@ -186,3 +186,12 @@ def test_adult_by_education_and_sex():
     both = found.detail["table"].join(truth, on=["education", "sex"])
     assert both.height == 32
     assert (both["count"] - both["true"].cast(pl.Int64)).abs().mean() < 3
+
+
+def test_records_that_do_not_say_whose_they_are_count_nowhere():
+    """Several people may stand behind them: together they would move a table by more than one person may."""
+    frame = pl.DataFrame({"who": [1, 2, None, None], "sex": ["f", "m", "m", "m"]})
+    told = dp.table(
+        Microdata(frame, person="who"), "sex", levels={"sex": ["f", "m"]}, epsilon=50.0, seed=1
+    ).detail["table"]
+    assert told["count"].to_list() == [1, 1]

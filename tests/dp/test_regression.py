@@ -203,10 +203,35 @@ def test_one_record_is_enough_and_tells_nothing():
     assert np.isfinite(line(dp.quantile_regression(data, y="y", x="a", x_bounds=BOUNDS, epsilon=1.0))).all()
 
 
-def test_a_constant_column_is_refused_by_name():
-    data = Microdata(pl.DataFrame({"a": [7.0, 9.0, 8.0], "y": [1.0, 2.0, 3.0]}))
+CONSTANT = Microdata(pl.DataFrame({"a": [7.0, 9.0, 8.0], "y": [1.0, 2.0, 3.0]}))
+
+
+def test_a_constant_column_is_refused_by_name_where_nothing_is_promised():
     with pytest.raises(DiscreetError, match="'a' is constant"):
-        dp.quantile_regression(data, y="y", x="a", x_bounds=BOUNDS, epsilon=1.0)
+        dp.quantile_regression(CONSTANT, y="y", x="a", x_bounds=BOUNDS, mechanism="nonprivate")
+
+
+@pytest.mark.parametrize("mechanism", [*PROVED, "opm", "k-norm", "functional"])
+def test_under_a_promise_no_file_is_refused_for_what_its_records_are(mechanism):
+    """That all records lie beyond a bound is a fact about them, and a refusal would tell it for nothing."""
+    if mechanism in {"k-norm", "functional"}:
+        found = dp.linear_regression(
+            CONSTANT, y="y", x="a", x_bounds=BOUNDS, y_bounds=(0, 5), epsilon=1.0, mechanism=mechanism
+        )
+    else:
+        more = PROVED.get(mechanism, {})
+        found = dp.quantile_regression(CONSTANT, y="y", x="a", x_bounds=BOUNDS, epsilon=1.0, **more)
+    assert np.isfinite(line(found)).all()
+
+
+def test_only_a_public_number_of_records_decides_whether_a_grid_is_too_large(monkeypatch):
+    monkeypatch.setattr("discreet.dp.regression.gradient_sampling._MOST_ON_A_GRID", 401**2 * 40)
+    asked = {"y": "y", "x": "a", "x_bounds": BOUNDS, "epsilon": 1.0, "mechanism": "kng"}
+    assert dp.quantile_regression(people(50), **asked).guarantee
+    with pytest.raises(ParameterError, match="too long"):
+        dp.quantile_regression(people(50), records=50, **asked)
+    with pytest.raises(ParameterError, match="too long"):
+        dp.quantile_regression(people(50), adjacency="replace", **asked)
 
 
 def test_standardized_columns_give_the_same_line_without_noise():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import polars as pl
@@ -207,3 +208,17 @@ def test_files_that_do_not_fit_are_refused():
         synth.PMSEMechanism(1.0, **QUICK).fit(
             Microdata(SIZE.with_columns(who=pl.lit(1)), person="who"), seed=1
         )
+
+
+def test_beside_a_claim_a_warning_depends_on_no_record():
+    rng = np.random.default_rng(3)
+    near, far = (Microdata(pl.DataFrame({"x": center + rng.standard_normal(60)})) for center in (0.0, 1e6))
+    plan = synth.PMSEMechanism(0.1, prior={"x": (0, 1)}, depth=1, sampler="candidates", candidates=20)
+    for data in (near, far):
+        with pytest.warns(DiscreetWarning, match="too small"):
+            plan.fit(data)
+    rich = synth.PMSEMechanism(5.0, prior={"x": (0, 1)}, depth=1, sampler="candidates", candidates=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for data in (near, far):
+            rich.fit(data)

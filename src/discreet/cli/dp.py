@@ -287,6 +287,8 @@ def _show(found: Measure, *, json: bool, table: str = "") -> None:
     say(str(found))
     if found.guarantee:
         say(f"Guarantee: {found.guarantee}")
+    if found.private:
+        say(found.private.in_plain_words)
     if table:
         say()
         say(str(found.detail[table]))

@@ -323,6 +323,8 @@ def _summary(
         "combining_rule": fitted.combining_rule,
         "guarantee": fitted.guarantee,
         "why_none": fitted.why_none,
+        "private": fitted.private.to_dict() if fitted.private else None,
+        "spending": fitted.spending.to_dict() if fitted.spending else None,
         "model": None if model is None else model.name,
         "seconds": {"fit": round(seconds[0], 3), "draw": round(seconds[1], 3)},
     }
@@ -349,6 +351,11 @@ def _show(summary: dict[str, Any], said: str | None = None) -> None:
         say(f"Model: {summary['model']} (it holds real values; keep it as the data are kept)")
     if summary["guarantee"]:
         say(f"Guarantee: {summary['guarantee']}")
+        if summary["private"]:
+            say(summary["private"]["in_plain_words"])
+            say("Not covered:")
+            for sentence in summary["private"]["not_covered"]:
+                say(f"  {sentence}")
     elif summary["why_none"]:
         say(f"No guarantee: {summary['why_none']}")
     if said:

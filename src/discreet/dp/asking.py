@@ -14,7 +14,7 @@ from discreet.dp.costs import Cost
 from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import Noisy, laplace
-from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
+from discreet.guarantees import SEEDED, DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
 from discreet.randomness import generator
 from discreet.results import Measure
@@ -72,7 +72,12 @@ class Ask:
         delta: float = 0.0,
     ) -> Measure:
         """Word the answer and what is claimed of it."""
-        claim = DifferentialPrivacy(self.epsilon, delta, against=f"adding or removing one {self.unit}")
+        claim = DifferentialPrivacy(
+            self.epsilon,
+            delta,
+            against=f"adding or removing one {self.unit}",
+            unit=self.unit,  # type: ignore[arg-type]
+        )
         guarantee, why = settled(claim, "", seeded=self.seed is not None)
         figures: dict[str, Any] = {"epsilon": float(self.epsilon), **(more or {})}
         if delta:
@@ -88,4 +93,5 @@ class Ask:
             caveats=caveats,
             parameters={"epsilon": self.epsilon, "delta": delta, "unit": self.unit, "purpose": self.purpose},
             guarantee=guarantee,
+            private=stands(claim, seeded=self.seed is not None),
         )

@@ -98,7 +98,8 @@ def bounded_cells(
 ) -> Bounded:
     """Count and sum by cell where the data is; records without a number are left out of both.
 
-    Without a column of persons every record is a unit of its own.
+    Without a column of persons every record is a unit of its own. With one, records that do not say whose they are
+    count nowhere: several people may stand behind them, who could not be held to a bound one by one.
     """
     for name, bound in (("max_records", max_records), ("max_groups", max_groups)):
         if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
@@ -124,7 +125,8 @@ def bounded_cells(
         found = collect(rows.group_by(*keys).agg(*sums) if keys else rows.select(*sums))
         # The sum of no records is missing on some engines.
         return Bounded(found.with_columns(pl.col("count", *(["sum"] if number else [])).fill_null(0)), 1, 1)
-    own = collect(rows.select(*keys, "u", *(["x"] if number else [])))
+    known = rows.filter(~nw.col("u").is_null())
+    own = collect(known.select(*keys, "u", *(["x"] if number else [])))
     return Bounded(_held(own, keys, max_records, max_groups, words), max_records, max_groups)
 
 

@@ -28,7 +28,7 @@ from discreet.errors import InputError, ParameterError
 from discreet.files.atomic import replacing
 from discreet.files.staging import held
 from discreet.files.toml_files import read_toml
-from discreet.guarantees import in_plain_words
+from discreet.guarantees import Spending, in_plain_words
 from discreet.policy import Policy
 
 SUFFIX = ".privacy.toml"
@@ -254,7 +254,12 @@ class Ledger:
         if not self._entries:
             return "Nothing was published from this source yet."
         spent = self.spent
-        words = in_plain_words(spent.epsilon, spent.delta, unit=str(self._header["unit"]))
+        words = in_plain_words(
+            spent.epsilon,
+            spent.delta,
+            unit=str(self._header["unit"]),
+            adjacency=self._header["adjacency"],
+        )
         if self.unproved:
             words += (
                 f" {self.unproved} of the records have the bounds of a method that is not proved for the arithmetic "
@@ -278,6 +283,30 @@ class Ledger:
     def table(self) -> pl.DataFrame:
         """The releases entered so far, one row a record."""
         return pl.DataFrame(self._entries) if self._entries else pl.DataFrame({"release": []})
+
+    def spending(self) -> Spending:
+        """The ledger as it stands, in words and rows for people."""
+        (epsilon, delta), spent = self.budget, self.spent
+        return Spending(
+            f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else ""),
+            f"epsilon {spent.epsilon:.4g}" + (f", delta {spent.delta:g}" if spent.delta else ""),
+            f"epsilon {self.left:.4g}",
+            tuple(
+                {
+                    "release": str(entry["release"]),
+                    "day": entry["time"][:10],
+                    "mechanism": entry["mechanism"],
+                    "price": f"rho {entry['rho']:.4g}"
+                    if entry["definition"] == "zcdp"
+                    else f"epsilon {entry['epsilon']:g}",
+                    "delta": f"{entry['delta']:g}" if entry["delta"] else "",
+                    "neighbors": entry["adjacency"],
+                    "proved": "yes" if entry.get("proved", True) is not False else "no",
+                    "purpose": entry["purpose"],
+                }
+                for entry in self._entries
+            ),
+        )
 
     def __repr__(self) -> str:
         epsilon, delta = self.budget

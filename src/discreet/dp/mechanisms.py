@@ -262,7 +262,9 @@ def local_laplace(
     entered(cost, ledger, seed)
     rate = rational_epsilon(Fraction(epsilon) / one.moved(float(upper) - float(lower), 1))
     steps = one.placed(held) + discrete_laplace(rate, len(held), words_of(seed, "local-laplace"))
-    claim = DifferentialPrivacy(epsilon, against="another value of the same person", local=True)
+    claim = DifferentialPrivacy(
+        epsilon, against="another value of the same person", local=True, adjacency="replace", unit="person"
+    )
     guarantee, why = settled(claim, "", seeded=seed is not None)
     return Noisy(one.read(steps), cost, float(one.step / rate), guarantee, why)
 
@@ -351,7 +353,9 @@ def _unchanged(numbers: Floats, grid: Grid, cost: Cost, seed: int | None) -> Noi
 
 
 def _published(numbers: Floats, grid: Grid, cost: Cost, scale: float, seed: int | None) -> Noisy:
-    claim = DifferentialPrivacy(cost.epsilon, cost.delta, against=AGAINST[cost.adjacency])
+    claim = DifferentialPrivacy(
+        cost.epsilon, cost.delta, against=AGAINST[cost.adjacency], adjacency=cost.adjacency
+    )
     guarantee, why = settled(claim, "", seeded=seed is not None)
     return Noisy(_shaped(numbers, grid), cost, scale, guarantee, why)
 

@@ -44,7 +44,8 @@ def count(
     Parameters
     ----------
     data
-        The file. With a role ``person``, at most ``max_records`` records of each count.
+        The file. With a role ``person``, at most ``max_records`` records of each count, and records that do not say
+        whose they are do not.
     epsilon
         The budget of this answer.
     max_records

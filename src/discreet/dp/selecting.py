@@ -126,7 +126,7 @@ def choose(
         # The best candidate is always taken when its turn comes, so somebody is.
         yes = bernoulli_exp([rate * (best - score) / (2 * reach) for score in exact], order, words)
         place = int(order[np.flatnonzero(yes)[0]])
-    claim = DifferentialPrivacy(cost.epsilon, cost.delta, against=AGAINST[adjacency])
+    claim = DifferentialPrivacy(cost.epsilon, cost.delta, against=AGAINST[adjacency], adjacency=adjacency)
     value = place if candidates is None else candidates[place]
     return Chosen(value, place, cost, *settled(claim, "", seeded=seed is not None))
 
@@ -206,7 +206,7 @@ class SparseVector:
         self._words = words_of(seed, "sparse-vector")
         self._limit = int(self._grid.placed(limit)) + self._noise(self._limit_rate)
         self.left = max_found
-        claim = DifferentialPrivacy(self.cost.epsilon, 0.0, against=AGAINST[adjacency])
+        claim = DifferentialPrivacy(self.cost.epsilon, against=AGAINST[adjacency], adjacency=adjacency)
         self.guarantee, self.why_none = settled(claim, "", seeded=seed is not None)
 
     def above(self, answer: float) -> bool:

@@ -113,10 +113,12 @@ class Plan(Treatment):
                 done = step.apply(release.data, ledger=ledger, seed=own)
             except DiscreetError as error:
                 raise type(error)(f"In step {number} of the plan ({step.name}): {error}") from error
-            told = (done.guarantee, done.why_none)
-            if len(self.steps) > 1:
-                told = (None, PART_OF_A_PLAN if done.guarantee else release.why_none)
-            release = Release(done.data, (*release.log, *done.log), *told)
+            log = (*release.log, *done.log)
+            if len(self.steps) == 1:
+                release = replace(done, log=log)
+            else:
+                why_none = PART_OF_A_PLAN if done.guarantee else release.why_none
+                release = Release(done.data, log, None, why_none)
             yield release
 
     def dry_run(self, data: Microdata, *, seed: Seed = None) -> Release:

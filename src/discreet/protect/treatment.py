@@ -23,7 +23,7 @@ from discreet.described import kebab, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
+from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
 from discreet.microdata import Columns, Microdata
 from discreet.one_thread import one_thread
 from discreet.parameters import typed_parameters
@@ -160,7 +160,13 @@ class Treatment(ABC):
             counts_withheld=True,
             internal=secret,
         )
-        return Release(treated, (step,), *settled(change.private, change.why_none, seeded=stream.seeded))
+        return Release(
+            treated,
+            (step,),
+            *settled(change.private, change.why_none, seeded=stream.seeded),
+            stands(change.private, seeded=stream.seeded),
+            ledger.spending() if ledger else None,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters that differ from their defaults, ready for JSON or TOML."""

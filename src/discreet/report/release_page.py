@@ -72,6 +72,8 @@ def render_release(report: ReleaseReport) -> str:
         ],
         glossary={**{word: GLOSSARY[word] for word in _NEEDED_WORDS}, **_COST_WORDS},
         guarantee=report.release.guarantee,
+        private=report.release.private,
+        spending=report.release.spending,
         why_none=report.release.why_none,
         not_judged=report.not_judged,
         policy=settings.policy_rows(report.after) if report.after else [],

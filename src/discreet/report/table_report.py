@@ -19,6 +19,7 @@ from discreet.results import jsonable
 from discreet.tables.protecting import ProtectedTable
 
 if TYPE_CHECKING:
+    from discreet.guarantees import DifferentialPrivacy, Spending
     from discreet.results import Measure
     from discreet.tables.building.table import Table
     from discreet.tables.suppressing.suppression_result import SuppressionResult
@@ -56,6 +57,8 @@ class _Case:
     figures: dict[str, Any]
     guarantee: str | None
     why_none: str
+    private: DifferentialPrivacy | None = None
+    spending: Spending | None = None
 
 
 def render_table_report(result: ProtectedTable | SuppressionResult, *, show_values: bool = False) -> str:
@@ -137,6 +140,8 @@ def _protected(result: ProtectedTable) -> _Case:
         figures=dict(result.figures),
         guarantee=result.guarantee,
         why_none=result.why_none,
+        private=result.private,
+        spending=result.spending,
     )
 
 

@@ -54,6 +54,8 @@ class Finding:
     charts: tuple[Chart, ...]
     tables: tuple[tuple[str, Excerpt], ...]
     leading: bool
+    plain_words: str = ""
+    """What a guarantee means for one person."""
 
     @property
     def folded(self) -> str:
@@ -197,6 +199,7 @@ def _finding(
         unit=card.headline if card and measure.value is not None else "",
         meaning=measure.meaning,
         guarantee=measure.guarantee,
+        plain_words=measure.private.in_plain_words if measure.private else "",
         caveats=tuple(measure.caveats),
         figures=tuple(
             (label_of(n, measure=name), n, worded(n, figure, measure=name))

@@ -20,9 +20,10 @@ import polars as pl
 from discreet import engine
 from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
+from discreet.dp.ledger import Ledger
 from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name
 from discreet.files.toml_files import read_toml
-from discreet.guarantees import FROM_A_FILE
+from discreet.guarantees import FROM_A_FILE, DifferentialPrivacy, Spending, settled, stands
 from discreet.microdata import Metadata, Microdata, Roles
 from discreet.one_thread import on_one_thread, one_thread
 from discreet.parameters import check, typed_parameters
@@ -126,6 +127,10 @@ class Fitted(ABC):
     """A privacy guarantee that is proved for what was done, else None."""
     why_none: str = ""
     """Where a guarantee was possible and is not given: why."""
+    private: DifferentialPrivacy | None = None
+    """The guarantee as a value: bounds, neighbors, unit, what it means in plain words and what it does not cover."""
+    spending: Spending | None = None
+    """The ledger as it stood once the model was entered, where there is one."""
     keeps_records: bool = False
     """Whether synthetic records are the original ones with some columns replaced (partial synthesis)."""
     combining_rule: str = "simple"
@@ -140,6 +145,20 @@ class Fitted(ABC):
     def __init__(self, like: Microdata, rows: int) -> None:
         self.like = like
         self.rows = rows
+
+    def promise(
+        self,
+        claim: DifferentialPrivacy | None,
+        why_none: str = "",
+        *,
+        seeded: bool,
+        ledger: Ledger | None = None,
+    ) -> Self:
+        """Take on what is claimed of the model, where it stands."""
+        self.guarantee, self.why_none = settled(claim, why_none, seeded=seeded)
+        self.private = stands(claim, seeded=seeded)
+        self.spending = ledger.spending() if ledger else None
+        return self
 
     @abstractmethod
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
@@ -226,6 +245,7 @@ class Fitted(ABC):
             f"  It draws {columns}{f' and {more:,} more' if more > 0 else ''}: sample(n, copies=…, seed=…)",
             "  It may hold values of real records: keep it as the data are kept.",
             f"Guarantee: {self.guarantee or (f'none: {self.why_none}' if self.why_none else 'none')}",
+            *([self.private.in_plain_words] if self.private else []),
         ]
         return "\n".join([*lines, *([str(plan)] if plan is not None and not callable(plan) else [])])
 
@@ -265,14 +285,21 @@ def seed_of(seed: Seed) -> int:
     return int(generator(seed).integers(2**62)) if isinstance(seed, np.random.Generator) else _checked(seed)
 
 
-def empty_like(data: Microdata, frame: pl.DataFrame) -> Microdata:
+def empty_like(
+    data: Microdata, frame: pl.DataFrame, levels: Mapping[str, pl.Series | None] | None = None
+) -> Microdata:
     """Return the file without its records: same kind of frame, same columns, same roles.
 
-    ``frame`` is the file in memory, or some columns of it.
+    ``frame`` is the file in memory, or some columns of it. ``levels`` are what was declared of columns under a
+    guarantee: a pandas category carries the values that were read, and must not carry any other.
     """
     kind = data.wrapped.implementation
     if kind.is_pandas():
-        return data.with_frame(data.frame[frame.columns].head(0).copy())
+        empty = data.frame[frame.columns].head(0).copy()
+        for name, declared in (levels or {}).items():
+            if declared is not None and name in empty and hasattr(empty[name], "cat"):
+                empty[name] = empty[name].cat.set_categories(declared.to_list())
+        return data.with_frame(empty)
     if kind.is_pyarrow():
         return data.with_frame(data.frame.select(frame.columns).schema.empty_table())
     return data.with_frame(engine.in_kind(data, frame.clear()))
@@ -296,7 +323,7 @@ def load(path: str | Path) -> Fitted:
         roles = Roles.of(**document["roles"]).to_dict()
         like = Microdata(pl.DataFrame(columns), **roles, metadata=Metadata())
         fitted = Fitted.known[kind].restored(document["state"], like, document["rows"])
-    fitted.guarantee, fitted.why_none = None, FROM_A_FILE
+    fitted.promise(None, FROM_A_FILE, seeded=False)
     fitted.loaded_from = name
     fitted.try_out()
     return fitted

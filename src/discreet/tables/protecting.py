@@ -24,7 +24,7 @@ from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled
+from discreet.guarantees import DifferentialPrivacy, Spending, public_and_internal, settled, stands
 from discreet.one_thread import one_thread
 from discreet.parameters import typed_parameters
 from discreet.randomness import Seed, fresh_seed, generator
@@ -112,6 +112,10 @@ class ProtectedTable:
         Named tables for whoever decides; they stay in the house.
     copies
         All tables, where several were drawn; the first is ``table``.
+    private
+        The guarantee as a value, where it is differential privacy.
+    spending
+        The ledger as it stood once the table was entered, where there is one.
     """
 
     table: Table
@@ -122,6 +126,8 @@ class ProtectedTable:
     figures: Mapping[str, Any] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=Detail)
     copies: tuple[Table, ...] = ()
+    private: DifferentialPrivacy | None = None
+    spending: Spending | None = None
 
     @property
     def published(self) -> pl.DataFrame:
@@ -147,7 +153,8 @@ class ProtectedTable:
         assured = (
             f"Guarantee: {self.guarantee}" if self.guarantee else f"No formal guarantee: {self.why_none}"
         )
-        return f"{self.log[-1].treatment}: {lost.meaning} {assured}"
+        words = f" {self.private.in_plain_words}" if self.private else ""
+        return f"{self.log[-1].treatment}: {lost.meaning} {assured}{words}"
 
     def to_dict(self, *, internal: bool = False) -> dict[str, Any]:
         """Return the log without any cell, ready for JSON: the public one, or the one that stays in the house."""
@@ -156,6 +163,8 @@ class ProtectedTable:
             "figures": jsonable(self.figures),
             "guarantee": self.guarantee,
             "why_none": self.why_none,
+            "private": self.private.to_dict() if self.private else None,
+            "spending": self.spending.to_dict() if self.spending else None,
         }
         if internal:
             found["information"] = self.information.to_dict()
@@ -253,6 +262,8 @@ class TableProtection(ABC):
             figures,
             Detail(**change.detail),
             (made, *others),
+            stands(change.private, seeded=stream.seeded),
+            ledger.spending() if ledger else None,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -113,6 +113,8 @@ class ReleaseReport:
             for number, step in enumerate(self.release.log, start=1)
         ]
         told = [*steps, "", self.line, f"Guarantee: {self.release.guarantee_in_words}"]
+        if self.release.private:
+            told.append(self.release.private.in_plain_words)
         return "\n".join([*told, *([self.not_judged] if self.not_judged else [])])
 
     __repr__ = __str__

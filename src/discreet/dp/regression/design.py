@@ -107,11 +107,6 @@ def read_design(
     if not frame.height:
         raise InputError("There is no record to fit a regression to.")
     columns = [_within(frame[name], *bounds[name]) for name in names]
-    for name, column in zip(names, columns, strict=True):
-        if frame.height > 1 and column.min() == column.max():
-            raise ColumnError(
-                f"Column '{name}' is constant within its bounds. Leave it out; the intercept is in already."
-            )
     lows, highs = (np.asarray([bounds[name][at] for name in names]) for at in (0, 1))
     centers, widths = _scaling(lows, highs, intercept=intercept, standardize=standardize)
     if standardize:
@@ -211,8 +206,9 @@ def _complete(frame: pl.DataFrame, missing: Missing) -> pl.DataFrame:
         return frame
     if missing == "error":
         raise InputError(
-            f"Column '{gaps[0]}' has missing or infinite values. Fill them, or say missing='drop': the records with "
-            "gaps are then left out, and how many that are is not told."
+            f"Column '{gaps[0]}' has missing or infinite values, and missing='error' states that there are none. Fill "
+            "them, or say missing='drop': the records with gaps are then left out, and how many that are is not told. "
+            "This refusal itself tells that there are some."
         )
     return frame.filter(fine)
 

@@ -28,7 +28,7 @@ from discreet.dp.regression.design import Bounds, Design, Missing, read_design
 from discreet.dp.samplers import discrete_laplace
 from discreet.engine import like
 from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.guarantees import DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
 from discreet.results import Measure
 from discreet.wording import shown
@@ -135,7 +135,7 @@ def linear_regression(
     line = design.on_the_scale_of_the_data(theta * half)
     if intercept:
         line[0] += middle
-    claim = DifferentialPrivacy(epsilon, against=AGAINST[adjacency])
+    claim = DifferentialPrivacy(epsilon, against=AGAINST[adjacency], adjacency=adjacency)
     guarantee, why = settled(claim, "", seeded=seed is not None)
     parts = [
         shown(float(value)) if intercept and not at else f"{shown(float(value))} × {term}"
@@ -160,6 +160,7 @@ def linear_regression(
             )
         },
         guarantee=guarantee,
+        private=stands(claim, seeded=seed is not None),
     )
 
 

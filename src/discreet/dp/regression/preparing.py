@@ -14,9 +14,9 @@ from discreet.dp.budget import rational_epsilon
 from discreet.dp.mechanisms import words_of
 from discreet.dp.regression import gradient_sampling, objective_perturbation, private_descent
 from discreet.dp.regression.check_loss import CheckLoss, Kernel
-from discreet.dp.regression.design import Design
+from discreet.dp.regression.design import INTERCEPT, Design
 from discreet.dp.subsampling import subsampled_gaussian_noise
-from discreet.errors import ParameterError
+from discreet.errors import ColumnError, ParameterError
 from discreet.randomness import fresh_seed, generator
 
 Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
@@ -129,8 +129,10 @@ def _kng(design: Design, tau: float, asked: Settings) -> Prepared:
     found = gradient_sampling.constants(
         design, loss, asked.epsilon, asked.theta_bound, proper=asked.proper, replace=asked.replace
     )
-    if few:
-        gradient_sampling.check_grid(len(design.y), len(design.terms))
+    # A file that was refused for one record more would tell of that record: only a public number decides.
+    public = len(design.y) if asked.replace else asked.records
+    if few and public is not None:
+        gradient_sampling.check_grid(public, len(design.terms))
 
     def draw() -> tuple[Floats, dict[str, Any]]:
         if few:
@@ -240,6 +242,13 @@ def _agd(design: Design, tau: float, asked: Settings) -> Prepared:
 
 
 def _nonprivate(design: Design, tau: float, asked: Settings) -> Prepared:
+    # Only where nothing is promised: whether a column is constant is a fact about the records.
+    for at, name in enumerate(design.terms):
+        if name != INTERCEPT and len(design.y) > 1 and design.x[:, at].min() == design.x[:, at].max():
+            raise ColumnError(
+                f"Column '{name}' is constant within its bounds. Leave it out; the intercept is in already."
+            )
+
     def draw() -> tuple[Floats, dict[str, Any]]:
         return objective_perturbation.minimizer(design, asked.loss(tau)), {}
 

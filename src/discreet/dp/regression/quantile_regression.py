@@ -27,7 +27,7 @@ from discreet.dp.regression.gradient_sampling import Proper
 from discreet.dp.regression.preparing import Calibration, Mechanism, Settings, prepared
 from discreet.engine import like
 from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.guarantees import DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
 from discreet.number_arrays import numbers_of
 from discreet.results import Measure
@@ -189,9 +189,11 @@ def quantile_regression(
         ledger.spend(budget.cost(mechanism, design, adjacency, ask, proved=not fits[0].why_none))
     drawn = [fit.draw() for fit in fits]
     lines = np.stack([design.on_the_scale_of_the_data(theta) for theta, _ in drawn])
-    guarantee, why = (None, fits[0].why_none)
+    guarantee, why, claim = None, fits[0].why_none, None
     if not why:
-        claim = DifferentialPrivacy(budget.epsilon, budget.delta, against=AGAINST[adjacency])
+        claim = DifferentialPrivacy(
+            budget.epsilon, budget.delta, against=AGAINST[adjacency], adjacency=adjacency
+        )
         guarantee, why = settled(claim, "", seeded=seed is not None)
     caveats = [] if guarantee else [f"No guarantee: {why}"]
     figures: dict[str, Any] = {"epsilon": budget.epsilon, "coefficients": lines.size}
@@ -238,6 +240,7 @@ def quantile_regression(
         },
         detail=detail,
         guarantee=guarantee,
+        private=stands(claim, seeded=seed is not None),
     )
 
 

@@ -116,6 +116,11 @@ class Attribute:
         )
 
 
+def levels_of(attributes: Sequence[Attribute]) -> dict[str, pl.Series | None]:
+    """The levels of categories by column, None for numbers."""
+    return {attribute.name: attribute.levels for attribute in attributes}
+
+
 def observed_attribute(series: pl.Series, *, threshold: int, bins: int, by: str) -> Attribute:
     """Read an attribute off the data: few values are categories, more numbers come in bins."""
     has_missing = as_numbers(series).null_count() > 0 if series.dtype.is_float() else series.null_count() > 0

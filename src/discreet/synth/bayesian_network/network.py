@@ -13,11 +13,16 @@ import polars as pl
 from discreet import dp, engine
 from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
-from discreet.synth.bayesian_network.coding import Attribute, declared_attribute, observed_attribute
+from discreet.synth.bayesian_network.coding import (
+    Attribute,
+    declared_attribute,
+    levels_of,
+    observed_attribute,
+)
 from discreet.synth.bayesian_network.fitted_network import FittedBayesianNetwork
 from discreet.synth.bayesian_network.laws import CellLaw
 from discreet.synth.bayesian_network.structure import (
@@ -178,7 +183,7 @@ class BayesianNetwork(Synthesizer):
         within = self._within(coded, frame, budgets.bins, stream)
         kept = [name for name in data.columns if name not in left_out]
         fitted = FittedBayesianNetwork(
-            empty_like(data, frame.select(kept)),
+            empty_like(data, frame.select(kept), levels_of(attributes) if self.epsilon else None),
             frame.height,
             attributes=attributes,
             network=network,
@@ -188,7 +193,7 @@ class BayesianNetwork(Synthesizer):
             joint=joint,
             left_out=left_out,
         )
-        fitted.guarantee, fitted.why_none = settled(_claim(self.epsilon), _NO_NOISE, seeded=stream.seeded)
+        fitted.promise(_claim(self.epsilon), _NO_NOISE, seeded=stream.seeded, ledger=ledger)
         if coded.weights is not None:
             fitted.combining_rule = "pseudo-likelihood"
         return fitted

@@ -14,10 +14,11 @@ from discreet.arrays import Floats
 from discreet.dp.entropy import refuse_seeded
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
+from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.belonging import units_left_out
 from discreet.synth.pmse_mechanism.drawing import (
     SURE_ODDS,
@@ -99,7 +100,9 @@ class PMSEMechanism(Synthesizer):
     Notes
     -----
     A warning says when the budget is too small for the prior: nearly all mass then lies in its tail, and what is drawn
-    is a draw from the prior. What ``fitted.diagnosis`` holds was read off the data and is not for publication.
+    is a draw from the prior. With ``sampler="candidates"`` it speaks of the best that any file could give, because a
+    warning that depended on the records would stand outside the guarantee; ``fitted.diagnosis`` has the odds of this
+    file. It was read off the data and is not for publication.
 
     When not to use it
     ------------------
@@ -156,6 +159,16 @@ class PMSEMechanism(Synthesizer):
         62.5
         """
         return float(self.epsilon) / (2 * self.n_datasets * pmse_sensitivity(n, kind=self.sensitivity))
+
+    def best_log_odds(self, n: int) -> float:
+        """The odds, as a logarithm, of one perfect candidate against all others; no file of ``n`` records has better.
+
+        Examples
+        --------
+        >>> round(PMSEMechanism(1.0, candidates=2_000).best_log_odds(500), 1)
+        54.9
+        """
+        return 0.25 * self.temperature(n) - float(np.log(self.candidates))
 
     def fit(
         self,
@@ -216,7 +229,9 @@ class PMSEMechanism(Synthesizer):
             diagnosis = self._looked_at(tried, found, n)
         else:
             thetas, diagnosis = self._by_particles(quality, generator.dim, n, stream)
-        if diagnosis.log_odds < SURE_ODDS:
+        # Beside a claim even a warning may not depend on the records: it says what no file could change.
+        odds = diagnosis.log_odds if why else self.best_log_odds(n)
+        if odds < SURE_ODDS:
             warnings.warn(
                 "The privacy budget is too small for this prior: most of what can be drawn lies in its tail. Take a "
                 "larger epsilon, more records, fewer datasets, fewer columns or a narrower prior that is public.",
@@ -224,17 +239,21 @@ class PMSEMechanism(Synthesizer):
                 stacklevel=3,
             )
         fitted = FittedParameters(
-            empty_like(data, frame), n, generator=generator, thetas=thetas, left_out=left_out
+            empty_like(data, frame, levels_of([column.attribute for column in generator.columns])),
+            n,
+            generator=generator,
+            thetas=thetas,
+            left_out=left_out,
         )
         fitted.diagnosis = diagnosis
         claim = DifferentialPrivacy(
             self.epsilon,
             against="replacing one record",
+            adjacency="replace",
             covers=" for the parameters, and so for any number of files drawn from them; the number of records, the "
             "prior and the declared levels count as public",
         )
-        fitted.guarantee, fitted.why_none = settled(None if why else claim, why, seeded=stream.seeded)
-        return fitted
+        return fitted.promise(None if why else claim, why, seeded=stream.seeded, ledger=ledger)
 
     def _why_no_claim(self) -> str:
         if self.quality == "greedy-tree":

@@ -17,7 +17,7 @@ from discreet.arrays import Floats, Integers
 from discreet.dp.contributions import Range
 from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
@@ -158,11 +158,11 @@ class NoisyBayes(Synthesizer):
         claim = DifferentialPrivacy(
             self.epsilon,
             against="replacing one record",
+            adjacency="replace",
             covers=" for the models that were drawn, and so for any number of files drawn from them; the number of "
             "records and the bounds count as public",
         )
-        fitted.guarantee, fitted.why_none = settled(claim, "", seeded=stream.seeded)
-        return fitted
+        return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)
 
 
 def sensitivities(widths: Floats, n: int) -> tuple[Floats, Floats]:

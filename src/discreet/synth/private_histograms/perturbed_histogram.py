@@ -11,10 +11,11 @@ import numpy as np
 from discreet import dp
 from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
+from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.private_histograms.cells import boxed
 from discreet.synth.private_histograms.fitted_cells import FittedCells
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
@@ -110,7 +111,7 @@ class PerturbedHistogram(Synthesizer):
         stream = Stream(seed_of(seed), "perturbed-histogram", seeded=seed is not None)
         noisy = counts + dp.discrete_laplace(rate, box.cells, stream.words("counts"))
         fitted = FittedCells(
-            empty_like(data, frame),
+            empty_like(data, frame, levels_of(box.attributes)),
             frame.height,
             box=box,
             counts=np.maximum(noisy, 0).astype(np.float64),
@@ -119,8 +120,8 @@ class PerturbedHistogram(Synthesizer):
         claim = DifferentialPrivacy(
             self.epsilon,
             against="replacing one record",
+            adjacency="replace",
             covers=" for the noisy counts, and so for any number of files drawn from them; the number of records and "
             "the declared domain count as public",
         )
-        fitted.guarantee, fitted.why_none = settled(claim, "", seeded=stream.seeded)
-        return fitted
+        return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)

@@ -14,10 +14,11 @@ from discreet import dp
 from discreet.arrays import Floats
 from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ParameterError
-from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
+from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.private_histograms.cells import boxed, cells_declared
 from discreet.synth.private_histograms.fitted_cells import FittedCells
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
@@ -128,15 +129,17 @@ class SmoothHistogram(Synthesizer):
         even = dp.bernoulli([weight], np.zeros(rows, dtype=np.int64), words)
         own = cells[dp.uniform_below(len(cells), rows, words)]
         drawn = np.where(even, dp.uniform_below(box.cells, rows, words), own)
-        fitted = FittedCells(empty_like(data, frame), rows, box=box, drawn=drawn, left_out=left_out)
+        fitted = FittedCells(
+            empty_like(data, frame, levels_of(box.attributes)), rows, box=box, drawn=drawn, left_out=left_out
+        )
         claim = DifferentialPrivacy(
             self.epsilon,
             against="replacing one record",
+            adjacency="replace",
             covers=f" for the {rows:,} rows that were drawn; the number of records and the declared domain count as "
             "public",
         )
-        fitted.guarantee, fitted.why_none = settled(claim, "", seeded=stream.seeded)
-        return fitted
+        return fitted.promise(claim, seeded=stream.seeded, ledger=ledger)
 
 
 def exact_weight(cells: int, n: int, rows: int, epsilon: float) -> Fraction:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from discreet import dp
 from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ParameterError
-from discreet.guarantees import settled
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
+from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.private_marginals.adaptive import Limits, measured_where_worst, smallest_share
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
 from discreet.synth.private_marginals.measuring import check_noise
@@ -70,7 +70,8 @@ class AIM(Synthesizer):
         without noise is not protected. Counting the records themselves comes on top.
     records_per_person
         How many records of one person (role ``person`` or ``contributor``) are counted at most, chosen at random; the
-        guarantee is then one for persons, and noise grows with this number.
+        guarantee is then one for persons, and noise grows with this number. Records that do not say whose they are
+        count nowhere.
     leave_out
         Columns that the synthetic file shall not have.
 
@@ -131,7 +132,7 @@ class AIM(Synthesizer):
         limits = Limits(self.order, self.max_cells, self.max_seconds)
         chosen, model = measured_where_worst(file, alone, (1 - _ALONE) * rho, limits, stream)
         fitted = FittedMarginals(
-            empty_like(data, file.frame),
+            empty_like(data, file.frame, levels_of(file.attributes)),
             max(round(alone.records), 1),
             attributes=file.attributes,
             groupings=alone.groupings,
@@ -140,5 +141,4 @@ class AIM(Synthesizer):
             impossible=file.impossible,
             left_out=file.left_out,
         )
-        fitted.guarantee, fitted.why_none = settled(file.claim(self), "", seeded=stream.seeded)
-        return fitted
+        return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)

@@ -13,10 +13,10 @@ from discreet import dp
 from discreet.arrays import Floats
 from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ParameterError
-from discreet.guarantees import settled
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
+from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.private_marginals.counting import counted
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
 from discreet.synth.private_marginals.graphical_model import GraphicalModel
@@ -84,7 +84,8 @@ class MST(Synthesizer):
         Largest table of a pair.
     records_per_person
         How many records of one person (role ``person`` or ``contributor``) are counted at most, chosen at random; the
-        guarantee is then one for persons, and noise grows with this number.
+        guarantee is then one for persons, and noise grows with this number. Records that do not say whose they are
+        count nowhere.
     leave_out
         Columns that the synthetic file shall not have.
 
@@ -148,7 +149,7 @@ class MST(Synthesizer):
             for place, (a, b) in enumerate(chosen)
         }
         fitted = FittedMarginals(
-            empty_like(data, file.frame),
+            empty_like(data, file.frame, levels_of(file.attributes)),
             max(round(alone.records), 1),
             attributes=file.attributes,
             groupings=alone.groupings,
@@ -157,8 +158,7 @@ class MST(Synthesizer):
             impossible=file.impossible,
             left_out=file.left_out,
         )
-        fitted.guarantee, fitted.why_none = settled(file.claim(self), "", seeded=stream.seeded)
-        return fitted
+        return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)
 
 
 def _model(

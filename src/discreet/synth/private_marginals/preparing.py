@@ -116,6 +116,7 @@ class Prepared:
             plan.epsilon,
             plan.delta,
             against=f"adding or removing one {self.unit}{whose}",
+            unit=self.unit,  # type: ignore[arg-type]
             covers=" for the model and its tables, and so for any number of files drawn from it; the declared domain "
             "counts as public",
         )
@@ -138,7 +139,9 @@ def prepared(plan: MST | AIM, data: Microdata, *, fewest: int) -> Prepared:
     # In one query: some engines give no order, and each record must keep its owner.
     frame = engine.collect(data, [*names, *([owner] if owner else [])])
     if owner is not None:
-        owners, frame = _known(frame[owner], unit), frame.select(names)
+        # Several people may stand behind records that do not say whose they are: nobody's could be bounded.
+        frame = frame.filter(pl.col(owner).is_not_null())
+        owners, frame = frame[owner].rename("u"), frame.select(names)
     never, borders = listed(plan.never_missing), dict(plan.borders or {})
     attributes = [
         declared(
@@ -246,13 +249,3 @@ def _left_out(plan: MST | AIM, data: Microdata) -> dict[str, str]:
     if contributor and contributor not in left_out:
         left_out[contributor] = "it says whose the records are"
     return left_out | units_left_out(data, None, left_out)
-
-
-def _known(owners: pl.Series, unit: str) -> pl.Series:
-    """Whose each record is; refused where some do not say."""
-    if owners.null_count():
-        raise ColumnError(
-            f"Some records do not say whose they are (the role {unit} is missing there), so nobody's records can be "
-            "bounded. Fill the column or remove these records."
-        )
-    return owners.rename("u")

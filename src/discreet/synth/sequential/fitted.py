@@ -15,7 +15,7 @@ import polars as pl
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.expressions import parse
-from discreet.guarantees import DifferentialPrivacy, settled
+from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata
 from discreet.progress import track
 from discreet.synth.forms import Form, columns_named, restored_form
@@ -139,7 +139,7 @@ class FittedSequential(Fitted):
             refit=again if options.proper else None,
         )
         if private is not None:
-            fitted.guarantee, fitted.why_none = settled(private[1], "", seeded=stream.seeded)
+            fitted.promise(private[1], seeded=stream.seeded, ledger=stream.account.ledger)
         return fitted
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
