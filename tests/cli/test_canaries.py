@@ -71,6 +71,10 @@ QUICK = {
     "outputs check": ["outputs", "check", "RELEASED-result.csv", "RELEASED-records.csv"],
     "outputs check json": ["outputs", "check", "RELEASED-result.csv", "--json"],
     "k": ["risk", "k_anonymity", "people.csv", *KEYS, "--json"],
+    "singling out": ["attack", "singling_out", "people.csv", *PEOPLE, "--released", "RELEASED.csv", "--html",
+                     "report.html"],
+    "inference": ["attack", "inference", "people.csv", *PEOPLE, "--released", "RELEASED.csv", "--secret", "illness,pay",
+                  "--attacks", "50", "--set", "method=nearest", "--json"],
     "methods": ["methods", "--json"],
 }  # fmt: skip
 SLOW = {

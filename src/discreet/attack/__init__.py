@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from discreet.attack.explanations.shapley import Explanation, explain, shapley_values
     from discreet.attack.explanations.shapley_reconstruction import shapley_reconstruction
     from discreet.attack.explanations.shapley_sweep import shapley_sweep
+    from discreet.attack.releases.inference import inference
+    from discreet.attack.releases.linkability import linkability
+    from discreet.attack.releases.membership import membership
+    from discreet.attack.releases.singling_out import singling_out
     from discreet.attack.success import Tally, measured
 
 _HOME = {
@@ -36,9 +40,16 @@ _HOME = {
     "shapley_sweep": "explanations.shapley_sweep",
     "shapley_values": "explanations.shapley",
     "Tally": "success",
+    "inference": "releases.inference",
+    "linkability": "releases.linkability",
     "measured": "success",
+    "membership": "releases.membership",
+    "singling_out": "releases.singling_out",
 }
-"""Public names and the modules that they live in, which are imported when they are first used."""
+"""Public names and the modules that they live in, which are imported when they are first used.
+
+A function does not share its name with a module of this folder itself: importing one would hide the other.
+"""
 
 __all__ = [
     "Explanation",
@@ -52,7 +63,11 @@ __all__ = [
     "shapley_sweep",
     "shapley_values",
     "Tally",
+    "inference",
+    "linkability",
     "measured",
+    "membership",
+    "singling_out",
 ]
 
 

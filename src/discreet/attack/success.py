@@ -15,9 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from discreet.arrays import Flags
 from discreet.cards import Figure
@@ -25,7 +27,17 @@ from discreet.caveats import Caveat
 from discreet.errors import ParameterError
 from discreet.results import Detail, Measure, percent
 
-__all__ = ["FEW", "RISK_FIGURES", "Excess", "Tally", "excess", "measured"]
+__all__ = [
+    "FEW",
+    "RISK_FIGURES",
+    "Excess",
+    "Tally",
+    "Trial",
+    "excess",
+    "measured",
+    "trials_table",
+    "worst_trial",
+]
 
 FEW = 100
 """Below this many tries a rate is hardly more than an anecdote; it is printed with its interval and a warning."""
@@ -108,9 +120,14 @@ class Tally:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the rate (Wilson's), which is never empty, not even at no hits or only hits."""
-        square = _Z * _Z
+        return self.interval_among(1)
+
+    def interval_among(self, many: int) -> tuple[float, float]:
+        """Give an interval so wide that those of ``many`` rates hold all together in 95 % (Bonferroni's way)."""
+        z = _Z if many == 1 else float(NormalDist().inv_cdf(1 - 0.025 / many))
+        square = z * z
         middle = (self.hits + square / 2) / (self.tries + square)
-        half = _Z * math.sqrt(self.hits * (1 - self.rate) + square / 4) / (self.tries + square)
+        half = z * math.sqrt(self.hits * (1 - self.rate) + square / 4) / (self.tries + square)
         low = 0.0 if self.hits == 0 else max(0.0, middle - half)
         high = 1.0 if self.hits == self.tries else min(1.0, middle + half)
         return low, high
@@ -124,7 +141,52 @@ class Excess(NamedTuple):
     high: float | None
 
 
-def excess(attack: Tally, control: Tally | float) -> Excess:
+class Trial(NamedTuple):
+    """One way of attacking: what it achieved against people in the file, against others, and blindly."""
+
+    attack: Tally
+    control: Tally | None
+    baseline: Tally | float
+
+    @property
+    def blind(self) -> float:
+        """The rate of the blind guess."""
+        return self.baseline.rate if isinstance(self.baseline, Tally) else float(self.baseline)
+
+    def beyond(self, many: int = 1) -> Excess:
+        """Give the risk beyond the control, or beyond the blind guess where there is none."""
+        return excess(self.attack, self.blind if self.control is None else self.control, many)
+
+
+def worst_trial(trials: Mapping[str, Trial]) -> str:
+    """Name the way of attacking whose risk is surest: the highest lower end; one without a risk only where all are."""
+
+    def surely(name: str) -> float:
+        found = trials[name].beyond(len(trials)).low
+        return -math.inf if found is None else found
+
+    return max(trials, key=surely)
+
+
+def trials_table(trials: Mapping[str, Trial], *, heading: str) -> pl.DataFrame:
+    """Put the ways of attacking side by side, each with its own 95 % interval."""
+    told = [(name, trial, trial.beyond()) for name, trial in trials.items()]
+    return pl.DataFrame(
+        {
+            heading: [name for name, _, _ in told],
+            "attack_rate": [trial.attack.rate for _, trial, _ in told],
+            "control_rate": [None if trial.control is None else trial.control.rate for _, trial, _ in told],
+            "baseline_rate": [trial.blind for _, trial, _ in told],
+            "risk": [found.risk for *_, found in told],
+            "risk_low": [found.low for *_, found in told],
+            "risk_high": [found.high for *_, found in told],
+            "attacks": [round(trial.attack.tries) for _, trial, _ in told],
+        },
+        schema_overrides=dict.fromkeys(("control_rate", "risk", "risk_low", "risk_high"), pl.Float64),
+    )
+
+
+def excess(attack: Tally, control: Tally | float, many: int = 1) -> Excess:
     """Which part of the attack's success goes beyond that of the control?
 
     Parameters
@@ -133,6 +195,8 @@ def excess(attack: Tally, control: Tally | float) -> Excess:
         Tries against people in the file.
     control
         Tries against people who are not in it, or a rate that is known for certain.
+    many
+        How many intervals are to hold all together, where this one is the worst of several.
 
     Examples
     --------
@@ -143,17 +207,18 @@ def excess(attack: Tally, control: Tally | float) -> Excess:
     >>> excess(Tally(10, 10), Tally(10, 10))
     Excess(risk=None, low=None, high=None)
     """
-    rate, low, high = (control, control, control) if isinstance(control, float) else _with_ends(control)
+    rate, (low, high) = (
+        (control.rate, control.interval_among(many))
+        if isinstance(control, Tally)
+        else (control, (control, control))
+    )
     if rate >= 1:
         return Excess(None, None, None)
     missed, left = 1 - attack.rate, 1 - rate
-    least = _smallest_ratio((missed, 1 - attack.interval[1]), (left, 1 - low))
-    most = _largest_ratio((missed, 1 - attack.interval[0]), (left, 1 - high))
+    fewest, most_hits = attack.interval_among(many)
+    least = _smallest_ratio((missed, 1 - most_hits), (left, 1 - low))
+    most = _largest_ratio((missed, 1 - fewest), (left, 1 - high))
     return Excess(1 - missed / left, 1 - most, 1 - least)
-
-
-def _with_ends(tally: Tally) -> tuple[float, float, float]:
-    return tally.rate, *tally.interval
 
 
 def _smallest_ratio(above: tuple[float, float], below: tuple[float, float]) -> float:
@@ -184,6 +249,7 @@ def measured(
     baseline: Tally | float,
     *,
     doing: str,
+    many: int = 1,
     figures: Mapping[str, Any] | None = None,
     caveats: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
@@ -201,6 +267,8 @@ def measured(
         release teaches something about people in general, and a caveat says so.
     doing
         What the attacker does to a person, to follow "An attacker …": ``"singles a person out"``.
+    many
+        Of how many ways of attacking this is the worst: the interval is widened so that it holds all the same.
     figures
         Further figures, after those of every attack.
     caveats, parameters, detail
@@ -214,8 +282,8 @@ def measured(
     >>> found.meaning.partition(". ")[2]
     'The risk that the release adds is 20 % (16.2 % to 23.7 %).'
     """
-    blind = baseline if isinstance(baseline, float | int) else baseline.rate
-    found = excess(attack, control if control is not None else float(blind))
+    trial = Trial(attack, control, baseline)
+    blind, found = trial.blind, trial.beyond(many)
     told = {
         "attack_rate": attack.rate,
         "control_rate": None if control is None else control.rate,
@@ -231,7 +299,7 @@ def measured(
         name=name,
         value=found.risk,
         figures=told,
-        meaning=_in_words(doing, attack, control, float(blind), found),
+        meaning=_in_words(doing, attack, control, blind, found),
         caveats=[*caveats, *_warnings(attack, control, baseline)],
         parameters=parameters or {},
         detail=detail if detail is not None else Detail(),
@@ -287,8 +355,7 @@ def _warnings(attack: Tally, control: Tally | None, baseline: Tally | float) -> 
                 code=SURE_CONTROL,
             )
         )
-    blind = Tally(baseline * attack.tries, attack.tries) if isinstance(baseline, float | int) else baseline
-    if attack.interval[0] <= blind.rate:
+    if attack.interval[0] <= Trial(attack, control, baseline).blind:
         said.append(
             Caveat(
                 "The attack does no better than a blind guess: that it failed says little about what a better one "

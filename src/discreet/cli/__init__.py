@@ -16,6 +16,7 @@ import typer
 
 from discreet._version import __version__
 from discreet.cli.assess import assess
+from discreet.cli.attack import attack
 from discreet.cli.budget import budget
 from discreet.cli.compare import compare
 from discreet.cli.dp import dp
@@ -47,6 +48,7 @@ app = typer.Typer(
 app.command()(assess)
 app.command()(inspect)
 app.command()(risk)
+app.command()(attack)
 app.command()(protect)
 app.command()(suggest)
 app.command()(search)

@@ -60,6 +60,13 @@ def compare(
             "as both files have them unless named.",
         ),
     ] = None,
+    attacks: Annotated[
+        bool,
+        typer.Option(
+            "--attacks",
+            help="Also try what attackers could do: single out, link, infer, recognize (give --holdout for fairness).",
+        ),
+    ] = False,
     check: Annotated[
         bool,
         typer.Option("--check", help="Print only the verdict line (policy 'public-use-file' unless named)."),
@@ -95,6 +102,7 @@ def compare(
         ids=ids,
         missing=missing,  # type: ignore[arg-type]
         precision=options.precision(precision),
+        attacks=attacks,
         seed=seed,
         progress=not json,
         show_values=show_values,

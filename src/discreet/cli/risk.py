@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from discreet.cli import options
+from discreet.cli.one_measure import SEED, arguments, detail_table
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
-from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.errors import ParameterError, unknown_name
 
 if TYPE_CHECKING:
     from discreet.results import Measure
-
-# As in assess: the same command gives the same figures, unless another seed is set.
-_SEED = 0
-_SECOND_FILE = ("released", "next")
-_FILES = (*_SECOND_FILE, "population", "holdout")
 
 
 @takes_source()
@@ -69,9 +65,9 @@ def risk(
             raise ParameterError(f"{name} takes no --population-size. Leave it out.")
         settings["population_size"] = population_size
     if "seed" in inspect.signature(measure).parameters:
-        settings.setdefault("seed", _SEED)
-    found = measure(data, **_arguments(name, measure, files, settings))
-    tables = [_detail(found, item, overwrite=overwrite) for item in detail or ()]
+        settings.setdefault("seed", SEED)
+    found = measure(data, **arguments(name, measure, files, settings))
+    tables = [detail_table(found, item, overwrite=overwrite) for item in detail or ()]
     if plot:
         options.write_picture(found.plot(), plot)
     if html:
@@ -99,51 +95,3 @@ def _measure(name: str) -> Callable[..., Measure]:
     if plain not in measures:
         raise ParameterError(unknown_name(plain, measures, what="measure"))
     return measures[plain]
-
-
-def _arguments(
-    name: str, measure: Callable[..., Measure], files: Mapping[str, Any], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Put files and settings where the measure wants them, and refuse what it does not take."""
-    from discreet.parameters import check, function_hints
-
-    known = inspect.signature(measure).parameters
-    arguments = dict(settings)
-    for role, data in files.items():
-        slot = next(
-            (slot for slot in (_SECOND_FILE if role == "released" else (role,)) if slot in known), None
-        )
-        if slot is None:
-            raise ParameterError(f"{name} takes no --{role} file. Leave it out.")
-        arguments[slot] = data
-    for setting in settings:
-        if setting not in known:
-            takes = [parameter for parameter in list(known)[1:] if parameter not in _FILES]
-            raise ParameterError(f"In --set: {unknown_name(setting, takes, what='parameter')}")
-        if setting in (*_FILES, next(iter(known))):
-            raise ParameterError(f"--set gives values, not files: name the file with --{setting}.")
-        check(settings[setting], function_hints(measure).get(setting, Any), setting, where="In --set")
-    for slot, option in (("released", "--released"), ("next", "--released"), ("population", "--population")):
-        needed = slot in known and known[slot].default is inspect.Parameter.empty
-        if needed and slot not in arguments:
-            raise ParameterError(f"{name} compares two files; name the other one with {option} FILE.")
-    for parameter in list(known.values())[1:]:
-        if parameter.default is inspect.Parameter.empty and parameter.name not in arguments:
-            raise ParameterError(
-                f"{name} needs '{parameter.name}': name it with --set {parameter.name}=VALUE."
-            )
-    return arguments
-
-
-def _detail(found: Measure, item: str, *, overwrite: bool) -> tuple[Any, Path]:
-    """Find a detail table and the place it goes to, and refuse before anything is written."""
-    from discreet.io.naming import format_of
-
-    name, equals, place = item.partition("=")
-    if not (equals and place):
-        raise ParameterError(f"--detail is written name=FILE; '{item}' is not.")
-    path = Path(place)
-    format_of(path)
-    if path.exists() and not overwrite:
-        raise InputError(f"'{path.name}' is there already. Use --overwrite to replace it, or another name.")
-    return found.detail[name], path

@@ -53,6 +53,14 @@ CHAPTERS = (
         "is known.",
     ),
     Chapter(
+        "attackers",
+        "What three attackers could do",
+        "The European opinion on anonymization asks three questions: can somebody be singled out, can records of one "
+        "person be linked, and can something be inferred about somebody? Here each is tried, by a program that has the "
+        "release and what an attacker might know, against the people in the file and against others who are not in it. "
+        "What succeeds against those, too, is general knowledge; only what goes beyond is risk.",
+    ),
+    Chapter(
         "population",
         "What about the population?",
         "The file may hold only some of the people it could be about. Whoever is alone in it need not be alone among "

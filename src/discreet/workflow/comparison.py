@@ -43,6 +43,7 @@ def compare(
     aligned: bool | None = None,
     missing: Missing = "category",
     precision: Setting = None,
+    attacks: bool = False,
     progress: bool = False,
     show_values: bool = False,
     seed: Seed = None,
@@ -88,6 +89,9 @@ def compare(
     precision
         How precisely numbers of the two files are compared where it is asked whether they are equal: ``detected`` (as
         both files have them), ``exact`` (to the last bit), a number of decimals, or one of these by column.
+    attacks
+        Also try what attackers could do (`discreet.attack`): single people out, link what is known about them, guess
+        their secrets, recognize who is in the file. A hold-out makes the answers fair; without one they are too high.
     seed
         For samples and permutations; 0 unless given, so that the same files give the same report.
     progress
@@ -136,7 +140,7 @@ def compare(
     if rules:
         check_policy(rules)
     needed = list(dict.fromkeys(rule.measure for rule in rules.comparison)) if rules else []
-    questions = chosen(measures, needed, rules.parameters if rules else {})
+    questions = chosen(measures, needed, rules.parameters if rules else {}, attacks=attacks)
     if models is not None and not any(question.needs.models for question, *_ in questions):
         questions += chosen([name for name, one in by_name().items() if one.needs.models], (), {})
     check_precision(precision, original.columns)

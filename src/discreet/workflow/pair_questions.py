@@ -22,7 +22,7 @@ from discreet.results import Measure
 from discreet.workflow.aligning import AlignedFiles
 from discreet.workflow.lacking import LABELS, MODEL, TARGET, Lack
 
-_FILES = ("original", "released", "formula")
+_FILES = ("original", "released", "formula", "control", "holdout", "reference")
 
 
 @dataclass(frozen=True)
@@ -222,8 +222,13 @@ def chosen(
     measures: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
     needed: Sequence[str],
     parameters: Mapping[str, Mapping[str, Any]],
+    *,
+    attacks: bool = False,
 ) -> list[tuple[PairQuestion, dict[str, Any], bool]]:
-    """List the questions, the settings of each, and whether the user named it; a policy adds what its rules need."""
+    """List the questions, the settings of each, and whether the user named it; a policy adds what its rules need.
+
+    With ``attacks`` the attacks are among them that a comparison leaves out otherwise.
+    """
     named: dict[str, dict[str, Any]] = {}
     if isinstance(measures, str):
         named = {measures: {}}
@@ -238,7 +243,9 @@ def chosen(
     whole = measures is None or isinstance(measures, Mapping)
     found = []
     for question in known.values():
-        wanted = question.name in named or question.name in needed or (whole and question.needs.usual)
+        usual = whole and question.needs.usual
+        tried = attacks and question.card.room == "attack"
+        wanted = question.name in named or question.name in needed or usual or tried
         if not wanted:
             continue
         own = named.get(question.name, {})

@@ -23,7 +23,8 @@ from discreet.workflow.evaluation.data_sets import Parts, listed
 LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost")
 
 _ROOMS = ("utility", "risk", "attack")
-_GIVEN = ("original", "released", "data", "holdout", "seed", "progress")
+_HOLDOUT = ("holdout", "control")
+_GIVEN = ("original", "released", "data", *_HOLDOUT, "reference", "seed", "progress")
 _WARNINGS = (NEAR_COPIES,)
 _BY_CHAPTER = {"joint": LAYERS[0], "specific": LAYERS[2]}
 
@@ -149,13 +150,13 @@ class Metric:
             given["seed"] = int(generator(seed, "metric", self.measure).integers(2**62))
         if "progress" in known:
             given["progress"] = False
-        wants_holdout = "holdout" in known
+        wanted = next((name for name in _HOLDOUT if name in known), None)
         holdout = parts.holdout
-        if is_holdout and wants_holdout:
+        if is_holdout and wanted:
             # Real people stand in for the release, so other real people must be the hold-out.
             copies, holdout = _halves(copies[0])
-        if wants_holdout and holdout is not None:
-            given["holdout"] = holdout
+        if wanted and holdout is not None:
+            given[wanted] = holdout
         if "original" not in known:
             return [function(copy, **given) for copy in copies]
         if "Sequence[Microdata]" in str(known["released"].annotation):

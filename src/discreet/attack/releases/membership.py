@@ -1,0 +1,337 @@
+"""Can somebody tell whether a person's record was used to make the release?
+
+Two attackers need nothing but the release. The one looks how near the closest released record is. The other asks
+whether the release is denser around the person than people in general are, and so is not misled by places where many
+live. The third (`discreet.attack.releases.shadow_models`) knows the generator, and refits it with and without the
+person.
+
+An attacker decides by a cut: nearer than so much, and the person was in it. The cut, and which attacker is to be
+believed, is chosen on one half of the people and judged on the other, so that nothing is found by choosing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
+from discreet.attack.releases.victims import Victims, drawn, victims_of
+from discreet.attack.success import RISK_FIGURES, Tally, measured
+from discreet.cards import Figure, OfPair, TwoFiles, measure
+from discreet.distance import Distance, MixedSpace, Points, nearest
+from discreet.errors import ColumnError, ParameterError
+from discreet.microdata import Microdata
+from discreet.pairs.precision import Setting
+from discreet.parameters import checked
+from discreet.randomness import Seed, generator
+from discreet.results import Detail, Measure
+
+Method = Literal["distance", "density"]
+METHODS: tuple[Method, ...] = ("distance", "density")
+
+DOMIAS = (
+    "van Breugel, B., Sun, H., Qian, Z. and van der Schaar, M. (2023). Membership inference attacks against synthetic "
+    "data through overfitting detection. Proceedings of AISTATS 2023, PMLR 206, 3493–3514."
+)
+LIRA = (
+    "Carlini, N., Chien, S., Nasr, M., Song, S., Terzis, A. and Tramèr, F. (2022). Membership inference attacks from "
+    "first principles. IEEE Symposium on Security and Privacy, 1897–1914. doi:10.1109/SP46214.2022.9833649"
+)
+FALSE_ALARMS = (0.001, 0.01)
+
+
+def _settings(pair: TwoFiles) -> Mapping[str, Any]:
+    return {"holdout": pair.holdout}
+
+
+class Scores(NamedTuple):
+    """How much an attacker thinks that each person was in the file: of those who were, and of those who were not."""
+
+    members: Floats
+    others: Floats
+
+
+@measure(
+    title="Membership",
+    headline="of the people are recognized as being in the file because of the release",
+    chapter="attackers",
+    place=4,
+    work="whole-file",
+    references=(DOMIAS, LIRA),
+    figures={
+        **RISK_FIGURES,
+        "auc": Figure("Pairs of a member and another told apart (AUC)", unit="share", better="lower"),
+        "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
+        "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
+    },
+    compare=OfPair(63, "risk", usual=False, takes_copies=False, one_type=True, settings=_settings),
+)
+@checked
+def membership(
+    original: Microdata,
+    released: Microdata,
+    *,
+    holdout: Microdata | None = None,
+    attacks: int = 2_000,
+    method: Method | Sequence[Method] | None = None,
+    reference: Microdata | None = None,
+    neighbors: int = 5,
+    columns: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    distance: Distance = "gower",
+    precision: Setting = None,
+    progress: bool = False,
+    seed: Seed = None,
+) -> Measure:
+    """Can somebody tell whether a person's record was used to make the release?
+
+    Parameters
+    ----------
+    original, released
+        The file the release was made from, and the release.
+    holdout
+        People of the same population who were not used to make the release: without them nobody can say how often the
+        attack is wrong.
+    attacks
+        How many people are attacked, of the original and of the hold-out each.
+    method
+        ``"distance"`` (to the closest released record), ``"density"`` (the release around the person against reference
+        data), or both, of which the better is chosen on one half of the people.
+    reference
+        Data of the population that the attacker has, for ``"density"``; a third of the hold-out unless given, who are
+        then not attacked.
+    neighbors
+        How many neighbors a density is estimated from.
+    columns, categorical, distance, precision
+        What is compared, and how; see `discreet.risk.neighbors`.
+    progress
+        Show a progress bar on a terminal.
+    seed
+        Who is attacked, and who is used to choose the cut.
+
+    Returns
+    -------
+    Measure
+        ``attack_rate`` is the share of members who are recognized, ``control_rate`` the share of others who are taken
+        for members by the same cut, ``baseline_rate`` a guess that says "member" as often, ``value`` the risk
+        (attack - control) / (1 - control) with ``risk_low`` and ``risk_high`` (95 %). ``auc``, ``tpr_at_fpr_001`` and
+        ``tpr_at_fpr_01`` are those of the chosen attacker over all cuts. ``detail``: ``records`` (scores of those of
+        the original who were attacked) and ``methods``.
+
+    How to read it
+    --------------
+    A release that holds copies of a tenth of the people has a risk of 0.1: they are recognized, and nobody else. To be
+    known as a member of a file can be the harm itself, where the file is of the ill or of the indebted.
+
+    When not to trust it
+    --------------------
+    Averages hide the few: people who stand out are recognized before all others, see ``detail["records"]``, and
+    `shadow_membership`, which attacks those. A hold-out of another population makes everybody look like a member or
+    nobody. At 0.1 % false alarms fewer than 1,000 people of the hold-out say nothing, and the figure is left out.
+
+    Examples
+    --------
+    >>> rng = generator(1)
+    >>> def people():
+    ...     return pl.DataFrame(rng.normal(size=(600, 4)).round(3), schema=["a", "b", "c", "d"])
+    >>> real = people()
+    >>> mixed = Microdata(pl.concat([real[:120], people()[:480]]))
+    >>> found = membership(Microdata(real), mixed, holdout=Microdata(people()), seed=1)
+    >>> 0.1 < found.value < 0.3
+    True
+    """
+    if holdout is None:
+        raise ParameterError(
+            "membership needs people who were not used to make the release (holdout=…): without them nobody can say "
+            "how often the attack is wrong. Set some records aside before the release is made."
+        )
+    methods = (
+        METHODS if method is None else (method,) if isinstance(method, str) else tuple(dict.fromkeys(method))
+    )
+    if neighbors < 1 or not methods:
+        raise ParameterError("neighbors must be at least 1, and method must name one way at least.")
+    victims = victims_of(
+        original,
+        released,
+        holdout,
+        columns=columns,
+        categorical=categorical,
+        precision=precision,
+        what="holdout",
+    )
+    root = int(generator(seed).integers(2**62))
+    people, background = _people(victims, reference, attacks, methods, root)
+    scores = _scores(victims, people, background, methods, neighbors, distance, progress)
+    judged = _judged(scores, root)
+    chosen = scores[judged.method]
+    everybody = people[0]
+    return measured(
+        "membership",
+        judged.attack,
+        judged.control,
+        judged.guessed,
+        doing=f"recognizes a person as being in the file ({_WAYS[judged.method]})",
+        figures=roc_figures(chosen),
+        caveats=victims.caveats,
+        parameters={
+            "attacks": attacks,
+            "method": list(methods),
+            "chosen": judged.method,
+            "reference": reference is not None,
+            "neighbors": neighbors,
+            "columns": list(victims.names),
+            "categorical": list(categorical),
+            "distance": distance,
+            "seed": seed if isinstance(seed, int) else None,
+        },
+        detail=Detail(
+            records=lambda: engine.like(
+                original,
+                pl.DataFrame(
+                    {"record": everybody, **{f"{name}_score": one.members for name, one in scores.items()}}
+                ),
+            ),
+            methods=lambda: engine.like(original, _methods_table(scores)),
+        ),
+    )
+
+
+_WAYS = {"distance": "by the closest released record", "density": "by the density of the release"}
+
+
+def _people(
+    victims: Victims, reference: Microdata | None, attacks: int, methods: Sequence[Method], root: int
+) -> tuple[tuple[Integers, Integers], pl.DataFrame | None]:
+    """Choose who is attacked, in the original and in the hold-out, and which reference data the attacker has."""
+    assert victims.control is not None
+    inside = drawn(victims.original.height, attacks, generator(root, "original"))
+    order = generator(root, "holdout").permutation(victims.control.height)
+    background = None
+    if "density" in methods:
+        if reference is not None:
+            background = engine.collect(reference, victims.names)
+        else:
+            third = len(order) // 3
+            background, order = victims.control[order[:third]], order[third:]
+    outside = np.sort(order[:attacks]).astype(np.int64)
+    if min(len(inside), len(outside)) < 4 or (background is not None and background.height < 2):
+        raise ParameterError(
+            "Too few people to attack: the original, and the hold-out beside the reference data, need four each."
+        )
+    return (inside, outside), background
+
+
+def _scores(  # noqa: PLR0917
+    victims: Victims,
+    people: tuple[Integers, Integers],
+    background: pl.DataFrame | None,
+    methods: Sequence[Method],
+    neighbors: int,
+    distance: Distance,
+    progress: bool,
+) -> dict[Method, Scores]:
+    """Score everybody by each method; more means a member."""
+    assert victims.control is not None
+    asked = pl.concat([victims.original[people[0]], victims.control[people[1]]])
+    others = [] if background is None else [background.select(victims.names)]
+    space = MixedSpace.fit(
+        victims.released, asked, *others, distance=distance, categorical=victims.categorical
+    )
+    if not space.columns:
+        raise ColumnError("No column of the release varies, so nobody can be recognized. Name other columns.")
+    points, released = space.place(asked), space.place(victims.released)
+    cut = len(people[0])
+    found: dict[Method, Scores] = {}
+    if "distance" in methods:
+        away = nearest(space, points, released, progress=progress, description="To release").distance[:, 0]
+        found["distance"] = Scores(-away[:cut], -away[cut:])
+    if "density" in methods:
+        near = _spread(space, points, released, neighbors, progress)
+        usual = _spread(space, points, space.place(others[0]), neighbors, progress)
+        ratio = np.log(usual) - np.log(near)
+        found["density"] = Scores(ratio[:cut], ratio[cut:])
+    return found
+
+
+def _spread(space: MixedSpace, points: Points, crowd: Points, neighbors: int, progress: bool) -> Floats:
+    """Give the mean distance to the nearest of a crowd: the smaller, the denser it is there; never quite zero."""
+    many = min(neighbors, len(crowd))
+    found = nearest(space, points, crowd, k=many, progress=progress, description="Density")
+    away: Floats = found.distance.mean(axis=1)
+    some = away[away > 0]
+    return away + (float(np.quantile(some, 0.01)) if len(some) else 1.0)
+
+
+class _Judged(NamedTuple):
+    method: Method
+    attack: Tally
+    control: Tally
+    guessed: float
+
+
+def _judged(scores: Mapping[Method, Scores], root: int) -> _Judged:
+    """Choose attacker and cut on one half of the people, and count on the other."""
+    first = next(iter(scores.values()))
+    rng = generator(root, "halves")
+    halves = [_half(len(side), rng) for side in first]
+    best: tuple[float, Method, float] | None = None
+    for name, one in scores.items():
+        gain, cut = best_cut(one.members[halves[0]], one.others[halves[1]])
+        if best is None or gain > best[0]:
+            best = (gain, name, cut)
+    assert best is not None
+    _, method, cut = best
+    attack, control = (
+        Tally.of(side[~half] >= cut) for side, half in zip(scores[method], halves, strict=True)
+    )
+    # Who says "member" blindly as often as the attacker does is right about members just as often.
+    guessed = (attack.hits + control.hits) / (attack.tries + control.tries)
+    return _Judged(method, attack, control, guessed)
+
+
+def _half(rows: int, rng: np.random.Generator) -> Flags:
+    chosen = np.zeros(rows, dtype=bool)
+    chosen[rng.permutation(rows)[: rows // 2]] = True
+    return chosen
+
+
+def best_cut(members: Floats, others: Floats) -> tuple[float, float]:
+    """Find the score from which on most more members than others are found, as shares, and how many more.
+
+    Examples
+    --------
+    >>> best_cut(np.array([0.9, 0.8, 0.1]), np.array([0.5, 0.1, 0.0]))
+    (0.66..., 0.8)
+    """
+    cuts = np.unique(np.concatenate([members, others]))
+    inside = 1 - np.searchsorted(np.sort(members), cuts, side="left") / len(members)
+    outside = 1 - np.searchsorted(np.sort(others), cuts, side="left") / len(others)
+    at = int(np.argmax(inside - outside))
+    return float(inside[at] - outside[at]), float(cuts[at])
+
+
+def roc_figures(scores: Scores) -> dict[str, float | None]:
+    """Give what is usually told of an attacker over all cuts: AUC, and members found at few false alarms.
+
+    Examples
+    --------
+    >>> roc_figures(Scores(np.array([3.0, 2.0]), np.arange(-999.0, 1.0)))
+    {'auc': 1.0, 'tpr_at_fpr_001': 1.0, 'tpr_at_fpr_01': 1.0}
+    """
+    ranked = np.sort(scores.others)
+    below = np.searchsorted(ranked, scores.members, side="left")
+    upto = np.searchsorted(ranked, scores.members, side="right")
+    told: dict[str, float | None] = {"auc": float((below + upto).mean() / 2 / len(ranked))}
+    for name, rate in zip(("tpr_at_fpr_001", "tpr_at_fpr_01"), FALSE_ALARMS, strict=True):
+        allowed = int(rate * len(ranked) + 1e-9)
+        told[name] = None if allowed < 1 else float((scores.members > ranked[-allowed - 1]).mean())
+    return told
+
+
+def _methods_table(scores: Mapping[Method, Scores]) -> pl.DataFrame:
+    told = [{"method": name, **roc_figures(one)} for name, one in scores.items()]
+    return pl.DataFrame(told, schema_overrides={"tpr_at_fpr_001": pl.Float64, "tpr_at_fpr_01": pl.Float64})
