@@ -141,6 +141,7 @@ def test_every_test_named_in_the_list_of_corrections_exists():
         "howto/successive-releases",
         pytest.param("howto/suggest-a-plan", marks=pytest.mark.slow),
         "howto/write-a-plan",
+        "methods/attack",
         "methods/dp",
         "howto/microdata-from-published-tables",
         "howto/sample-from-first-principles",
