@@ -15,6 +15,7 @@ FLOORS = (
     "arrays caveats citations errors progress one_thread _version",
     "calendar_range",
     "plain_values wording quiet_panics",
+    "draw_kernels value_text",
     "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays",
     "verdicts figure_words method_cards",
     "results",

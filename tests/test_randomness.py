@@ -30,3 +30,38 @@ def test_a_seed_that_is_no_whole_number_is_refused(seed):
 
 def test_without_a_seed_every_call_differs():
     assert generator().random() != generator().random()
+
+
+def test_keyed_draws_are_siphash_as_its_authors_print_it():
+    # Aumasson and Bernstein (2012), appendix A: key 00…0f, message 00…0e.
+    from discreet.draw_kernels import words_of_numbers, words_of_texts
+
+    low, high = (np.uint64(int.from_bytes(bytes(range(start, start + 8)), "little")) for start in (0, 8))
+    words = np.empty(1, dtype=np.uint64)
+    words_of_texts(low, high, np.arange(15, dtype=np.uint8), np.array([0, 15]), words)
+    assert int(words[0]) == 0xA129CA6149BE45E5
+    words_of_texts(low, high, np.arange(16, dtype=np.uint8), np.array([0, 16]), words)
+    other = np.empty(1, dtype=np.uint64)
+    words_of_numbers(low, high, np.array([low]), high, other)
+    assert words[0] == other[0]
+
+
+def test_keyed_draws_have_the_laws_they_are_named_after():
+    from scipy import stats
+
+    from discreet.randomness import KeyedDraws
+
+    draws, records = KeyedDraws.of(7, "a", "b"), np.arange(50_000, dtype=np.uint64)
+    assert stats.kstest(draws.uniforms(records), "uniform").pvalue > 0.001
+    assert stats.kstest(draws.normals(records), "norm").pvalue > 0.001
+    assert stats.kstest(draws.laplace(records), "laplace").pvalue > 0.001
+    assert stats.chisquare(np.bincount(draws.integers(records, 7), minlength=7)).pvalue > 0.001
+    assert abs(np.corrcoef(draws.normals(records), draws.normals(records, 1))[0, 1]) < 0.02
+    assert abs(np.corrcoef(draws.normals(records[:-1]), draws.normals(records[1:]))[0, 1]) < 0.02
+
+
+def test_no_two_paths_of_keyed_draws_read_alike():
+    from discreet.randomness import KeyedDraws
+
+    assert KeyedDraws.of(1, "ab", "c") != KeyedDraws.of(1, "a", "bc")
+    assert KeyedDraws.of(1, "a") != KeyedDraws.of(11, "a")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -42,6 +43,29 @@ class NothingLeftWarning(DiscreetWarning):
 def is_panic(error: BaseException) -> bool:
     """Whether an engine written in Rust gave up in the middle of its work; that is no `Exception` to Python."""
     return type(error).__name__ == "PanicException"
+
+
+_CARRIED = re.compile(r"\[discreet (\w+)\] (.*?) \[/discreet\]", re.DOTALL)
+
+
+def carried(error: DiscreetError) -> RuntimeError:
+    """Pack a refusal so that it survives the engine inside which it was raised, of whose error only the text is left.
+
+    Examples
+    --------
+    >>> unpacked(ValueError(f"UDF failed: {carried(ColumnError('No such column.'))} at line 1"))
+    ColumnError('No such column.')
+    """
+    return RuntimeError(f"[discreet {type(error).__name__}] {error} [/discreet]")
+
+
+def unpacked(error: BaseException) -> DiscreetError | None:
+    """Give the refusal that an engine's error carries; None where the engine itself failed."""
+    found = _CARRIED.search(str(error))
+    if found is None:
+        return None
+    kinds = {kind.__name__: kind for kind in DiscreetError.__subclasses__()}
+    return kinds.get(found[1], DiscreetError)(found[2])
 
 
 def near_misses(name: str, known: Iterable[str]) -> list[str]:

@@ -169,8 +169,12 @@ def places_of(
     file: str = "file",
 ) -> Places:
     """Read the locations of a file: the named columns, or those of the role ``location``; both are checked."""
-    columns = _location_columns(data, location, system, purpose, file)
-    table = engine.collect(data, columns)
+    columns = location_columns(data, location, system, purpose, file)
+    return places_in(engine.collect(data, columns), columns, system)
+
+
+def places_in(table: pl.DataFrame, columns: tuple[str, str], system: CoordinateSystem) -> Places:
+    """Read the locations of records in memory; refused are numbers that are no location."""
     first, second = (table[name].cast(pl.Float64).to_numpy() for name in columns)
     xy = np.column_stack((second, first) if system.degrees else (first, second)).astype(np.float64)
     infinite = int(np.isinf(xy).any(axis=1).sum())
@@ -256,9 +260,14 @@ def geodesic_forward(degrees: Floats, azimuth: Floats, distance: Floats) -> Floa
     return np.column_stack((wrapped, np.degrees(np.arctan2(north, (1 - _FLATTENING) * across))))
 
 
-def _location_columns(
-    data: Microdata, location: Sequence[str] | None, system: CoordinateSystem, purpose: str, file: str
+def location_columns(
+    data: Microdata,
+    location: Sequence[str] | None,
+    system: CoordinateSystem,
+    purpose: str,
+    file: str = "file",
 ) -> tuple[str, str]:
+    """Name the two columns of the location: those that were named, or those of the role; both are checked."""
     order = "latitude and longitude" if system.degrees else "x and y"
     names = data.roles.location if location is None else tuple(location)
     if isinstance(location, str) or len(names) != 2:

@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import InputError, ParameterError
-from discreet.hierarchy.values import canonical_text
+from discreet.value_text import canonical_text
 
 SHORTEST_KEY = 16
 DEFAULT_VARIABLE = "DISCREET_KEY"

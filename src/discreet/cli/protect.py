@@ -41,6 +41,10 @@ def protect(
     seed: Annotated[
         int | None, typer.Option("--seed", help="For the same bytes again; keep it secret.")
     ] = None,
+    record_key: Annotated[
+        list[str] | None,
+        typer.Option("--record-key", help="Columns that tell the records apart, by which random steps draw."),
+    ] = None,
     ledger: options.LedgerFile = None,
     log: Annotated[Path | None, typer.Option("--log", help="Write the public log (JSON).")] = None,
     internal_log: Annotated[
@@ -114,11 +118,18 @@ def protect(
             show_values=show_values,
             progress=not json,
             ledger=options.opened(ledger),
+            record_key=options.columns(record_key),
             seed=seed,
         )
         release = report.release
     else:
-        release = steps.apply(data, ledger=options.opened(ledger), seed=seed, progress=not json)
+        release = steps.apply(
+            data,
+            ledger=options.opened(ledger),
+            record_key=options.columns(record_key),
+            seed=seed,
+            progress=not json,
+        )
     written = None if dry_run else out
     if written is not None:
         _write_release(release, written, overwrite=overwrite, **writing)

@@ -12,7 +12,7 @@ from discreet.dp.costs import Cost
 from discreet.dp.ledger import Ledger
 from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy
-from discreet.randomness import generator
+from discreet.randomness import KeyedDraws, generator
 
 Words = Callable[[int], npt.NDArray[np.uint64]]
 """Gives so many uniform words of 64 bits; every call gives new ones."""
@@ -109,9 +109,9 @@ class Account:
 class Stream:
     """The random numbers of one treatment, table or file.
 
-    ``stream("name")`` opens a named child generator; ``stream.words("name")`` gives bits for the draws that a guarantee
-    rests on: from the operating system, unless the user gave a seed. Where there is a ledger, ``stream.enter(claim)``
-    must have entered the price before.
+    ``stream("name")`` opens a named child generator, ``stream.keyed("name")`` draws that belong to records;
+    ``stream.words("name")`` gives bits for the draws that a guarantee rests on: from the operating system, unless the
+    user gave a seed. Where there is a ledger, ``stream.enter(claim)`` must have entered the price before.
 
     Parameters
     ----------
@@ -140,6 +140,10 @@ class Stream:
     def __call__(self, *path: str) -> np.random.Generator:
         """Open a named child generator."""
         return generator(self.root, *self.path, *path)
+
+    def keyed(self, *path: str) -> KeyedDraws:
+        """Open the draws that belong to records, whatever part of the file they are read with."""
+        return KeyedDraws.of(self.root, *self.path, *path)
 
     def child(self, *path: str) -> Stream:
         """Return the stream of a part."""

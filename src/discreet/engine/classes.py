@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from discreet.engine.alignment import comparable, recoded
-from discreet.engine.frames import Lazy, collect, remembered, scan
+from discreet.engine.frames import Lazy, collect, in_declared_order, remembered, scan
 from discreet.engine.packing import PackedClasses, is_whole, packed_classes
 from discreet.engine.roles import overview
 from discreet.engine.units import (
@@ -276,6 +276,37 @@ def distinct_counts(data: Microdata, columns: Sequence[str]) -> dict[str, int]:
     names = {f"c{i}": column for i, column in enumerate(columns)}
     row = collect(scan(data, names).select(*(nw.col(name).n_unique() for name in names))).row(0, named=True)
     return {column: int(row[name]) for name, column in names.items()}
+
+
+def distinct_values(data: Microdata, column: str) -> pl.Series:
+    """Collect the distinct values of a column, in order; missing is none of them."""
+    table = collect(scan(data, {"v": column}).unique())
+    values = in_declared_order(table["v"], data.schema[column]).alias(column)
+    return values.drop_nulls().unique().sort()
+
+
+def combinations(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
+    """Count the records of every combination of values that occurs: the columns, and ``records``, in order.
+
+    All records are counted, whomever they belong to; missing is a value like any other.
+    """
+    names = key_names(columns)
+    counted = scan(data, names).group_by(*names).agg(nw.len().cast(nw.Int64).alias("records"))
+    table = collect(counted)
+    fresh = [in_declared_order(table[at], data.schema[name]).alias(at) for at, name in names.items()]
+    ordered = table.with_columns(fresh).sort(*names, nulls_last=True)
+    return ordered.select(*(pl.col(at).alias(name) for at, name in names.items()), "records")
+
+
+def crowded(data: Microdata, columns: Sequence[str], more_than: int) -> int:
+    """Count the records of combinations of known values that more than so many records share."""
+    names = key_names(columns)
+    rows = scan(data, names)
+    for name in names:
+        rows = rows.filter(~nw.col(name).is_null())
+    sizes = rows.group_by(*names).agg(nw.len().cast(nw.Int64).alias("records"))
+    many = sizes.filter(nw.col("records") > more_than).select(nw.col("records").sum())
+    return int(collect(many).item() or 0)
 
 
 def matched_classes(

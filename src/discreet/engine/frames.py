@@ -14,7 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet.calendar_range import check_calendar
-from discreet.errors import ColumnError, InputError, is_panic
+from discreet.errors import ColumnError, DiscreetError, InputError, is_panic, unpacked
 from discreet.microdata import Microdata
 from discreet.quiet_panics import quiet_panics
 from discreet.wording import type_name
@@ -211,7 +211,10 @@ def _cleaned(data: Microdata, column: str, address: str) -> nw.Expr:
     return expression
 
 
-def _engine_error(error: BaseException) -> InputError:
+def _engine_error(error: BaseException) -> DiscreetError:
+    refused = unpacked(error)
+    if refused is not None:
+        return refused
     kind = type(error).__name__
     if isinstance(error, MemoryError) or "memory" in kind.lower():
         return InputError(

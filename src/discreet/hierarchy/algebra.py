@@ -300,6 +300,11 @@ class Hierarchy(ABC):
             )
         return found
 
+    def fixed_labels(self, level: int) -> list[str]:
+        """List the labels of a level that the hierarchy fixes without looking at data; none where it does not."""
+        level = self._level(level)
+        return [TOP] if self.ordered and level == self.height else list(self._fixed_labels(level) or ())
+
     def check(self, values: Any, *, column: str | None = None, show_values: bool = False) -> None:
         """Raise a `ColumnError` unless every value is of a fitting type and covered.
 
@@ -321,7 +326,7 @@ class Hierarchy(ABC):
         The file appears under its name only when it is complete.
         """
         from discreet.hierarchy.files import write_rows
-        from discreet.hierarchy.values import canonical_text
+        from discreet.value_text import canonical_text
 
         frame = self._table(receive(self._own_leaves() if values is None else values))
         text = pl.DataFrame([canonical_text(column) for column in frame.get_columns()])

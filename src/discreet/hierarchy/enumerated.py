@@ -13,13 +13,8 @@ import polars as pl
 
 from discreet.errors import ParameterError
 from discreet.hierarchy.algebra import TOP, Hierarchy
-from discreet.hierarchy.values import (
-    canonical_scalar,
-    canonical_text,
-    is_categorical,
-    is_textual,
-    through_distinct,
-)
+from discreet.hierarchy.values import canonical_scalar, is_categorical, is_textual, through_distinct
+from discreet.value_text import canonical_text
 from discreet.wording import type_name
 
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from discreet.errors import ParameterError
 from discreet.hierarchy.algebra import TOP, Hierarchy
-from discreet.hierarchy.values import as_tuple, canonical_text, is_textual, through_distinct
+from discreet.hierarchy.values import as_tuple, is_textual, through_distinct
+from discreet.value_text import canonical_text
 
 
 @dataclass(frozen=True, repr=False)

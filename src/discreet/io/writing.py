@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name
+from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name, unpacked
 from discreet.files.atomic import check_target, replacing, replacing_together
 from discreet.files.full_disk import full_disk, is_full
 from discreet.files.written import note_written
@@ -117,6 +117,8 @@ def _explained(name: str, place: Path | None = None) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
+        if (refused := unpacked(error)) is not None:
+            raise refused from None
         if place is not None and isinstance(error, Exception) and is_full(error, place):
             raise full_disk(name) from None
         raise InputError(

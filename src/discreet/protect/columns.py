@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.arrays import Words
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.wording import type_name
@@ -50,3 +55,20 @@ def group_column(data: Microdata, named: str | None, roles: Sequence[str], *, tr
         if column:
             return column
     return None
+
+
+def grouped_numbers(table: pl.DataFrame, by: str | None, records: Words) -> Words:
+    """Give records that belong together one number by which they draw: that of their unit, else their own.
+
+    Examples
+    --------
+    >>> numbers = grouped_numbers(pl.DataFrame({"who": ["a", "a", None]}), "who", np.arange(3, dtype=np.uint64))
+    >>> bool(numbers[0] == numbers[1]), bool(numbers[1] == numbers[2])
+    (True, False)
+    """
+    if by is None:
+        return records
+    units = engine.record_numbers(table, [by])
+    gone = table[by].is_null().to_numpy()
+    # A record of nobody draws for itself; the bit keeps it apart from a unit of the same number.
+    return np.where(gone, records | np.uint64(1 << 63), units) if gone.any() else units

@@ -82,19 +82,36 @@ class Plan(Treatment):
                 raise ParameterError(f"A plan is made of treatments; {type(step).__name__} is none.")
 
     def apply(
-        self, data: Microdata, *, progress: bool = False, ledger: Ledger | None = None, seed: Seed = None
+        self,
+        data: Microdata,
+        *,
+        progress: bool = False,
+        ledger: Ledger | None = None,
+        record_key: str | Sequence[str] | None = None,
+        seed: Seed = None,
     ) -> Release:
         """Apply the steps in order; each has a random stream of its own.
+
+        A query stays one as long as the steps are row-wise; a step that looks at records together collects what it
+        needs. ``record_key`` names the columns that tell the records apart, and must be there until the last step that
+        draws by it.
 
         A ledger is for a plan of one step: of several together nothing is proved.
         """
         release = Release(data)
-        for release in self.stages(data, ledger=ledger, seed=seed, progress=progress):  # noqa: B007
+        stages = self.stages(data, ledger=ledger, record_key=record_key, seed=seed, progress=progress)
+        for release in stages:  # noqa: B007
             pass
         return release
 
     def stages(
-        self, data: Microdata, *, progress: bool = False, ledger: Ledger | None = None, seed: Seed = None
+        self,
+        data: Microdata,
+        *,
+        progress: bool = False,
+        ledger: Ledger | None = None,
+        record_key: str | Sequence[str] | None = None,
+        seed: Seed = None,
     ) -> Iterator[Release]:
         """Apply the steps one by one and hand over what each has made; the last one is what `apply` gives."""
         if ledger is not None and len(self.steps) != 1:
@@ -110,7 +127,7 @@ class Plan(Treatment):
             # Without a seed every step draws from the operating system: a seed made here would be one.
             own = None if root is None else int(generator(int(root), str(number), step.name).integers(2**62))
             try:
-                done = step.apply(release.data, ledger=ledger, seed=own)
+                done = step.apply(release.data, ledger=ledger, record_key=record_key, seed=own)
             except DiscreetError as error:
                 raise type(error)(f"In step {number} of the plan ({step.name}): {error}") from error
             log = (*release.log, *done.log)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,18 +20,21 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Integers
+from discreet.cards import Work
 from discreet.described import kebab, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
+from discreet.engine import ByRecord
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
+from discreet.method_cards import method_card
 from discreet.microdata import Columns, Microdata
 from discreet.one_thread import one_thread
 from discreet.parameters import typed_parameters
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.results import Release, Step
 
-__all__ = ["Change", "Stream", "Treatment"]
+__all__ = ["Aside", "ByRecord", "Change", "Stream", "Treatment"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,12 @@ class Change:
     ----------
     columns
         New content by column, one value a record; a new name adds a column.
+    by_record
+        Instead of ``columns``: what becomes of a record by itself. A file in memory is worked on at once; a query stays
+        one (`discreet.engine.by_record`).
+    aside
+        What can be told, or has to be noted, once a file in memory was worked on record by record: it is given the
+        columns as they were and as they are.
     keep
         True for the records that stay.
     order
@@ -65,6 +75,7 @@ class Change:
     """
 
     columns: Mapping[str, pl.Series] = field(default_factory=dict)
+    by_record: ByRecord | None = None
     keep: pl.Series | None = None
     order: Integers | None = None
     drop: tuple[str, ...] = ()
@@ -75,6 +86,15 @@ class Change:
     guarantee: str | None = None
     private: DifferentialPrivacy | None = None
     why_none: str = ""
+    aside: Callable[[pl.DataFrame, Mapping[str, pl.Series]], Aside] | None = None
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What is found out while records are worked on: sentences for the public log, and what stays in the house."""
+
+    notes: tuple[str, ...] = ()
+    internal: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Treatment(ABC):
@@ -99,8 +119,24 @@ class Treatment(ABC):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Say what becomes of the file. ``stream("name")`` opens a named child of the seed's generator."""
 
-    def apply(self, data: Microdata, *, ledger: Ledger | None = None, seed: Seed = None) -> Release:
+    @property
+    def work(self) -> Work:
+        """What the new value of a record depends on with these parameters: `discreet.method_cards.MethodCard.work`."""
+        card = method_card(type(self))
+        return "" if card is None else card.work
+
+    def apply(
+        self,
+        data: Microdata,
+        *,
+        ledger: Ledger | None = None,
+        record_key: str | Sequence[str] | None = None,
+        seed: Seed = None,
+    ) -> Release:
         """Treat the file.
+
+        A query (Polars lazy, DuckDB, Spark) stays a query where the work is row-wise: nothing is read before the
+        release is written or counted.
 
         Parameters
         ----------
@@ -109,6 +145,9 @@ class Treatment(ABC):
         ledger
             The privacy budget of the data source (`discreet.dp.Ledger`): a treatment with a guarantee is entered before
             noise is drawn, or refused; one without is refused.
+        record_key
+            Columns that tell the records apart, by which row-wise work draws; their place in the file unless named.
+            Spark keeps no places, and needs it.
         seed
             Same data, same parameters, same seed: same bytes out. What is drawn from a seed has no differential
             privacy.
@@ -123,9 +162,17 @@ class Treatment(ABC):
         chosen = fresh_seed() if seed is None else seed
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
         stream = Stream(int(root), self.name, seeded=seed is not None, ledger=ledger)
+        key = (record_key,) if isinstance(record_key, str) else tuple(record_key or ())
         with one_thread():
             change = self.treat(data, stream)
-        stream.account.settle(self.name)
+            stream.account.settle(self.name)
+            wanted = change.by_record
+            if wanted is not None and wanted.draws and key:
+                engine.check_record_key(data, key, purpose=self.name)
+            if engine.is_lazy(data) and not change.columns and change.keep is None and change.order is None:
+                return self._lazily(data, change, key, int(root), began)
+            if wanted is not None:
+                change = _in_memory(data, change, key)
         treated = data.with_frame(
             engine.rebuilt(data, change.columns, keep=change.keep, order=change.order, drop=change.drop)
         )
@@ -168,6 +215,31 @@ class Treatment(ABC):
             ledger.spending() if ledger else None,
         )
 
+    def _lazily(
+        self, data: Microdata, change: Change, key: tuple[str, ...], root: int, began: float
+    ) -> Release:
+        """Leave the work to the engine that holds the file; cells are counted when the log is asked for them."""
+        wanted = change.by_record
+        if wanted is None:
+            frame = engine.without_columns(data, change.drop) if change.drop else data.frame
+            counted = Counted(dict)
+        else:
+            own = key if wanted.draws else ()
+            frame = engine.made_lazily(data, wanted, key=own, drop=change.drop, purpose=self.name)
+            counted = Counted(lambda: engine.changed_cells(data, wanted, own))
+        treated = engine.after_treatment(data, data.with_frame(frame), None, None)
+        treated = treated.with_roles(**change.roles) if change.roles else treated
+        step = Step(
+            self.name,
+            {**self.to_dict(), **change.parameters},
+            changed_cells=counted.changed,
+            suppressed_cells=counted.suppressed,
+            notes=change.notes,
+            seconds=time.perf_counter() - began,
+            internal={"seed": root, **change.internal},
+        )
+        return Release(treated, (step,), change.guarantee, change.why_none)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters that differ from their defaults, ready for JSON or TOML."""
         return parameters_of(self, self.secrets)
@@ -199,6 +271,20 @@ class Treatment(ABC):
             ) from error
 
 
+def _in_memory(data: Microdata, change: Change, key: tuple[str, ...]) -> Change:
+    """Do row-wise work on a file in memory, as one batch."""
+    assert change.by_record is not None
+    own = key if change.by_record.draws else ()
+    before, columns = engine.made_in_memory(data, change.by_record, own)
+    found = Aside() if change.aside is None else change.aside(before, columns)
+    return replace(
+        change,
+        columns=columns,
+        notes=(*change.notes, *found.notes),
+        internal={**change.internal, **found.internal},
+    )
+
+
 def _changed_cells(data: Microdata, change: Change) -> tuple[dict[str, int], dict[str, int]]:
     """Count, by column, the cells that differ and those that became missing, among the records that stay."""
     there = [name for name in change.columns if name in data.schema]
@@ -208,7 +294,7 @@ def _changed_cells(data: Microdata, change: Change) -> tuple[dict[str, int], dic
     stay = pl.lit(True) if change.keep is None else pl.lit(change.keep)
     changed, suppressed = {}, {}
     for name in there:
-        pair = _comparable(before[name], change.columns[name])
+        pair = engine.in_one_type(before[name], change.columns[name])
         differ, gone = pair.select(
             differ=(pl.col("old").ne_missing(pl.col("new")) & stay).sum(),
             gone=(pl.col("old").is_not_null() & pl.col("new").is_null() & stay).sum(),
@@ -217,11 +303,26 @@ def _changed_cells(data: Microdata, change: Change) -> tuple[dict[str, int], dic
     return changed, {name: count for name, count in suppressed.items() if count}
 
 
-def _comparable(old: pl.Series, new: pl.Series) -> pl.DataFrame:
-    """Bring the old and the new values to one type: numbers as numbers, everything else by its text."""
-    if old.dtype == new.dtype and not old.dtype.is_float():
-        return pl.DataFrame({"old": old, "new": new})
-    numbers = old.dtype.is_numeric() and new.dtype.is_numeric()
-    kind = pl.Float64() if numbers else pl.String()
-    pair = pl.DataFrame({"old": old.cast(kind), "new": new.cast(kind)})
-    return pair.fill_nan(None) if numbers else pair
+class Counted:
+    """Cells that are counted in one pass over the file, when somebody first asks for them."""
+
+    def __init__(self, count: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
+        made = cache(count)
+        self.changed = LaterCounts(lambda: {name: pair[0] for name, pair in made().items()})
+        self.suppressed = LaterCounts(lambda: {name: pair[1] for name, pair in made().items() if pair[1]})
+
+
+class LaterCounts(Mapping[str, int]):
+    """Counts by column that are made when they are first looked at."""
+
+    def __init__(self, make: Callable[[], dict[str, int]]) -> None:
+        self._make = cache(make)
+
+    def __getitem__(self, name: str) -> int:
+        return self._make()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make())
+
+    def __len__(self) -> int:
+        return len(self._make())

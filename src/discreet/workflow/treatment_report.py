@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -200,12 +200,13 @@ def document_plan(
     show_values: bool = False,
     progress: bool = False,
     ledger: Ledger | None = None,
+    record_key: str | Sequence[str] | None = None,
     seed: Seed = None,
 ) -> ReleaseReport:
     """Apply a plan and document it; records are followed through removal and reordering.
 
-    ``report.release`` is what ``plan.apply(data, ledger=ledger, seed=seed)`` gives. The parameters are those of
-    `document_release`.
+    ``report.release`` is what ``plan.apply(data, ledger=ledger, record_key=record_key, seed=seed)`` gives. The
+    parameters are those of `document_release`.
 
     Examples
     --------
@@ -220,7 +221,7 @@ def document_plan(
     rules = None if policy is None else Policy.load(policy)
     steps = plan if isinstance(plan, Plan) else Plan([plan])
     numbered = Numbered.of(data)
-    made = steps.apply(numbered.data, ledger=ledger, seed=seed, progress=progress)
+    made = steps.apply(numbered.data, ledger=ledger, record_key=record_key, seed=seed, progress=progress)
     followed = numbered.column in made.data.schema
     cost = information_loss(
         numbered.data if followed else data,

@@ -17,7 +17,6 @@ from discreet import engine, loss
 from discreet.arrays import Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
-from discreet.hierarchy.values import canonical_text
 from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.generalizing.coded_keys import coded_key, positions
@@ -25,6 +24,7 @@ from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, 
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
 from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.value_text import canonical_text
 
 
 @method(

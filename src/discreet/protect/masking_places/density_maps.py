@@ -151,8 +151,15 @@ class SpatialRaster(Treatment):
         """Not used: the release has other records than the file."""
         raise ParameterError("A map is made as a whole with apply().")
 
-    def apply(self, data: Microdata, *, ledger: Ledger | None = None, seed: Seed = None) -> Release:
-        """Make the map. Nothing is random here; ``seed`` is taken so that plans can hand theirs on.
+    def apply(
+        self,
+        data: Microdata,
+        *,
+        ledger: Ledger | None = None,
+        record_key: str | Sequence[str] | None = None,
+        seed: Seed = None,
+    ) -> Release:
+        """Make the map. Nothing is random here; ``record_key`` and ``seed`` are taken so that plans can hand them on.
 
         A map has no guarantee that a ledger could count, so one is refused.
         """

@@ -22,12 +22,14 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
+from discreet.cards import Work
 from discreet.errors import ColumnError, ParameterError
-from discreet.geography import CoordinateSystem, Places, places_of, to_nth_neighbor
+from discreet.geography import CoordinateSystem, Places, location_columns, places_of, to_nth_neighbor
 from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, group_column, numeric
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.masking_places.free_shifts import FreeShifts, in_type_of
+from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
 from discreet.zones import OUTSIDE, NearestRecordZones, PolygonZones, Zoning, plain_polygons, zone_codes
 
 RadiusLaw = Literal["uniform", "area"]
@@ -160,11 +162,19 @@ class DonutMask(Treatment):
         if self.on_missing not in ("refuse", "keep", "drop"):
             raise ParameterError("on_missing must be 'refuse', 'keep' or 'drop'.")
 
+    @property
+    def work(self) -> Work:
+        """Row-wise where the ring is given and nobody has to stay in a zone; else other records are looked at."""
+        free = self.adaptive is None and self.zone is None and not self.polygons and self.on_missing != "drop"
+        return "row-wise" if free else "whole-file"
+
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Draw the shifts."""
         system = CoordinateSystem(self.geographic, self.crs)
+        if self.work == "row-wise":
+            return self._freely(data, system, stream)
         places = places_of(data, self.location, system, purpose=self.name)
-        _refuse_whole_degrees(data, places)
+        _refuse_whole_degrees(data, places.columns, degrees=system.degrees)
         notes = self._about_missing(places)
         rows = np.flatnonzero(places.known)
         xy = places.xy[rows]
@@ -181,12 +191,34 @@ class DonutMask(Treatment):
         released[rows[~lost]] = moved[~lost]
         notes += self._notes(by, xy, home, int(lost.sum()))
         old = engine.collect(data, places.columns)
-        fresh = {name: _like(old[name], values) for name, values in places.in_columns(released).items()}
+        fresh = {name: in_type_of(old[name], values) for name, values in places.in_columns(released).items()}
         return Change(
             columns=fresh,
             keep=pl.Series(places.known) if self.on_missing == "drop" and not places.known.all() else None,
             notes=tuple(notes),
             parameters={"records_drawn_again": redrawn, "locations_suppressed": int(lost.sum())},
+        )
+
+    def _freely(self, data: Microdata, system: CoordinateSystem, stream: Stream) -> Change:
+        """Shift every record, or every group of records, by itself."""
+        columns = location_columns(data, self.location, system, self.name)
+        _refuse_whole_degrees(data, columns, degrees=system.degrees)
+        by = group_column(data, self.by, ("household", "person"), treatment=self.name)
+        alone = by is None or bool(engine.overview(data, [by]).missing[by])
+        gone = max(engine.overview(data, columns).missing.values())
+        refuses = self.on_missing == "refuse"
+        ring = (float(self.r_min or 0), float(self.r_max or 0))
+        shifts = FreeShifts(columns, by, ring, self.radius_law, system, stream.keyed("shifts"), refuses)
+        kept = () if refuses or not gone else ("Records without a location were left without one.",)
+        return Change(
+            by_record=ByRecord(
+                tuple(dict.fromkeys([*columns, *([by] if by else [])])),
+                engine.types_in_polars(data, columns),
+                shifts,
+                draws=alone,
+            ),
+            notes=(*self._moved_notes(by, engine.crowded(data, columns, _CROWDED)), *kept),
+            parameters={"records_drawn_again": 0, "locations_suppressed": 0},
         )
 
     def _about_missing(self, places: Places) -> list[str]:
@@ -322,21 +354,24 @@ class DonutMask(Treatment):
             return np.sqrt(rng.uniform(inner**2, outer**2))
         return rng.uniform(inner, outer)
 
-    def _notes(self, by: str | None, xy: Floats, home: Integers, lost: int) -> list[str]:
+    @staticmethod
+    def _moved_notes(by: str | None, crowded: int) -> list[str]:
         notes = [
             "Locations were shifted at random. Do not release the file a second time with other draws: the two can be "
             "averaged."
         ]
         if by is not None:
             notes.append(f"Records with the same '{by}' moved together.")
-        else:
-            _, crowd = np.unique(xy.view(np.complex128), return_counts=True)
-            many = int(crowd[crowd > _CROWDED].sum())
-            if many:
-                notes.append(
-                    f"{many:,} records share their location with {_CROWDED} or more others and moved independently; "
-                    "the mean of their shifted locations lies near the true one."
-                )
+        elif crowded:
+            notes.append(
+                f"{crowded:,} records share their location with {_CROWDED} or more others and moved independently; "
+                "the mean of their shifted locations lies near the true one."
+            )
+        return notes
+
+    def _notes(self, by: str | None, xy: Floats, home: Integers, lost: int) -> list[str]:
+        _, crowd = np.unique(xy.view(np.complex128), return_counts=True)
+        notes = self._moved_notes(by, int(crowd[crowd > _CROWDED].sum()))
         if self.zone is not None or self.polygons:
             free = int((home == OUTSIDE).sum())
             notes.append(
@@ -357,20 +392,9 @@ def _numbered(values: pl.Series) -> Integers:
     return codes.astype(np.int64)
 
 
-def _like(old: pl.Series, values: Floats) -> pl.Series:
-    """Keep the type of the column; whole numbers are rounded to whole numbers."""
-    fresh = pl.Series(old.name, values, nan_to_null=True)
-    if not old.dtype.is_integer():
-        return fresh.cast(old.dtype)
-    try:
-        return fresh.round().cast(old.dtype)
-    except pl.exceptions.InvalidOperationError:
-        return fresh.round().cast(pl.Int64)
-
-
-def _refuse_whole_degrees(data: Microdata, places: Places) -> None:
-    for name in places.columns:
-        if places.system.degrees and data.schema[name].is_integer():
+def _refuse_whole_degrees(data: Microdata, columns: Sequence[str], *, degrees: bool) -> None:
+    for name in columns:
+        if degrees and data.schema[name].is_integer():
             raise ColumnError(
                 f"The location column '{name}' holds whole degrees, which a shift of meters cannot change. "
                 "Convert it to decimal degrees first."

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Flags, Floats, Integers
+from discreet import engine
+from discreet.arrays import Flags, Floats, Integers, Words
+from discreet.cards import Work
 from discreet.errors import ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
@@ -29,13 +32,15 @@ from discreet.protect.perturbing.number_blocks import (
 )
 from discreet.protect.perturbing.orthogonal import moved_basis, orthonormal
 from discreet.protect.perturbing.ranks import rank_correlation
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Aside, ByRecord, Change, Stream, Treatment
+from discreet.randomness import KeyedDraws
 from discreet.results import percent
 
 NoiseMethod = Literal["independent", "correlated", "restricted", "romm", "outliers", "laplace"]
 
 _METHODS = ("independent", "correlated", "restricted", "romm", "outliers", "laplace")
 _TOGETHER = ("correlated", "restricted", "romm")
+_ALONE = ("independent", "laplace")
 
 _STREAM_ROWS = 2**20
 """Rows that share a random stream: fixed, so that the bytes do not depend on the number of processors."""
@@ -48,7 +53,7 @@ _SHRINKAGE = 0.01
 
 @method(
     aim="statistics",
-    work="whole-file",
+    work="row-wise",
     references=(
         "Brand, R. (2002). Microdata protection through noise addition. Inference Control in Statistical "
         "Databases, LNCS 2316, 97–116.",
@@ -162,11 +167,19 @@ class AddNoise(Treatment):
         if not 0 < self.outlier_share < 1:
             raise ParameterError("outlier_share must be a share between 0 and 1.")
 
+    @property
+    def work(self) -> Work:
+        """Row-wise where every value gets noise of one scale by itself: the rest looks at records together."""
+        alone = self.method in _ALONE and self.strata is None and self.by is None
+        return "row-wise" if alone else "whole-file"
+
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Draw the noise and add it."""
         names = numeric(data, self.columns, treatment=self.name)
         strata = own_strata(data, self.strata, names, treatment=self.name)
         unit = unit_column(data, self.by, names, treatment=self.name)
+        if self.work == "row-wise":
+            return self._by_itself(data, names, stream)
         block = NumberBlock.read(data, names, beside=[*strata, *unit], treatment=self.name)
         block, units = block.once_a_unit(self.by, strata)
         worker = self._together if self.method in _TOGETHER else self._one_by_one
@@ -174,6 +187,48 @@ class AddNoise(Treatment):
         weights = weight_note(data) if self.method in ("restricted", "romm") else ()
         notes = (*change.notes, *weights, *self._rounded_away(block, change))
         return replace(change, columns=to_records(change.columns, units), notes=notes)
+
+    def _by_itself(self, data: Microdata, names: Sequence[str], stream: Stream) -> Change:
+        """Add noise of the scale of the whole column to every value, drawn by the number of its record."""
+        kinds = engine.types_in_polars(data, names)
+        spreads = {name: engine.spread(data, name) for name in names}
+        still = [f"Column '{name}' does not vary and stays as it is." for name in names if not spreads[name]]
+        makes = {
+            name: pl.Float64() if kind.is_integer() and not self.round_integers and spreads[name] else kind
+            for name, kind in kinds.items()
+        }
+        draws = {name: stream.keyed(name) for name in names}
+        return Change(
+            by_record=ByRecord(tuple(names), makes, partial(self._batch, kinds, spreads, draws), draws=True),
+            notes=(self._about(), *still),
+            aside=partial(self._after_rounding, kinds),
+        )
+
+    def _batch(
+        self,
+        kinds: Mapping[str, pl.DataType],
+        spreads: Mapping[str, float],
+        draws: Mapping[str, KeyedDraws],
+        table: pl.DataFrame,
+        records: Words,
+    ) -> dict[str, pl.Series]:
+        block = NumberBlock(table, tuple(kinds), kinds)
+        columns = {}
+        for name, scale in spreads.items():
+            if not scale:
+                columns[name] = table[name]
+                continue
+            laplace = self.method == "laplace"
+            noise = draws[name].laplace(records) if laplace else draws[name].normals(records)
+            noise *= float(self.level) * scale / (math.sqrt(2) if laplace else 1.0)
+            noisy = table[name].cast(pl.Float64).to_numpy() + noise
+            columns[name] = block.column(name, noisy, round_integers=self.round_integers)
+        return columns
+
+    def _after_rounding(
+        self, kinds: Mapping[str, pl.DataType], table: pl.DataFrame, made: Mapping[str, pl.Series]
+    ) -> Aside:
+        return Aside(tuple(self._rounded_away(NumberBlock(table, tuple(kinds), kinds), Change(columns=made))))
 
     def _rounded_away(self, block: NumberBlock, change: Change) -> list[str]:
         """Say where noise was so small beside the unit of whole numbers that rounding took most of it back."""

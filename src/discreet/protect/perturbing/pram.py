@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import dp, engine
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Floats, Integers, Words
+from discreet.cards import Work
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
@@ -29,7 +31,8 @@ from discreet.protect.perturbing.transition_matrices import (
     whole_local_epsilon,
     whole_weights,
 )
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
+from discreet.randomness import KeyedDraws
 from discreet.wording import type_name
 
 Matrix = Mapping[Any, Mapping[Any, float]]
@@ -37,11 +40,12 @@ PerColumn = float | Mapping[str, float]
 
 _MOST_LEVELS = 2_000
 _MOST_ENTRIES = 50_000_000
+_ROW = "discreet row"
 
 
 @method(
     aim="doubt",
-    work="whole-file",
+    work="class-wise",
     references=(
         "Gouweleeuw, J. M., Kooiman, P., Willenborg, L. C. R. J. and de Wolf, P.-P. (1998). Post "
         "randomisation for statistical disclosure control: theory and implementation. Journal of Official "
@@ -166,6 +170,8 @@ class Pram(Treatment):
         if both:
             raise ParameterError(f"'{min(both)}' cannot be randomized and be among the strata.")
         by = [] if self.by is None else list(existing(data, self.by, treatment=self.name))
+        if self.work == "class-wise":
+            return self._by_record(data, names, strata, stream)
         table = engine.collect(data, list(dict.fromkeys([*names, *strata, *by])))
         units = Units.of(table[by[0]] if by else None, table.height)
         if by:
@@ -181,12 +187,39 @@ class Pram(Treatment):
         for block in drawn:
             for name, series in block.randomized(stream.child(*block.names)).items():
                 columns[name] = series.gather(units.of_record) if by else series
+        return replace(self._told(drawn, claim, fixed=fixed), columns=columns)
+
+    @property
+    def work(self) -> Work:
+        """Class-wise, unless records change together or a guarantee rests on draws that nobody can repeat."""
+        repeated = self.matrix is None or self.invariant
+        return "class-wise" if repeated and self.by is None else "whole-file"
+
+    def _by_record(
+        self, data: Microdata, names: Sequence[str], strata: Sequence[str], stream: Stream
+    ) -> Change:
+        """Make the matrices from the counts of the values, and draw by the number of the record."""
+        drawn = []
+        for names_of_block in [tuple(names)] if self.jointly else [(name,) for name in names]:
+            counted = engine.combinations(data, [*names_of_block, *strata])
+            groups = crossed(counted.select(strata))[0] if strata else None
+            drawn.append(_Block(self, names_of_block, counted, groups, counted["records"].to_numpy()))
+        claim = self._claim(drawn, data)
+        stream.enter(claim, self._why_none(False), purpose=f"randomized {', '.join(names)}")
+        lookups = tuple(_Lookup.of(block, strata, stream.keyed(*block.names)) for block in drawn)
+        makes = {name: block.levels[name].dtype for block in drawn for name in block.names}
+        reads = tuple(dict.fromkeys([*names, *strata]))
+        return replace(
+            self._told(drawn, claim, fixed=False),
+            by_record=ByRecord(reads, makes, partial(_looked_up, lookups), draws=True),
+        )
+
+    def _told(self, drawn: Sequence[_Block], claim: DifferentialPrivacy | None, *, fixed: bool) -> Change:
         epsilons = {
             "local_epsilon": {block.label: block.epsilon for block in drawn},
             "local_epsilon_of_record": sum(block.epsilon for block in drawn),
         }
         return Change(
-            columns=columns,
             notes=self._notes(claim),
             # Of a matrix that was made from the counts of the file, epsilon tells these counts.
             parameters={
@@ -251,9 +284,16 @@ class _Block:
     """One column, or several crossed, with its levels, its laws and what they amount to."""
 
     def __init__(
-        self, asked: Pram, names: Sequence[str], table: pl.DataFrame, groups: Integers | None
+        self,
+        asked: Pram,
+        names: Sequence[str],
+        table: pl.DataFrame,
+        groups: Integers | None,
+        records: Integers | None = None,
     ) -> None:
+        self.records = records
         self.names, self.table, self.asked = tuple(names), table.select(names), asked
+        self.counted = table
         self.label = " × ".join(names)
         self.gone = np.zeros(table.height, dtype=np.bool_)
         if asked.missing == "keep" and sum(self.table.null_count().row(0)):
@@ -291,7 +331,10 @@ class _Block:
             self.rows = np.where(self.gone, -1, self.rows)
         # Missing values are row -1; shifted by one they are counted first, and left out.
         holes = int(self.gone.any())
-        tally = np.bincount(self.rows + 1 if holes else self.rows, minlength=many * size + holes)
+        # A row of the table is one record, or a combination of values with the number of records that have it.
+        tally = np.bincount(
+            self.rows + 1 if holes else self.rows, weights=self.records, minlength=many * size + holes
+        ).astype(np.int64)
         counts = tally[holes:].reshape(many, size)
         self.laws = np.zeros((many, size, size))
         moved, epsilons = 0.0, [0.0]
@@ -385,6 +428,50 @@ class _Block:
             "levels": [list(row) if len(row) > 1 else row[0] for row in self.levels.rows()],
             "matrices": self.laws,
         }
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """What a batch of records needs to draw from the laws of a block: whose law is which, and tables to draw from."""
+
+    names: tuple[str, ...]
+    known: pl.DataFrame
+    levels: pl.DataFrame
+    cut: Floats
+    other: npt.NDArray[np.int32]
+    draws: KeyedDraws
+
+    @classmethod
+    def of(cls, block: _Block, strata: Sequence[str], draws: KeyedDraws) -> _Lookup:
+        from discreet.alias_tables import alias_tables
+
+        cut, other = alias_tables(block.laws.reshape(-1, max(block.levels.height, 1)))
+        known = block.counted.select(*block.names, *strata).with_columns(pl.Series(_ROW, block.rows))
+        return cls(block.names, known, block.levels, cut, other, draws)
+
+    def drawn(self, table: pl.DataFrame, records: Words) -> dict[str, pl.Series]:
+        """Draw the new values of a batch."""
+        from discreet.alias_tables import draw
+
+        if not self.levels.height:
+            return {name: table[name] for name in self.names}
+        keys = [name for name in self.known.columns if name != _ROW]
+        typed = table.select(pl.col(name).cast(self.known.schema[name]) for name in keys)
+        found = typed.join(self.known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        rows = found[_ROW].fill_null(-1).to_numpy()
+        at = draw(rows, self.draws.uniforms(records), self.cut, self.other)
+        stay = pl.Series(at < 0)
+        fresh = {name: self.levels[name].gather(np.maximum(at, 0)) for name in self.names}
+        if not stay.any():
+            return fresh
+        return {name: found[name].zip_with(stay, column).alias(name) for name, column in fresh.items()}
+
+
+def _looked_up(lookups: Sequence[_Lookup], table: pl.DataFrame, records: Words) -> dict[str, pl.Series]:
+    columns: dict[str, pl.Series] = {}
+    for lookup in lookups:
+        columns |= lookup.drawn(table, records)
+    return columns
 
 
 def _check_numbers(name: str, given: Any, least: float, most: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,13 +12,13 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Words
 from discreet.citations import HUNDEPOOL_2012
 from discreet.errors import ColumnError, ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import Aside, ByRecord, Change, Stream, Treatment
 from discreet.secret_keys import DEFAULT_VARIABLE, definitions, keyed_uniforms, secret_key
 
 
@@ -119,34 +120,51 @@ class StochasticRound(Treatment):
         both = {*names, *totals} & {*cell, *run}
         if both:
             raise ParameterError(f"'{min(both)}' cannot be rounded and say what is counted.")
-        table = engine.collect(data, list(dict.fromkeys([*names, *totals, *cell, *run])))
+        reads = tuple(dict.fromkeys([*names, *totals, *cell, *run]))
         key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
-        columns, touched = {}, {}
-        for name in names:
-            columns[name], touched[name] = self._rounded(table, name, cell, run, key)
-        for total, count in self.weighted.items():
-            columns[total] = self._following(table[total], table[count], columns[count])
+        held = engine.types_in_polars(data, [*names, *totals])
+        makes = {
+            name: kind if name in names or kind.is_float() else pl.Float64() for name, kind in held.items()
+        }
         return Change(
-            columns=columns,
+            by_record=ByRecord(reads, makes, partial(self._batch, names, (cell, run), key)),
+            aside=partial(self._aside, names),
             notes=(
                 f"Counts below {self.k} were rounded to 0 or {self.k} at random, right on average. Add totals up from "
                 "the rounded counts; exact totals would give small counts away.",
                 "A cell is known by its columns, its codes and the subset: a file that names it otherwise, or a table "
                 "made from the records, draws anew, and two draws for the same people can be averaged: publish one.",
             ),
-            internal={"small_counts": touched},
         )
+
+    def _aside(self, names: Sequence[str], table: pl.DataFrame, made: Mapping[str, pl.Series]) -> Aside:
+        small = {name: int(table[name].is_between(0, self.k, closed="none").sum()) for name in names}
+        return Aside(internal={"small_counts": small})
+
+    def _batch(
+        self,
+        names: Sequence[str],
+        about: tuple[Sequence[str], Sequence[str]],
+        key: bytes,
+        table: pl.DataFrame,
+        records: Words,
+    ) -> dict[str, pl.Series]:
+        cell, run = about
+        columns = {name: self._rounded(table, name, cell, run, key) for name in names}
+        for total, count in self.weighted.items():
+            columns[total] = self._following(table[total], table[count], columns[count])
+        return columns
 
     def _rounded(
         self, table: pl.DataFrame, name: str, cell: Sequence[str], run: Sequence[str], key: bytes
-    ) -> tuple[pl.Series, int]:
+    ) -> pl.Series:
         values = table[name]
         counts = checked_counts(values)
         small = (counts > 0) & (counts < self.k)
         texts = definitions(table.filter(pl.Series(small)), cell, run, subset=self.subset, measure=name)
         counts[small] = round_small_counts(counts[small], self.k, keyed_uniforms(texts, key))
         rounded = pl.Series(name, counts).fill_nan(None)
-        return rounded.cast(values.dtype), int(small.sum())
+        return rounded.cast(values.dtype)
 
     def _following(self, total: pl.Series, count: pl.Series, rounded: pl.Series) -> pl.Series:
         """Let a weighted total follow the rounding of its count."""

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Words
 from discreet.errors import ColumnError, ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
-from discreet.protect.columns import existing, group_column
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.columns import existing, group_column, grouped_numbers
+from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
+from discreet.randomness import KeyedDraws
 from discreet.wording import type_name
 
 
-@method(aim="coarser values", work="class-wise")
+@method(aim="coarser values", work="row-wise")
 @dataclass(frozen=True)
 class ShiftDates(Treatment):
     """Move all dates of a person (or household) by the same random number of days.
@@ -73,22 +76,24 @@ class ShiftDates(Treatment):
                     f"shift-dates is for dates, and column '{name}' is {type_name(data.schema[name])}."
                 )
         by = group_column(data, self.by, ("person", "household"), treatment=self.name)
-        table = engine.collect(data, list(dict.fromkeys([*names, *([by] if by else [])])))
-        days = self._shifts(table, by, stream("days"))
-        moved = table.select(pl.col(name) + pl.duration(days=pl.lit(days)) for name in names)
+        reads = tuple(dict.fromkeys([*names, *([by] if by else [])]))
+        makes = engine.types_in_polars(data, names)
+        draws = stream.keyed("days")
+        alone = by is None or bool(engine.overview(data, [by]).missing[by])
         return Change(
-            columns={name: moved[name].cast(table[name].dtype) for name in names},
+            by_record=ByRecord(reads, makes, partial(self._batch, names, by, draws), draws=alone),
             notes=(
                 f"Dates of each {'record' if by is None else 'group of records'} moved by up to {self.max_days} days.",
             ),
         )
 
-    def _shifts(self, table: pl.DataFrame, by: str | None, rng: np.random.Generator) -> pl.Series:
-        groups = np.arange(table.height) if by is None else _codes(table[by])
-        size = int(groups.max()) + 1 if len(groups) else 0
-        drawn = rng.integers(-self.max_days, self.max_days, size=size)
-        drawn[drawn >= 0] += 1
-        return pl.Series(drawn[groups])
+    def _batch(
+        self, names: Sequence[str], by: str | None, draws: KeyedDraws, table: pl.DataFrame, records: Words
+    ) -> dict[str, pl.Series]:
+        drawn = draws.integers(grouped_numbers(table, by, records), 2 * self.max_days) - self.max_days
+        days = pl.Series(np.where(drawn >= 0, drawn + 1, drawn))
+        moved = table.select(pl.col(name) + pl.duration(days=pl.lit(days)) for name in names)
+        return {name: moved[name].cast(table[name].dtype) for name in names}
 
 
 @method(aim="identifiers", work="whole-file")

@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Words
 from discreet.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
+from discreet.hierarchy.values import is_categorical
 from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing, numeric
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
 from discreet.wording import type_name
 
 _SINGLE_VALUES = (str, bool, int, float, Decimal, date, time, timedelta, np.generic)
@@ -69,10 +72,27 @@ class Recode(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Look every value up in the table."""
         names = existing(data, self.mapping, treatment=self.name)
-        table = engine.collect(data, names)
-        return Change(columns={name: self._recoded(table[name]) for name in names})
+        kinds = {}
+        if engine.is_lazy(data):
+            # The type of the new column depends on which values there are, and these are a table of classes.
+            held = engine.types_in_polars(data, names)
+            kinds = {name: self._recoded(self._telling(data, name, held[name])).dtype for name in names}
+        return Change(by_record=ByRecord(names, kinds, partial(self._batch, kinds)))
 
-    def _recoded(self, values: pl.Series) -> pl.Series:
+    def _telling(self, data: Microdata, name: str, kind: pl.DataType) -> pl.Series:
+        """Give values that tell which type the recoded column has: its distinct ones where it depends on them."""
+        new = _plain_codes(self.mapping[name], name).dtype
+        mixed = self.other == "keep" and new != kind and not (new.is_numeric() and kind.is_numeric())
+        if mixed or is_categorical(kind):
+            return engine.distinct_values(data, name)
+        return pl.Series(name, [], dtype=kind)
+
+    def _batch(
+        self, kinds: Mapping[str, pl.DataType], table: pl.DataFrame, records: Words
+    ) -> dict[str, pl.Series]:
+        return {column.name: self._recoded(column, kinds.get(column.name)) for column in table}
+
+    def _recoded(self, values: pl.Series, kind: pl.DataType | None = None) -> pl.Series:
         codes = self.mapping[values.name]
         plain = values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
         old = _like(plain, codes, values.name)
@@ -85,7 +105,8 @@ class Recode(Treatment):
                 "Add them, or set other='keep' or 'missing'."
             )
         both_numeric = new.dtype.is_numeric() and plain.dtype.is_numeric()
-        if self.other == "keep" and uncovered and new.dtype != plain.dtype and not both_numeric:
+        as_text = bool(uncovered) if kind is None else kind in (pl.String, pl.Enum, pl.Categorical)
+        if self.other == "keep" and as_text and new.dtype != plain.dtype and not both_numeric:
             new, plain, old = new.cast(pl.String), plain.cast(pl.String), old.cast(pl.String)
         default = plain if self.other == "keep" else None
         recoded = plain.replace_strict(old, new, default=default)
@@ -139,12 +160,16 @@ class Generalize(Treatment):
                 raise ParameterError(
                     f"generalize has a level for '{name}' but no hierarchy. Give hierarchies['{name}']."
                 )
-        table = engine.collect(data, names)
-        columns = {}
-        for name in names:
-            self.hierarchies[name].check(table[name], column=name)
-            columns[name] = self.hierarchies[name].generalize(table[name], self.levels[name])
-        return Change(columns=columns)
+        kinds = label_kinds(data, {name: (self.hierarchies[name], self.levels[name]) for name in names})
+        return Change(by_record=ByRecord(names, kinds, self._batch))
+
+    def _batch(self, table: pl.DataFrame, records: Words) -> dict[str, pl.Series]:
+        for column in table:
+            self.hierarchies[column.name].check(column, column=column.name)
+        return {
+            column.name: self.hierarchies[column.name].generalize(column, self.levels[column.name])
+            for column in table
+        }
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Generalize:
@@ -220,8 +245,11 @@ class Band(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Band each column."""
         names = numeric(data, [*self.breaks, *self.widths], treatment=self.name)
-        table = engine.collect(data, names)
-        return Change(columns={name: self._hierarchy(name).generalize(table[name], 1) for name in names})
+        kinds = label_kinds(data, {name: (self._hierarchy(name), 1) for name in names})
+        return Change(by_record=ByRecord(names, kinds, self._batch))
+
+    def _batch(self, table: pl.DataFrame, records: Words) -> dict[str, pl.Series]:
+        return {column.name: self._hierarchy(column.name).generalize(column, 1) for column in table}
 
     def _hierarchy(self, name: str) -> Hierarchy:
         if name in self.widths:
@@ -273,15 +301,40 @@ class Round(Treatment):
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Round each column."""
         names = numeric(data, self.base, treatment=self.name)
-        table = engine.collect(data, names)
+        kinds = engine.types_in_polars(data, names) if engine.is_lazy(data) else {}
+        makes = {name: self._kind(name, kind) for name, kind in kinds.items()}
+        return Change(by_record=ByRecord(names, makes, self._batch))
+
+    def _kind(self, name: str, kind: pl.DataType) -> pl.DataType:
+        keeps = kind.is_float() or (kind.is_integer() and float(self.base[name]).is_integer())
+        return kind if keeps else pl.Float64()
+
+    def _batch(self, table: pl.DataFrame, records: Words) -> dict[str, pl.Series]:
         columns = {}
-        for name in names:
-            base, values = self.base[name], table[name]
+        for values in table:
+            base = self.base[values.name]
             steps = (values.cast(pl.Float64) / base).abs()
             rounded = (steps + 0.5).floor() * base * values.cast(pl.Float64).sign()
-            keeps = values.dtype.is_integer() and float(base).is_integer()
-            columns[name] = rounded.cast(values.dtype) if keeps or values.dtype.is_float() else rounded
-        return Change(columns=columns)
+            columns[values.name] = rounded.cast(self._kind(values.name, values.dtype))
+        return columns
+
+
+def label_kinds(data: Microdata, wanted: Mapping[str, tuple[Hierarchy, int]]) -> dict[str, Any]:
+    """Say which types the labels of columns have, for files that are not in memory; no record is read."""
+    if not engine.is_lazy(data):
+        return {}
+    held = engine.types_in_polars(data, list(wanted))
+    kinds: dict[str, Any] = {}
+    for name, (hierarchy, level) in wanted.items():
+        if level == 0:
+            kinds[name] = held[name]
+            continue
+        fixed = hierarchy.fixed_labels(level)
+        if hierarchy.ordered:
+            kinds[name] = pl.Enum(fixed) if fixed else "labels"
+        else:
+            kinds[name] = pl.Enum(fixed) if fixed and is_categorical(held[name]) else pl.String()
+    return kinds
 
 
 def _plain_codes(codes: Mapping[Any, Any], column: str) -> pl.Series:

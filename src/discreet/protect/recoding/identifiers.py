@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import hmac
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
 from discreet import engine
+from discreet.arrays import Words
 from discreet.errors import ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import existing
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
 from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
+
+_LIKELIEST_COLLISION = 0.01
+"""The largest chance that two values of a file share a pseudonym, where the file is too large to look."""
 
 _NOTHING = (
     "Nothing was left out: no column has the role of an identifier, and none was named. If the file has names or "
@@ -127,14 +133,32 @@ class Pseudonymize(Treatment):
             return Change(notes=(_NOTHING.replace("left out", "replaced"),))
         names = existing(data, wanted, treatment=self.name)
         key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
-        table = engine.collect(data, names)
         return Change(
-            columns={name: self._pseudonyms(table[name], key) for name in names},
+            by_record=ByRecord(names, dict.fromkeys(names, pl.String()), partial(self._batch, key)),
             notes=(
                 "Identifiers were replaced by keyed pseudonyms. Records of one person can still be linked with "
                 "one another, and the key holder can recognize them: this is not anonymization.",
+                *(self._about_collisions(data, names) if engine.is_lazy(data) else ()),
             ),
         )
+
+    def _about_collisions(self, data: Microdata, names: Sequence[str]) -> list[str]:
+        """Refuse pseudonyms that are too short for so many values, which no batch sees together."""
+        notes = []
+        for name, many in engine.distinct_counts(data, names).items():
+            chance = -math.expm1(-many * (many - 1) / 2 / 16.0**self.length)
+            if chance > _LIKELIEST_COLLISION:
+                raise ParameterError(
+                    f"length={self.length} is too short for the {many:,} different values of '{name}': with a chance "
+                    f"of {chance:.2g} two share a pseudonym. Raise the length."
+                )
+            notes.append(
+                f"That two values of '{name}' share a pseudonym has a chance of {chance:.1g}; it was not looked up."
+            )
+        return notes
+
+    def _batch(self, key: bytes, table: pl.DataFrame, records: Words) -> dict[str, pl.Series]:
+        return {column.name: self._pseudonyms(column, key) for column in table}
 
     def _pseudonyms(self, values: pl.Series, key: bytes) -> pl.Series:
         """Compute the pseudonym of each distinct value once."""

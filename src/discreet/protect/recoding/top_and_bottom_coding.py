@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Words
+from discreet.cards import Work
 from discreet.citations import HUNDEPOOL_2012
 from discreet.errors import ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.columns import numeric
-from discreet.protect.treatment import Change, Stream, Treatment
+from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
 
 Replacement = Literal["limit", "mean", "median", "missing"]
 
 
 @method(
     aim="coarser values",
-    work="whole-file",
+    work="row-wise",
     references=(HUNDEPOOL_2012,),
 )
 @dataclass(frozen=True)
@@ -90,15 +93,41 @@ class TopBottomCode(Treatment):
         if not 0 < self.joint_share < 1:
             raise ParameterError("joint_share must be a share between 0 and 1.")
 
+    @property
+    def work(self) -> Work:
+        """Row-wise where limits are given: a limit of a share, and a mean beyond it, need all values."""
+        learned = self.top_share or self.bottom_share or self.joint
+        return "whole-file" if learned or self.replacement in ("mean", "median") else "row-wise"
+
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Replace what lies beyond the limits."""
         single = dict.fromkeys([*self.top, *self.bottom, *self.top_share, *self.bottom_share])
         names = numeric(data, [*single, *(c for c in self.joint if c not in single)], treatment=self.name)
+        if self.work == "row-wise":
+            kinds = engine.types_in_polars(data, names)
+            makes = {name: self._kind(data, name, kind) for name, kind in kinds.items()}
+            return Change(by_record=ByRecord(names, makes, partial(self._batch, makes)))
         table = engine.collect(data, names)
         columns = {name: self._coded(table[name]) for name in single}
         if self.joint:
             columns |= self._jointly(table.with_columns(**columns), stream)
         return Change(columns=columns)
+
+    def _kind(self, data: Microdata, name: str, kind: pl.DataType) -> pl.DataType:
+        """Whole numbers stay whole unless a broken limit takes the place of one of them."""
+        limits = [limit[name] for limit in (self.top, self.bottom) if name in limit]
+        broken = [limit for limit in limits if not float(limit).is_integer()]
+        if not kind.is_integer() or self.replacement == "missing" or not broken:
+            return kind
+        high, low = self.top.get(name, math.inf), self.bottom.get(name, -math.inf)
+        least, most = engine.extremes(data, name)
+        used = (high in broken and most > high) or (low in broken and least < low)
+        return pl.Float64() if used else kind
+
+    def _batch(
+        self, makes: Mapping[str, pl.DataType], table: pl.DataFrame, records: Words
+    ) -> dict[str, pl.Series]:
+        return {column.name: self._coded(column).cast(makes[column.name]) for column in table}
 
     def _coded(self, values: pl.Series) -> pl.Series:
         name, coded = values.name, values

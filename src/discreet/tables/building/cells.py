@@ -11,10 +11,10 @@ import polars as pl
 from discreet.arrays import Flags, Floats, Integers
 from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ParameterError, unknown_name
-from discreet.hierarchy.values import canonical_text
 from discreet.tables.building.counting import entries_by_contributor
 from discreet.tables.building.dimension import MISSING
 from discreet.tables.gauss.roles import positions
+from discreet.value_text import canonical_text
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

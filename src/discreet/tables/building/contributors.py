@@ -18,7 +18,6 @@ from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
 from discreet.dominance import Contributions, Negative, Weighting
 from discreet.errors import ParameterError
-from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.tables.building.counting import (
     check_columns,
@@ -30,6 +29,7 @@ from discreet.tables.building.counting import (
 )
 from discreet.tables.building.dimension import MISSING
 from discreet.tables.building.rolling import published_cells
+from discreet.value_text import canonical_text
 from discreet.wording import type_name
 
 if TYPE_CHECKING:

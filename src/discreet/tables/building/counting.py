@@ -14,9 +14,9 @@ import polars as pl
 from discreet import engine
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, unknown_name
-from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.tables.building.dimension import MISSING
+from discreet.value_text import canonical_text
 from discreet.wording import type_name
 
 

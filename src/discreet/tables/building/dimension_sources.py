@@ -20,8 +20,8 @@ import polars as pl
 
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
-from discreet.hierarchy.values import canonical_text
 from discreet.tables.building.dimension import MISSING, Chain, Dimension, dimension_of
+from discreet.value_text import canonical_text
 
 Source = Any
 

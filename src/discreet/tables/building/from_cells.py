@@ -13,11 +13,11 @@ import polars as pl
 
 from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError, unknown_name
 from discreet.formula import Formula, Term, parsed
-from discreet.hierarchy.values import canonical_text
 from discreet.tables.building.dimension import TOTAL
 from discreet.tables.building.dimension_sources import level_columns, sources
 from discreet.tables.building.from_records import assembled, check_choices, check_names
 from discreet.tables.building.table import Table
+from discreet.value_text import canonical_text
 from discreet.wording import type_name
 
 _TOLERANCE = 1e-9

@@ -219,7 +219,7 @@ def _completed(
 def _possible(full: pl.DataFrame, structural: Any, formula: Formula) -> pl.DataFrame:
     import narwhals as nw
 
-    from discreet.hierarchy.values import canonical_text
+    from discreet.value_text import canonical_text
 
     frame = nw.from_native(structural, eager_only=True).to_polars()
     on = [column for column in frame.columns if column in formula.columns]

@@ -10,12 +10,12 @@ import polars as pl
 
 from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError
-from discreet.hierarchy.values import canonical_text
 from discreet.parameters import checked
 from discreet.results import Detail, Measure
 from discreet.tables.building.cells import cell_numbers
 from discreet.tables.building.relations import equations
 from discreet.tables.building.table import Table
+from discreet.value_text import canonical_text
 
 
 @checked

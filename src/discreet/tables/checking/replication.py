@@ -15,10 +15,10 @@ import polars as pl
 
 from discreet import engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.hierarchy.values import canonical_text
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Detail, Measure
+from discreet.value_text import canonical_text
 
 
 @checked

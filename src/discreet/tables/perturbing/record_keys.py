@@ -15,10 +15,10 @@ from discreet import engine
 from discreet.arrays import Integers
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError
-from discreet.hierarchy.values import canonical_text
 from discreet.secret_keys import definitions, keyed_numbers
 from discreet.tables.building.counting import check_columns
 from discreet.tables.building.dimension import MISSING
+from discreet.value_text import canonical_text
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

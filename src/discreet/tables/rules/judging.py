@@ -144,7 +144,7 @@ def flags_of(table: Table, cells: Any, parameter: str) -> Flags:
     """
     import narwhals as nw
 
-    from discreet.hierarchy.values import canonical_text
+    from discreet.value_text import canonical_text
 
     try:
         frame = nw.from_native(cells, eager_only=True).to_polars()

@@ -1,0 +1,79 @@
+"""Numbers that a key and a record determine: SipHash-2-4 (Aumasson and Bernstein 2012), compiled.
+
+A keyed one-way function and not a plain hash: whoever knows the old and the new value of one record can work out the
+number behind it, and must not get from there to the key, which gives those of all others.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit(inline="always")
+def _rounds(v0, v1, v2, v3, times):  # type: ignore[no-untyped-def]
+    for _ in range(times):
+        v0 += v1
+        v1 = (v1 << np.uint64(13)) | (v1 >> np.uint64(51))
+        v1 ^= v0
+        v0 = (v0 << np.uint64(32)) | (v0 >> np.uint64(32))
+        v2 += v3
+        v3 = (v3 << np.uint64(16)) | (v3 >> np.uint64(48))
+        v3 ^= v2
+        v0 += v3
+        v3 = (v3 << np.uint64(21)) | (v3 >> np.uint64(43))
+        v3 ^= v0
+        v2 += v1
+        v1 = (v1 << np.uint64(17)) | (v1 >> np.uint64(47))
+        v1 ^= v2
+        v2 = (v2 << np.uint64(32)) | (v2 >> np.uint64(32))
+    return v0, v1, v2, v3
+
+
+@numba.njit(inline="always")
+def _opened(k0, k1):  # type: ignore[no-untyped-def]
+    return (
+        k0 ^ np.uint64(0x736F6D6570736575),
+        k1 ^ np.uint64(0x646F72616E646F6D),
+        k0 ^ np.uint64(0x6C7967656E657261),
+        k1 ^ np.uint64(0x7465646279746573),
+    )
+
+
+@numba.njit(inline="always")
+def _closed(v0, v1, v2, v3, last):  # type: ignore[no-untyped-def]
+    v3 ^= last
+    v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 2)
+    v0 ^= last
+    v2 ^= np.uint64(0xFF)
+    v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 4)
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+@numba.njit(cache=True, nogil=True)
+def words_of_numbers(k0, k1, numbers, part, words):  # type: ignore[no-untyped-def]
+    """Write a word of 64 bits for each number: SipHash of the number and the part, 16 bytes in all."""
+    for i in range(len(numbers)):
+        v0, v1, v2, v3 = _opened(k0, k1)
+        for message in (numbers[i], part):
+            v3 ^= message
+            v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 2)
+            v0 ^= message
+        words[i] = _closed(v0, v1, v2, v3, np.uint64(16) << np.uint64(56))
+
+
+@numba.njit(cache=True, nogil=True)
+def words_of_texts(k0, k1, content, starts, words):  # type: ignore[no-untyped-def]
+    """Write a word of 64 bits for each text: SipHash of its bytes, which lie between neighboring starts."""
+    for i in range(len(starts) - 1):
+        v0, v1, v2, v3 = _opened(k0, k1)
+        length = starts[i + 1] - starts[i]
+        message = np.uint64(0)
+        for at in range(length):
+            message |= np.uint64(content[starts[i] + at]) << np.uint64(8 * (at & 7))
+            if at & 7 == 7:
+                v3 ^= message
+                v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 2)
+                v0 ^= message
+                message = np.uint64(0)
+        words[i] = _closed(v0, v1, v2, v3, message | (np.uint64(length & 0xFF) << np.uint64(56)))
