@@ -40,6 +40,7 @@ FLOORS = (
     "dominance",
     "loss",
     "trees",
+    "networks",
     "guarantees",
     "dp",
     "risk",

@@ -7,6 +7,7 @@ from discreet.synth.baselines import Bootstrap, Independent
 from discreet.synth.bayesian_network import BayesianNetwork
 from discreet.synth.copulas.gaussian import GaussianCopula
 from discreet.synth.copulas.vine import VineCopula
+from discreet.synth.deep import CTGAN, TVAE, TabularDiffusion
 from discreet.synth.finishing import finish, rules_against_chance
 from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.from_outputs import FromOutputs
@@ -22,7 +23,9 @@ from discreet.synth.synthesizer import Fitted, Synthesizer, load, load_plan, sav
 
 __all__ = [
     "AIM",
+    "CTGAN",
     "MST",
+    "TVAE",
     "AdversarialForest",
     "AllOthers",
     "BayesianNetwork",
@@ -41,6 +44,7 @@ __all__ = [
     "Sequential",
     "SmoothHistogram",
     "Synthesizer",
+    "TabularDiffusion",
     "VineCopula",
     "check_rules",
     "choose_order",

@@ -1,0 +1,309 @@
+"""A generator and a critic that are trained against each other: the conditional GAN for tables (CTGAN).
+
+Xu, Skoularidou, Cuesta-Infante and Veeramachaneni (2019). The generator is asked for a level of one category at a time,
+levels by the logarithm of their frequency, so that rare ones are learned too; the critic judges packs of records
+(Lin, Khetan, Fanti and Oh 2018) and is held to slope one (Gulrajani and others 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from discreet.arrays import Codes, Floats, Singles
+from discreet.networks.blocks import Blocks, Records, adam, pair_distance
+from discreet.networks.tables import CodedTable, log_frequencies, rows_by_code
+from discreet.networks.training import Trainer
+
+SAMPLE_BLOCK = 4000
+
+
+@dataclass(frozen=True)
+class GanShape:
+    """The sizes and rates of generator and critic."""
+
+    noise: int = 128
+    width: int = 256
+    layers: int = 2
+    pack: int = 10
+    temperature: float = 0.2
+    learning_rate: float = 2e-4
+    decay: float = 1e-6
+    penalty: float = 10.0
+    dropout: float = 0.5
+
+
+class Asked(nn.Module):
+    """The conditions: which level of which category is asked for, in training and in sampling."""
+
+    def __init__(
+        self, sizes: Sequence[int], columns: Sequence[int], shares: Sequence[Floats], rows: int
+    ) -> None:
+        super().__init__()
+        self.columns = tuple(columns)
+        sizes = [sizes[column] for column in self.columns]
+        self.width = sum(sizes)
+        most = max(sizes, default=1)
+        uptos, real = np.ones((len(sizes), most)), np.ones((len(sizes), most))
+        for at, column in enumerate(self.columns):
+            uptos[at, : sizes[at]] = np.cumsum(log_frequencies(shares[column], rows))
+            uptos[at, sizes[at] - 1 :] = 1.0
+            real[at, : sizes[at]] = np.cumsum(shares[column])
+            real[at, sizes[at] - 1 :] = 1.0
+        offsets = np.append(0, np.cumsum(sizes))[:-1] if sizes else np.empty(0)
+        self.register_buffer("uptos", torch.from_numpy(uptos).float(), persistent=False)
+        self.register_buffer("shares", torch.from_numpy(real).float(), persistent=False)
+        self.register_buffer("offsets", torch.from_numpy(offsets).long(), persistent=False)
+
+    def draw(self, n: int, *, training: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """Draw the category (its place among the conditions) and the level of n records."""
+        device = self.offsets.device
+        column = torch.randint(len(self.columns), (n,), device=device)
+        upto = (self.uptos if training else self.shares)[column]
+        level = (torch.rand(n, 1, device=device) >= upto[:, :-1]).sum(1)
+        return column, level
+
+    def vector(self, column: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
+        """Write conditions as zeros and a one."""
+        made = torch.zeros(len(column), self.width, device=column.device)
+        return made.scatter_(1, (self.offsets[column] + level)[:, None], 1.0)
+
+
+class Residual(nn.Module):
+    """A layer whose output stands beside its input."""
+
+    def __init__(self, before: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(before, width)
+        self.norm = nn.BatchNorm1d(width)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return what is new beside what came in."""
+        return torch.cat([torch.relu(self.norm(self.linear(inputs))), inputs], 1)
+
+
+class Generator(nn.Module):
+    """From noise and a condition to the raw outputs of a record."""
+
+    def __init__(self, shape: GanShape, conditions: int, outputs: int) -> None:
+        super().__init__()
+        width = shape.noise + conditions
+        layers: list[nn.Module] = []
+        for _ in range(shape.layers):
+            layers.append(Residual(width, shape.width))
+            width += shape.width
+        layers.append(nn.Linear(width, outputs))
+        self.body = nn.Sequential(*layers)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return numbers before they are bounded, and logits of all categories."""
+        return self.body(inputs)
+
+
+class Critic(nn.Module):
+    """How real do packs of records look?"""
+
+    def __init__(self, shape: GanShape, inputs: int) -> None:
+        super().__init__()
+        self.pack = shape.pack
+        width = inputs * shape.pack
+        layers: list[nn.Module] = []
+        for _ in range(shape.layers):
+            layers += [nn.Linear(width, shape.width), nn.LeakyReLU(0.2), nn.Dropout(shape.dropout)]
+            width = shape.width
+        layers.append(nn.Linear(width, 1))
+        self.body = nn.Sequential(*layers)
+
+    def forward(self, records: torch.Tensor) -> torch.Tensor:
+        """Return one number a pack."""
+        return self.body(records.reshape(len(records) // self.pack, -1))
+
+
+def gradient_penalty(
+    critic: nn.Module, real: torch.Tensor, fake: torch.Tensor, *, pack: int, penalty: float
+) -> torch.Tensor:
+    """Return the penalty for a critic whose slope, between real and drawn packs, is not one."""
+    mix = (
+        torch.rand(len(real) // pack, 1, 1, device=real.device)
+        .expand(-1, pack, real.shape[1])
+        .reshape(real.shape)
+    )
+    between = (mix * real + (1 - mix) * fake).requires_grad_(True)
+    judged = critic(between)
+    slopes = torch.autograd.grad(judged.sum(), between, create_graph=True)[0]
+    lengths = slopes.reshape(-1, pack * real.shape[1]).norm(2, 1)
+    return penalty * ((lengths - 1) ** 2).mean()
+
+
+def bounded(raw: torch.Tensor, numbers: int, blocks: Blocks, temperature: float) -> torch.Tensor:
+    """Turn raw outputs into a record: numbers within -1 and 1, categories nearly one-hot."""
+    return torch.cat([torch.tanh(raw[:, :numbers]), blocks.gumbel_softmax(raw[:, numbers:], temperature)], 1)
+
+
+class GanTrainer(Trainer):
+    """Generator and critic, a step of each in turn."""
+
+    def __init__(
+        self,
+        table: CodedTable,
+        shape: GanShape,
+        batch: int,
+        device: torch.device,
+        held: CodedTable | None = None,
+    ) -> None:
+        self.device = device
+        self.shape = shape
+        self.records = Records(table, device)
+        shares = [table.shares(column) for column in range(len(table.sizes))]
+        self.asked = Asked(table.sizes, table.conditions, shares, len(table)).to(device)
+        self.numbers = table.numbers.shape[1]
+        self.held = held
+        pack = max(min(shape.pack, len(table)), 1)
+        self.batch = max(min(batch, len(table)) // pack, 1) * pack
+        self.shape = GanShape(**{**shape.__dict__, "pack": pack})
+        self.generator = Generator(self.shape, self.asked.width, table.width).to(device)
+        self.critic = Critic(self.shape, table.width + self.asked.width).to(device)
+        rates = {"lr": shape.learning_rate, "betas": (0.5, 0.9)}
+        self.adam_generator = adam(self.generator.parameters(), device, weight_decay=shape.decay, **rates)
+        self.adam_critic = adam(self.critic.parameters(), device, **rates)
+        self._index(table)
+
+    def _index(self, table: CodedTable) -> None:
+        """Lay the rows of every level side by side, so that records of a level are drawn without a search."""
+        most = max((table.sizes[column] for column in table.conditions), default=1)
+        orders = np.zeros((len(table.conditions), len(table)), dtype=np.int32)
+        starts = np.zeros((len(table.conditions), most + 1), dtype=np.int64)
+        for at, column in enumerate(table.conditions):
+            order, own = rows_by_code(table.codes[:, column], table.sizes[column])
+            orders[at] = order
+            starts[at, : len(own)] = own
+            starts[at, len(own) :] = own[-1]
+        self.orders = torch.from_numpy(orders).to(self.device)
+        self.starts = torch.from_numpy(starts).to(self.device)
+
+    def steps_per_epoch(self) -> int:
+        """How many steps see as many records as there are."""
+        return max(len(self.records) // self.batch, 1)
+
+    def modules(self) -> dict[str, nn.Module]:
+        """The generator; the critic is needed for going on with training only."""
+        return {"generator": self.generator, "critic": self.critic}
+
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Both optimizers."""
+        return {"generator": self.adam_generator, "critic": self.adam_critic}
+
+    def _conditions(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Draw what is asked for and real records that have it: category, level, vector and rows."""
+        if not self.asked.width:
+            rows = torch.randint(len(self.records), (self.batch,), device=self.device)
+            none = torch.zeros(self.batch, dtype=torch.int64, device=self.device)
+            return none, none, torch.zeros(self.batch, 0, device=self.device), rows
+        column, level = self.asked.draw(self.batch, training=True)
+        first, last = self.starts[column, level], self.starts[column, level + 1]
+        place = first + (torch.rand(self.batch, device=self.device) * (last - first)).long()
+        rows = self.orders[column, place.clamp(max=len(self.records) - 1)].long()
+        return column, level, self.asked.vector(column, level), rows
+
+    def _raw(self, vector: torch.Tensor) -> torch.Tensor:
+        noise = torch.randn(len(vector), self.shape.noise, device=self.device)
+        return self.generator(torch.cat([noise, vector], 1))
+
+    def step(self) -> dict[str, torch.Tensor]:
+        """Let the critic learn, then the generator."""
+        return {"critic": self.critic_step(), "generator": self.generator_step()}
+
+    def critic_step(self) -> torch.Tensor:
+        """Let the critic learn to tell real packs from drawn ones."""
+        _, _, vector, rows = self._conditions()
+        with torch.no_grad():
+            fake = bounded(self._raw(vector), self.numbers, self.records.blocks, self.shape.temperature)
+        real = torch.cat([self.records.dense(rows), vector], 1)
+        fake = torch.cat([fake, vector], 1)
+        slope = gradient_penalty(self.critic, real, fake, pack=self.shape.pack, penalty=self.shape.penalty)
+        loss = self.critic(fake).mean() - self.critic(real).mean() + slope
+        self.adam_critic.zero_grad(set_to_none=True)
+        loss.backward()
+        self.adam_critic.step()
+        return loss.detach()
+
+    def generator_step(self) -> torch.Tensor:
+        """Let the generator learn to please the critic and to give what is asked for."""
+        column, level, vector, _ = self._conditions()
+        raw = self._raw(vector)
+        fake = torch.cat([bounded(raw, self.numbers, self.records.blocks, self.shape.temperature), vector], 1)
+        loss = -self.critic(fake).mean()
+        if self.asked.width:
+            loss = loss + asked_loss(
+                raw[:, self.numbers :], self.records.blocks, self.asked.columns, column, level
+            )
+        self.adam_generator.zero_grad(set_to_none=True)
+        loss.backward()
+        self.adam_generator.step()
+        return loss.detach()
+
+    def held_out_loss(self) -> float | None:
+        """Return how far tables of drawn records lie from those of the records that were held out."""
+        if self.held is None:
+            return None
+        _, codes = sample_gan(
+            self.generator, self.asked, self.records.blocks, self.shape, len(self.held), seed=1
+        )
+        self.generator.train()
+        return pair_distance(codes, self.held.codes, self.held.sizes, np.random.default_rng(1))
+
+
+def asked_loss(
+    logits: torch.Tensor, blocks: Blocks, columns: tuple[int, ...], column: torch.Tensor, level: torch.Tensor
+) -> torch.Tensor:
+    """Return the cross-entropy of the level that was asked for, in the category that was asked about."""
+    places = torch.tensor(columns, device=logits.device)
+    at = blocks.starts[places[column]] + level
+    return -blocks.log_softmax(logits).gather(1, at[:, None]).mean()
+
+
+def sample_gan(
+    generator: nn.Module,
+    asked: Asked,
+    blocks: Blocks,
+    shape: GanShape,
+    n: int,
+    *,
+    seed: int,
+    wanted: tuple[int, Floats] | None = None,
+) -> tuple[Singles, Codes]:
+    """Draw n records: numbers and codes.
+
+    ``wanted`` asks for levels of one category: its place among the conditions, and the chances of its levels.
+    """
+    device = asked.offsets.device
+    generator.eval()
+    state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    numbers, codes = [], []
+    try:
+        with torch.inference_mode():
+            for start in range(0, n, SAMPLE_BLOCK):
+                size = min(SAMPLE_BLOCK, n - start)
+                if not asked.width:
+                    vector = torch.zeros(size, 0, device=device)
+                else:
+                    column, level = asked.draw(size, training=False)
+                    if wanted is not None:
+                        chances = torch.from_numpy(wanted[1]).float().to(device)
+                        level = torch.multinomial(chances, size, replacement=True)
+                        column = torch.full_like(level, wanted[0])
+                    vector = asked.vector(column, level)
+                noise = torch.randn(size, shape.noise, device=device)
+                raw = generator(torch.cat([noise, vector], 1))
+                width = raw.shape[1] - blocks.width
+                made = bounded(raw, width, blocks, shape.temperature)
+                numbers.append(made[:, :width].cpu().numpy())
+                codes.append(blocks.argmax(made[:, width:]).cpu().numpy().astype(np.int32))
+    finally:
+        torch.set_rng_state(state)
+    return np.concatenate(numbers), np.concatenate(codes)

@@ -1,0 +1,150 @@
+"""Records written out for a network: scaled numbers first, then every category one-hot, a block each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from discreet.arrays import Codes
+from discreet.networks.tables import CodedTable
+
+
+class Blocks:
+    """Where the block of each category lies in the output of a network, and what is done to all blocks at once.
+
+    Parameters
+    ----------
+    sizes
+        How many codes each category has.
+    device
+        Where the tensors lie.
+
+    Examples
+    --------
+    >>> blocks = Blocks((2, 3), torch.device("cpu"))
+    >>> blocks.softmax(torch.zeros(1, 5)).numpy().round(3).tolist()
+    [[0.5, 0.5, 0.333, 0.333, 0.333]]
+    """
+
+    def __init__(self, sizes: Sequence[int], device: torch.device) -> None:
+        self.sizes = tuple(sizes)
+        self.width = sum(self.sizes)
+        self.starts = torch.tensor(
+            [0, *np.cumsum(self.sizes)[:-1]][: len(self.sizes)], dtype=torch.int64, device=device
+        )
+        owner = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        self.owner = torch.from_numpy(owner).to(device)
+        self.member = torch.zeros(self.width, len(self.sizes), device=device)
+        self.member[torch.arange(self.width, device=device), self.owner] = 1.0
+
+    def one_hot(self, codes: torch.Tensor) -> torch.Tensor:
+        """Write codes, one column a category, as zeros and ones."""
+        made = torch.zeros(len(codes), self.width, device=codes.device)
+        return made.scatter_(1, codes + self.starts, 1.0)
+
+    def log_softmax(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return the logarithms of the chances within every block."""
+        if not self.sizes:
+            return logits
+        index = self.owner.expand(len(logits), -1)
+        top = logits.new_full((len(logits), len(self.sizes)), -torch.inf)
+        top = top.scatter_reduce(1, index, logits.detach(), "amax")
+        shifted = logits - top[:, self.owner]
+        return shifted - torch.log(torch.exp(shifted) @ self.member)[:, self.owner]
+
+    def softmax(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return the chances within every block."""
+        return torch.exp(self.log_softmax(logits))
+
+    def gumbel_softmax(self, logits: torch.Tensor, temperature: float) -> torch.Tensor:
+        """Draw nearly one-hot vectors by which gradients can pass (Jang, Gu and Poole 2017)."""
+        noise = -torch.log(-torch.log(torch.rand_like(logits).clamp_(1e-20, 1 - 1e-7)))
+        return self.softmax((logits + noise) / temperature)
+
+    def cross_entropy(self, logits: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        """Return the loss of every category and record: minus the logarithm of the chance of its code."""
+        return -self.log_softmax(logits).gather(1, codes + self.starts)
+
+    def drawn(self, chances: torch.Tensor) -> torch.Tensor:
+        """Draw a code from each block, by chances or by their logarithms plus noise: the largest of a race."""
+        race = torch.rand_like(chances).clamp_(min=1e-20).log_().neg_() / chances.clamp(min=1e-30)
+        return self.argmax(-race)
+
+    def argmax(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the code with the largest value of every block."""
+        if not self.sizes:
+            return torch.zeros(len(values), 0, dtype=torch.int64, device=values.device)
+        return torch.stack([part.argmax(1) for part in values.split(self.sizes, 1)], 1)
+
+
+class Records:
+    """The records of a table on a device, written out batch by batch."""
+
+    def __init__(self, table: CodedTable, device: torch.device) -> None:
+        self.table = table
+        self.device = device
+        self.blocks = Blocks(table.sizes, device)
+        self.numbers = torch.from_numpy(np.ascontiguousarray(table.numbers, dtype=np.float32)).to(device)
+        self.codes = torch.from_numpy(np.ascontiguousarray(table.codes)).to(device, torch.int64)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def dense(self, rows: torch.Tensor) -> torch.Tensor:
+        """Write some records out."""
+        return torch.cat([self.numbers[rows], self.blocks.one_hot(self.codes[rows])], 1)
+
+
+class Batches:
+    """All records in a new order each epoch, cut into batches; the last few wait for the next order."""
+
+    def __init__(self, count: int, size: int, device: torch.device) -> None:
+        self.count, self.size, self.device = count, min(size, count), device
+        self.per_epoch = max(count // self.size, 1)
+        self.at = self.per_epoch
+        self.order = torch.empty(0, dtype=torch.int64, device=device)
+
+    def next(self) -> torch.Tensor:
+        """Return the rows of the next batch."""
+        if self.at >= self.per_epoch:
+            self.order = torch.randperm(self.count, device=self.device)
+            self.at = 0
+        rows = self.order[self.at * self.size : (self.at + 1) * self.size]
+        self.at += 1
+        return rows
+
+
+def adam(parameters: Any, device: torch.device, **options: Any) -> torch.optim.Adam:
+    """Return the optimizer, its steps in one kernel where the device has it."""
+    return torch.optim.Adam(parameters, fused=device.type in ("cpu", "cuda"), **options)
+
+
+def pair_distance(
+    left: Codes, right: Codes, sizes: Sequence[int], rng: np.random.Generator, most: int = 60
+) -> float:
+    """Return the mean total variation distance of single and paired categories between two files of codes.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 1], [1, 0]], "i4")
+    >>> pair_distance(codes, codes, (2, 2), np.random.default_rng(1))
+    0.0
+    """
+    count = len(sizes)
+    pairs = [(a, b) for a in range(count) for b in range(a + 1, count) if sizes[a] * sizes[b] <= 100_000]
+    chosen = [pairs[at] for at in rng.permutation(len(pairs))[:most]]
+    far = []
+    for columns in (*((a,) for a in range(count)), *chosen):
+        cells = [np.zeros(len(part), dtype=np.int64) for part in (left, right)]
+        size = 1
+        for column in columns:
+            cells = [
+                own * sizes[column] + part[:, column] for own, part in zip(cells, (left, right), strict=True)
+            ]
+            size *= sizes[column]
+        shares = [np.bincount(own, minlength=size) / max(len(own), 1) for own in cells]
+        far.append(0.5 * float(np.abs(shares[0] - shares[1]).sum()))
+    return float(np.mean(far)) if far else 0.0

@@ -1,0 +1,377 @@
+"""How any of the networks is trained: seeds, devices, held-out records, checkpoints, limits of time, what went wrong.
+
+A trainer is a network with a step; this module knows nothing of what the step does. Everything that decides the bytes
+of a model is drawn from one seed on one device: the same seed gives the same model there, as far as the device's own
+arithmetic does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from discreet.errors import DiscreetError, InputError, ParameterError
+
+_CHECKPOINT = "discreet checkpoint 1"
+_PART = 0.9  # a checkpoint is kept when this much of the interval has passed
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long and how carefully a network is trained.
+
+    Attributes
+    ----------
+    epochs
+        How often every record is seen.
+    batch
+        How many records a step takes.
+    seed
+        Of weights, batches and noise.
+    device
+        ``"auto"`` takes an accelerator where there is one; else as torch names it: ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
+    held_out
+        The share of records that are not learned from, to see when learning turns into memorizing; 0 holds none out.
+    patience
+        Training ends when the loss of the held-out records has not fallen for so many looks; the best state is kept.
+    look_every
+        How many epochs lie between two looks.
+    time_limit
+        Seconds after which training ends with what it has; None sets no limit.
+    checkpoint
+        A file that keeps the state, written every ``checkpoint_every`` seconds and read again by the next run.
+    mixed_precision
+        Whether an accelerator computes in 16 bits where that does no harm.
+    threads
+        Processor threads of torch; 1 gives the same bytes on machines with other numbers of cores.
+    """
+
+    epochs: int
+    batch: int
+    seed: int = 0
+    device: str = "auto"
+    held_out: float = 0.0
+    patience: int = 5
+    look_every: int = 5
+    time_limit: float | None = None
+    checkpoint: str | None = None
+    checkpoint_every: float = 60.0
+    mixed_precision: bool = True
+    threads: int = 1
+
+
+@dataclass
+class Report:
+    """What happened during training."""
+
+    epochs: int = 0
+    seconds: float = 0.0
+    losses: list[dict[str, float]] = field(default_factory=list)
+    held_out: list[tuple[int, float]] = field(default_factory=list)
+    ended: str = "all epochs were run"
+    device: str = "cpu"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "epochs": self.epochs,
+            "seconds": round(self.seconds, 3),
+            "losses": self.losses[-20:],
+            "held_out": [list(look) for look in self.held_out],
+            "ended": self.ended,
+            "device": self.device,
+        }
+
+
+class Trainer(ABC):
+    """A network, its optimizers and one step of its training."""
+
+    device: torch.device
+
+    @abstractmethod
+    def steps_per_epoch(self) -> int:
+        """How many steps see every record once."""
+
+    @abstractmethod
+    def step(self) -> dict[str, torch.Tensor]:
+        """Take one step and return its losses, left on the device."""
+
+    @abstractmethod
+    def modules(self) -> dict[str, torch.nn.Module]:
+        """The networks by name, whose weights are the model."""
+
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """The optimizers by name, whose state goes into a checkpoint."""
+        return {}
+
+    def held_out_loss(self) -> float | None:
+        """Return the loss of records that were held out; None where the network has no such loss."""
+        return None
+
+    def resumed(self, epochs: int) -> None:  # noqa: B027 - most trainers keep no count
+        """Go on after so many epochs of an earlier run."""
+
+    def weights(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the weights as arrays, by name of network and parameter."""
+        return {
+            f"{name}/{key}": value.detach().to("cpu").numpy().copy()
+            for name, module in self.modules().items()
+            for key, value in module.state_dict().items()
+        }
+
+    def take_weights(self, weights: Mapping[str, Any]) -> None:
+        """Put weights back; those of another network are refused."""
+        put_weights(self.modules(), weights)
+
+
+def put_weights(modules: Mapping[str, torch.nn.Module], weights: Mapping[str, Any]) -> None:
+    """Give networks the weights of `Trainer.weights`, all of them and no others."""
+    wanted = {f"{name}/{key}" for name, module in modules.items() for key in module.state_dict()}
+    if wanted != set(weights):
+        raise ValueError("weights of another network")
+    for name, module in modules.items():
+        own = {
+            key: torch.from_numpy(np.asarray(weights[f"{name}/{key}"]).copy())
+            .to(value.dtype)
+            .reshape(value.shape)
+            for key, value in module.state_dict().items()
+        }
+        module.load_state_dict(own)
+
+
+def chosen_device(name: str) -> torch.device:
+    """Return the device of that name, or say that it is not there.
+
+    Examples
+    --------
+    >>> chosen_device("cpu").type
+    'cpu'
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ParameterError(
+            f"device '{name}' is none that torch knows. Use 'auto', 'cpu' or 'cuda'."
+        ) from error
+    there = device.type == "cpu" or (
+        device.type == "cuda"
+        and torch.cuda.is_available()
+        and (device.index or 0) < torch.cuda.device_count()
+    )
+    if device.type == "mps":
+        there = torch.backends.mps.is_available()
+    if not there:
+        raise ParameterError(f"There is no device '{name}' here. Use device='auto' or 'cpu'.")
+    return device
+
+
+@contextlib.contextmanager
+def quiet_threads(threads: int) -> Iterator[None]:
+    """Keep torch to so many processor threads within the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(threads, 1))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def half_precision(device: torch.device, *, wanted: bool) -> contextlib.AbstractContextManager[Any]:
+    """Compute in 16 bits where the device is made for it."""
+    if wanted and device.type == "cuda" and torch.cuda.is_bf16_supported():
+        halved: contextlib.AbstractContextManager[Any] = torch.autocast("cuda", dtype=torch.bfloat16)
+        return halved
+    return contextlib.nullcontext()
+
+
+def train(
+    make: Callable[[torch.device], Trainer],
+    course: Course,
+    *,
+    hear: Callable[[int, int, float], None] | None = None,
+    smaller: str = "batch",
+) -> tuple[dict[str, np.ndarray[Any, Any]], Report]:
+    """Train a network and return its weights and what happened.
+
+    Parameters
+    ----------
+    make
+        Makes the trainer on a device; called once the seed is set.
+    course
+        How long, where, and with which limits.
+    hear
+        Called after every epoch with its number, the number of all, and the seconds that are likely to be left.
+    smaller
+        Which settings to lower where memory runs out, for the message.
+    """
+    device = chosen_device(course.device)
+    report = Report(device=_device_name(device))
+    torch.manual_seed(course.seed)
+    try:
+        with quiet_threads(course.threads):
+            trainer = make(device)
+            _run(trainer, course, report, hear)
+            return trainer.weights(), report
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise _too_large(smaller) from error
+    except RuntimeError as error:
+        if "memory" in str(error).lower() and "alloc" in str(error).lower():
+            raise _too_large(smaller) from error
+        raise
+
+
+def _run(
+    trainer: Trainer, course: Course, report: Report, hear: Callable[[int, int, float], None] | None
+) -> None:
+    began = time.monotonic()
+    first = _resumed(trainer, course, report)
+    before = report.seconds
+    best: tuple[float, dict[str, Any]] | None = None
+    idle, saved = 0, began
+    for epoch in range(first, course.epochs):
+        sums: dict[str, torch.Tensor] = {}
+        steps = trainer.steps_per_epoch()
+        for _ in range(steps):
+            for name, loss in trainer.step().items():
+                sums[name] = loss.detach() if name not in sums else sums[name] + loss.detach()
+            if course.time_limit is not None and time.monotonic() - began > course.time_limit:
+                break
+        losses = {name: float(value) / steps for name, value in sums.items()}
+        if not all(math.isfinite(value) for value in losses.values()):
+            raise DiscreetError(
+                f"Training broke down in epoch {epoch + 1}: the loss is no number any more. Lower learning_rate, or "
+                "look for numbers of extreme size in the data."
+            )
+        report.epochs, report.seconds = epoch + 1, before + time.monotonic() - began
+        report.losses.append(losses)
+        if hear is not None:
+            hear(epoch + 1, course.epochs, _left(epoch + 1 - first, course.epochs - epoch - 1, began))
+        if course.time_limit is not None and time.monotonic() - began > course.time_limit:
+            report.ended = f"the time limit of {course.time_limit:g} seconds was reached"
+            break
+        if (epoch + 1) % course.look_every == 0:
+            loss = trainer.held_out_loss()
+            if loss is not None:
+                report.held_out.append((epoch + 1, loss))
+                if best is None or loss < best[0] - 1e-6 * abs(best[0]):
+                    best, idle = (loss, trainer.weights()), 0
+                else:
+                    idle += 1
+                if idle >= course.patience:
+                    report.ended = "records that were held out had been learned as far as they go"
+                    break
+        if course.checkpoint and time.monotonic() - saved > _PART * course.checkpoint_every:
+            keep_checkpoint(trainer, course, report)
+            saved = time.monotonic()
+    if best is not None:
+        trainer.take_weights(best[1])
+    report.seconds = before + time.monotonic() - began
+    if course.checkpoint:
+        Path(course.checkpoint).unlink(missing_ok=True)
+
+
+def _left(done: int, waiting: int, began: float) -> float:
+    return (time.monotonic() - began) / max(done, 1) * waiting
+
+
+def keep_checkpoint(trainer: Trainer, course: Course, report: Report) -> None:
+    """Write weights, optimizers and the state of the random numbers to one file, whole or not at all."""
+    from safetensors.torch import save
+
+    tensors = {f"weights/{key}": torch.from_numpy(value) for key, value in trainer.weights().items()}
+    plain: dict[str, Any] = {}
+    for name, optimizer in trainer.optimizers().items():
+        state = optimizer.state_dict()
+        plain[name] = {"groups": state["param_groups"]}
+        for number, entries in state["state"].items():
+            for key, value in entries.items():
+                tensors[f"optimizer/{name}/{number}/{key}"] = (
+                    torch.as_tensor(value).detach().cpu().contiguous()
+                )
+    tensors["random/cpu"] = torch.get_rng_state()
+    if trainer.device.type == "cuda":
+        tensors["random/cuda"] = torch.cuda.get_rng_state(trainer.device)
+    about = {
+        "format": _CHECKPOINT,
+        "epochs": report.epochs,
+        "seconds": report.seconds,
+        "seed": course.seed,
+        "batch": course.batch,
+        "optimizers": plain,
+        "losses": report.losses,
+        "held_out": report.held_out,
+    }
+    place = Path(str(course.checkpoint))
+    draft = place.with_name(f"{place.name}.{os.getpid()}.part")
+    draft.write_bytes(save(tensors, metadata={"discreet": json.dumps(about)}))
+    draft.replace(place)
+
+
+def _resumed(trainer: Trainer, course: Course, report: Report) -> int:
+    """Take up a checkpoint where there is one; return the epoch to go on with."""
+    if not course.checkpoint or not Path(course.checkpoint).exists():
+        return 0
+    from safetensors import SafetensorError, safe_open
+
+    place = Path(course.checkpoint)
+    refused = InputError(
+        f"'{place.name}' is no checkpoint of this training, or it is damaged. Remove it, or name another file as "
+        "checkpoint."
+    )
+    try:
+        with safe_open(place, framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("discreet", "{}"))
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no mapping
+        if about.get("format") != _CHECKPOINT or (about["seed"], about["batch"]) != (
+            course.seed,
+            course.batch,
+        ):
+            raise refused
+        trainer.take_weights(
+            {
+                key.removeprefix("weights/"): value.numpy()
+                for key, value in tensors.items()
+                if key.startswith("weights/")
+            }
+        )
+        for name, optimizer in trainer.optimizers().items():
+            states: dict[int, dict[str, torch.Tensor]] = {}
+            for key, value in tensors.items():
+                if key.startswith(f"optimizer/{name}/"):
+                    number, entry = key.removeprefix(f"optimizer/{name}/").split("/")
+                    states.setdefault(int(number), {})[entry] = value
+            optimizer.load_state_dict({"state": states, "param_groups": about["optimizers"][name]["groups"]})
+        torch.set_rng_state(tensors["random/cpu"])
+        if trainer.device.type == "cuda" and "random/cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random/cuda"], trainer.device)
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise refused from error
+    report.losses = list(about["losses"])
+    report.held_out = [(int(epoch), float(loss)) for epoch, loss in about["held_out"]]
+    report.seconds = float(about["seconds"])
+    report.epochs = int(about["epochs"])
+    trainer.resumed(report.epochs)
+    return report.epochs
+
+
+def _too_large(smaller: str) -> DiscreetError:
+    return DiscreetError(
+        f"Memory ran out in training. Lower {smaller}, leave out columns with many levels, or use device='cpu'."
+    )
+
+
+def _device_name(device: torch.device) -> str:
+    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else device.type

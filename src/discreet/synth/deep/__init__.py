@@ -1,0 +1,5 @@
+"""Generators that are neural networks; they need torch (``pip install 'discreet[deep]'``) when they are fitted."""
+
+from discreet.synth.deep.generators import CTGAN, TVAE, TabularDiffusion
+
+__all__ = ["CTGAN", "TVAE", "TabularDiffusion"]

@@ -1,0 +1,324 @@
+"""How variables become the inputs of a network, and how its outputs become variables again.
+
+A number becomes a mode of its distribution and its place within the mode (mode-specific normalization), or its normal
+score. A category keeps its codes; where there are many, the rarest share one code, and which of them it is is drawn by
+their frequency.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Array, Codes, Flags, Floats, Singles
+from discreet.networks.tables import CodedTable
+from discreet.synth.synthesizer import Stream
+from discreet.synth.variables import Variable
+
+NumberCoding = Literal["modes", "scores"]
+
+_MOST_FITTED = 5_000  # records by which the modes of a number are found
+_LEAST_MODE = 0.005
+_SPREADS = 4.0
+_EDGE = 0.99
+_MOST_KNOTS = 1_000
+_FARTHEST = 3.5
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCoding:
+    """A category: codes that are kept, and those that share the last one.
+
+    Attributes
+    ----------
+    kept
+        The codes that stand for themselves, by place.
+    pooled, shares
+        The codes that share the last place, and how often each of them comes.
+    """
+
+    kept: Codes
+    pooled: Codes
+    shares: Floats
+
+    @classmethod
+    def of(cls, variable: Variable, weights: Floats | None, max_levels: int) -> LevelCoding:
+        """Keep the most frequent levels."""
+        counts = np.bincount(variable.values, weights, minlength=variable.levels).astype(np.float64)
+        if variable.levels <= max_levels:
+            return cls(np.arange(variable.levels, dtype=np.int32), np.empty(0, np.int32), np.empty(0))
+        order = np.argsort(-counts, kind="stable")
+        kept, pooled = np.sort(order[: max_levels - 1]), np.sort(order[max_levels - 1 :])
+        return cls(kept.astype(np.int32), pooled.astype(np.int32), counts[pooled] / counts[pooled].sum())
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return len(self.kept) + (len(self.pooled) > 0)
+
+    def encode(self, codes: Codes) -> Codes:
+        """Return the place of every code."""
+        most = int(max(self.kept.max(initial=-1), self.pooled.max(initial=-1))) + 1
+        place = np.full(most, len(self.kept), dtype=np.int32)
+        place[self.kept] = np.arange(len(self.kept), dtype=np.int32)
+        return np.asarray(place[codes], dtype=np.int32)
+
+    def decode(self, places: Codes, rng: np.random.Generator) -> Codes:
+        """Return a code for every place."""
+        made = np.empty(len(places), dtype=np.int32)
+        own = places < len(self.kept)
+        made[own] = self.kept[places[own]]
+        rest = int((~own).sum())
+        if rest:
+            made[~own] = self.pooled[rng.choice(len(self.pooled), rest, p=self.shares)]
+        return made
+
+    def wanted(self, codes: Flags) -> Flags:
+        """Say which places can hold the codes that are wanted."""
+        own = codes[self.kept]
+        return np.append(own, codes[self.pooled].any()) if len(self.pooled) else own
+
+    def state(self) -> dict[str, Any]:
+        """Return the coding for a model file."""
+        return {"coding": "levels", "kept": self.kept, "pooled": self.pooled, "shares": self.shares}
+
+
+@dataclass(frozen=True, eq=False)
+class ModeCoding:
+    """A number as a mode of its distribution and its place within it.
+
+    Attributes
+    ----------
+    means, spreads, weights
+        Of the modes: normal laws whose mixture is close to the distribution.
+    """
+
+    means: Floats
+    spreads: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, values: Floats, rng: np.random.Generator, modes: int) -> ModeCoding:
+        """Find the modes by a variational mixture of normal laws; those of next to no weight are left out."""
+        from sklearn.mixture import BayesianGaussianMixture
+
+        distinct = np.unique(values)
+        center, scale = float(values.mean()), float(values.std())
+        if len(distinct) < 2 or not scale > 0:
+            return cls(np.array([center]), np.array([1.0]), np.array([1.0]))
+        sample = values if len(values) <= _MOST_FITTED else rng.choice(values, _MOST_FITTED, replace=False)
+        mixture = BayesianGaussianMixture(
+            n_components=min(modes, len(np.unique(sample)), len(sample)),
+            weight_concentration_prior_type="dirichlet_process",
+            weight_concentration_prior=0.001,
+            n_init=1,
+            max_iter=100,
+            reg_covar=1e-6,
+            random_state=int(rng.integers(2**31)),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a mixture that has not settled is as good a scale as any
+            mixture.fit(((sample - center) / scale)[:, None])
+        keep = mixture.weights_ > _LEAST_MODE
+        spreads = np.sqrt(mixture.covariances_[keep, 0, 0]) * scale
+        weights = mixture.weights_[keep]
+        return cls(mixture.means_[keep, 0] * scale + center, spreads, weights / weights.sum())
+
+    @property
+    def size(self) -> int:
+        """How many modes there are."""
+        return len(self.means)
+
+    def encode(self, values: Floats, rng: np.random.Generator) -> tuple[Singles, Codes]:
+        """Draw the mode of every value by how likely each is, and return its place within and the mode."""
+        z = (values[:, None] - self.means) / self.spreads
+        logs = np.log(self.weights) - np.log(self.spreads) - 0.5 * z * z
+        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
+        upto = np.cumsum(chances, axis=1)
+        mode = (rng.random(len(values))[:, None] * upto[:, -1:] >= upto[:, :-1]).sum(axis=1)
+        place = z[np.arange(len(values)), mode] / _SPREADS
+        return np.clip(place, -_EDGE, _EDGE).astype(np.float32), mode.astype(np.int32)
+
+    def decode(self, places: Singles, modes: Codes) -> Floats:
+        """Return the values."""
+        return np.asarray(places.astype(np.float64) * _SPREADS * self.spreads[modes] + self.means[modes])
+
+    def state(self) -> dict[str, Any]:
+        """Return the coding for a model file."""
+        return {"coding": "modes", "means": self.means, "spreads": self.spreads, "weights": self.weights}
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCoding:
+    """A number as its normal score: the quantile of the normal law at its rank.
+
+    Attributes
+    ----------
+    values, scores
+        Knots of the line between values and scores, both ascending.
+    """
+
+    values: Floats
+    scores: Floats
+
+    @classmethod
+    def of(cls, values: Floats) -> ScoreCoding:
+        """Learn the knots: all distinct values, or quantiles where there are many."""
+        from scipy.special import ndtri
+
+        distinct, counts = np.unique(values, return_counts=True)
+        ranks = (np.cumsum(counts) - 0.5 * counts) / len(values)
+        if len(distinct) > _MOST_KNOTS:
+            at = np.unique(np.searchsorted(ranks, np.linspace(0, 1, _MOST_KNOTS)).clip(0, len(distinct) - 1))
+            at = np.unique(np.concatenate([[0], at, [len(distinct) - 1]]))
+            distinct, ranks = distinct[at], ranks[at]
+        return cls(distinct, np.clip(ndtri(ranks), -_FARTHEST, _FARTHEST))
+
+    def encode(self, values: Floats) -> Singles:
+        """Return the scores."""
+        return np.interp(values, self.values, self.scores).astype(np.float32)
+
+    def decode(self, scores: Singles) -> Floats:
+        """Return the values."""
+        return np.asarray(np.interp(scores.astype(np.float64), self.scores, self.values))
+
+    def state(self) -> dict[str, Any]:
+        """Return the coding for a model file."""
+        return {"coding": "scores", "values": self.values, "scores": self.scores}
+
+
+OneCoding = LevelCoding | ModeCoding | ScoreCoding
+
+
+@dataclass(frozen=True, eq=False)
+class TableCoding:
+    """The coding of all variables, in order."""
+
+    parts: tuple[OneCoding, ...]
+
+    @classmethod
+    def of(
+        cls,
+        variables: Sequence[Variable],
+        ordinary: Sequence[Flags | None],
+        weights: Floats | None,
+        stream: Stream,
+        *,
+        numbers: NumberCoding,
+        max_levels: int,
+        modes: int = 10,
+    ) -> TableCoding:
+        """Learn the codings; ``ordinary`` says where a number with states has a value."""
+        parts: list[OneCoding] = []
+        for variable, there in zip(variables, ordinary, strict=True):
+            if not variable.is_number:
+                parts.append(LevelCoding.of(variable, weights, max_levels))
+                continue
+            own = variable.values if there is None else variable.values[there]
+            values = own if len(own) else np.zeros(1)
+            if numbers == "scores":
+                parts.append(ScoreCoding.of(values))
+            else:
+                parts.append(ModeCoding.of(values, stream("modes", variable.name), modes))
+        return cls(tuple(parts))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes each column of the codes has: categories and modes, in the order of the variables."""
+        return tuple(part.size for part in self.parts if not isinstance(part, ScoreCoding))
+
+    @property
+    def conditions(self) -> tuple[int, ...]:
+        """The columns of the codes that are categories, of more than one level."""
+        kinds = [part for part in self.parts if not isinstance(part, ScoreCoding)]
+        return tuple(at for at, part in enumerate(kinds) if isinstance(part, LevelCoding) and part.size > 1)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers there are."""
+        return sum(not isinstance(part, LevelCoding) for part in self.parts)
+
+    def column_of(self, variable: int) -> int:
+        """Return the column of the codes that a variable has."""
+        return sum(not isinstance(part, ScoreCoding) for part in self.parts[:variable])
+
+    def table(
+        self,
+        variables: Sequence[Variable],
+        ordinary: Sequence[Flags | None],
+        weights: Floats | None,
+        stream: Stream,
+    ) -> CodedTable:
+        """Code the records; survey weights become repetitions, evenly spread."""
+        rows = len(variables[0])
+        numbers, codes = [], []
+        for variable, there, part in zip(variables, ordinary, self.parts, strict=True):
+            if isinstance(part, LevelCoding):
+                codes.append(part.encode(np.asarray(variable.values, dtype=np.int32)))
+                continue
+            rng = stream("places", variable.name)
+            values = np.asarray(variable.values, dtype=np.float64)
+            if there is not None and there.any() and not there.all():
+                # Where there is no value the network gets one of another record: gaps have no value of their own.
+                values = np.where(there, values, rng.choice(values[there], rows))
+            if isinstance(part, ScoreCoding):
+                numbers.append(part.encode(values))
+            else:
+                places, modes = part.encode(values, rng)
+                numbers.append(places)
+                codes.append(modes)
+        table = CodedTable(
+            np.column_stack(numbers).astype(np.float32) if numbers else np.empty((rows, 0), np.float32),
+            np.column_stack(codes).astype(np.int32) if codes else np.empty((rows, 0), np.int32),
+            self.sizes,
+            self.conditions,
+        )
+        return table if weights is None else table.take(repeated(weights, stream("weights")))
+
+    def decoded(self, numbers: Singles, codes: Codes, stream: Stream) -> list[Array]:
+        """Turn what a network drew into variables."""
+        made: list[Array] = []
+        number = code = 0
+        for place, part in enumerate(self.parts):
+            if isinstance(part, LevelCoding):
+                made.append(part.decode(codes[:, code], stream("pooled", str(place))))
+                code += 1
+            elif isinstance(part, ScoreCoding):
+                made.append(part.decode(numbers[:, number]))
+                number += 1
+            else:
+                made.append(part.decode(numbers[:, number], codes[:, code]))
+                number, code = number + 1, code + 1
+        return made
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return the codings for a model file."""
+        return [part.state() for part in self.parts]
+
+    @classmethod
+    def restored(cls, state: Sequence[Mapping[str, Any]]) -> TableCoding:
+        """Make the codings again."""
+        kinds: dict[str, Any] = {"levels": LevelCoding, "modes": ModeCoding, "scores": ScoreCoding}
+        return cls(
+            tuple(
+                kinds[part["coding"]](**{name: value for name, value in part.items() if name != "coding"})
+                for part in state
+            )
+        )
+
+
+def repeated(weights: Floats, rng: np.random.Generator) -> Array:
+    """Draw records by weight, evenly spread: each comes the whole number of times below or above its weight.
+
+    Examples
+    --------
+    >>> repeated(np.array([2.0, 1.0, 1.0]), np.random.default_rng(1)).tolist()
+    [0, 0, 1, 2]
+    """
+    total = round(float(weights.sum()))
+    ends = np.cumsum(weights) * (total / weights.sum())
+    return np.minimum(np.searchsorted(ends, np.arange(total) + rng.random(), side="right"), len(weights) - 1)

@@ -1,0 +1,152 @@
+"""Encodings, losses and laws of the networks against hand values and closed forms.
+
+Sources: synthetic-tabular-ctgan-tabula-sni, section 3.5 (mode-specific normalization, conditional vector, gradient
+penalty); Ho, Jain and Abbeel (2020), equations 6 and 7; Hoogeboom and others (2021), equations 11 to 13; Akrami and
+others (2022) for the beta-divergence. The expected values are computed by hand or by brute force here.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the networks need torch: pip install 'discreet[deep]'")
+
+from discreet.networks.adversarial import Asked, asked_loss, gradient_penalty  # noqa: E402
+from discreet.networks.autoencoder import fit_loss, normal_divergence  # noqa: E402
+from discreet.networks.blocks import Blocks  # noqa: E402
+from discreet.networks.diffusion import Schedule, even_chances  # noqa: E402
+from discreet.synth.deep.coding import LevelCoding, ModeCoding, ScoreCoding  # noqa: E402
+from discreet.synth.variables import Variable  # noqa: E402
+
+CPU = torch.device("cpu")
+
+
+def test_a_number_is_its_place_within_four_spreads_of_its_mode():
+    coding = ModeCoding(np.array([3.0, 1000.0]), np.array([1.0, 10.0]), np.array([0.5, 0.5]))
+    places, modes = coding.encode(np.array([5.0, 990.0, 3.0]), np.random.default_rng(1))
+    assert modes.tolist() == [0, 1, 0]
+    assert places.tolist() == [0.5, -0.25, 0.0]
+    assert coding.decode(places, modes).tolist() == [5.0, 990.0, 3.0]
+    far, _ = ModeCoding(np.zeros(1), np.ones(1), np.ones(1)).encode(np.array([9.0]), np.random.default_rng(1))
+    assert far[0] == pytest.approx(0.99)
+
+
+def test_modes_of_two_hills_are_found_and_empty_ones_dropped():
+    rng = np.random.default_rng(2)
+    values = np.concatenate([rng.normal(0, 1, 500), rng.normal(100, 1, 500)])
+    coding = ModeCoding.of(values, rng, 10)
+    assert coding.size < 10
+    assert coding.weights.sum() == pytest.approx(1)
+    heavy = coding.means[coding.weights > 0.1]
+    assert heavy.min() == pytest.approx(0, abs=2)
+    assert heavy.max() == pytest.approx(100, abs=2)
+
+
+def test_normal_scores_are_quantiles_of_middle_ranks():
+    coding = ScoreCoding.of(np.array([10.0, 20.0, 20.0, 30.0]))
+    assert coding.encode(np.array([20.0]))[0] == 0.0
+    assert coding.encode(np.array([30.0]))[0] == pytest.approx(1.1503494)
+    assert coding.decode(np.array([0.0], "f4"))[0] == 20.0
+
+
+def test_rare_levels_share_a_code_and_come_back_by_frequency():
+    codes = np.repeat(np.arange(4), [60, 30, 8, 2]).astype(np.int32)
+    coding = LevelCoding.of(Variable("c", codes, levels=4), None, 3)
+    assert coding.size == 3
+    assert coding.encode(np.array([0, 1, 2, 3], "i4")).tolist() == [0, 1, 2, 2]
+    back = coding.decode(np.full(10_000, 2, "i4"), np.random.default_rng(1))
+    assert (back == 2).mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_conditions_ask_for_levels_by_the_logarithm_of_their_frequency():
+    shares = [np.array([0.9, 0.1]), np.array([0.5, 0.25, 0.25])]
+    asked = Asked((2, 3), (0, 1), shares, 100)
+    torch.manual_seed(3)
+    column, level = asked.draw(40_000, training=True)
+    assert float((column == 0).float().mean()) == pytest.approx(0.5, abs=0.01)
+    first = level[column == 0]
+    expected = math.log(1 + 10) / (math.log(1 + 90) + math.log(1 + 10))
+    assert float((first == 1).float().mean()) == pytest.approx(expected, abs=0.01)
+    column, level = asked.draw(40_000, training=False)
+    assert float((level[column == 0] == 1).float().mean()) == pytest.approx(0.1, abs=0.01)
+    vector = asked.vector(torch.tensor([1, 0]), torch.tensor([2, 1]))
+    assert vector.tolist() == [[0, 0, 0, 0, 1], [0, 1, 0, 0, 0]]
+
+
+def test_the_penalty_of_a_linear_critic_is_known():
+    weights = torch.tensor([0.6, 0.8])
+
+    def critic(records):
+        return (records @ weights).reshape(-1, 2).sum(1)
+
+    real, fake = torch.randn(6, 2), torch.randn(6, 2)
+    found = gradient_penalty(critic, real, fake, pack=2, penalty=10.0)
+    assert float(found) == pytest.approx(10 * (math.sqrt(2) - 1) ** 2, rel=1e-5)
+
+
+def test_the_loss_of_what_was_asked_is_the_cross_entropy_of_its_column():
+    blocks = Blocks((2, 3), CPU)
+    logits = torch.tensor([[0.0, 0.0, 1.0, 2.0, 3.0]])
+    found = asked_loss(logits, blocks, (0, 1), torch.tensor([1]), torch.tensor([2]))
+    by_hand = -math.log(math.exp(3) / (math.exp(1) + math.exp(2) + math.exp(3)))
+    assert float(found) == pytest.approx(by_hand, rel=1e-5)
+
+
+def test_softmax_of_blocks_bears_logits_of_very_different_size():
+    blocks = Blocks((2, 2), CPU)
+    chances = blocks.softmax(torch.tensor([[1000.0, 1000.0, -1000.0, -1001.0]]))
+    assert chances[0].tolist() == pytest.approx([0.5, 0.5, 1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
+
+
+def test_losses_of_the_autoencoder_on_fixed_tensors():
+    blocks = Blocks((2,), CPU)
+    raw, numbers, codes = torch.zeros(1, 3), torch.tensor([[0.5]]), torch.tensor([[1]])
+    spreads = torch.tensor([0.1])
+    usual = float(fit_loss(raw, numbers, codes, spreads=spreads, blocks=blocks))
+    assert usual == pytest.approx(12.5 + math.log(0.1) + math.log(2), rel=1e-5)
+    # As beta goes to 0 the beta-cross-entropy becomes the log-loss, plus one for each column.
+    robust = float(fit_loss(raw, numbers, codes, spreads=spreads, blocks=blocks, beta=1e-3))
+    assert robust == pytest.approx(usual + 0.5 * math.log(2 * math.pi) + 2, rel=2e-2)
+    # Far away it stays where it is.
+    far = float(fit_loss(raw, torch.tensor([[50.0]]), codes, spreads=spreads, blocks=blocks, beta=0.5))
+    near = float(fit_loss(raw, torch.tensor([[5.0]]), codes, spreads=spreads, blocks=blocks, beta=0.5))
+    assert far == pytest.approx(near)
+    # -(1 + b)/b (p^b - 1) + sum p^(1 + b) for p = 1/2 twice and b = 1: -2 (1/2 - 1) + 1/2.
+    none = fit_loss(
+        torch.zeros(1, 2), torch.empty(1, 0), codes, spreads=torch.empty(0), blocks=blocks, beta=1.0
+    )
+    assert float(none) == pytest.approx(1.5)
+
+
+def test_divergence_from_the_standard_normal_law():
+    found = normal_divergence(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, math.log(4)]]))
+    assert float(found) == pytest.approx(0.5 + 0.5 * (4 - 1 - math.log(4)), rel=1e-6)
+
+
+def test_the_law_of_a_number_one_step_earlier_is_the_product_of_two_normal_laws():
+    schedule = Schedule(20)
+    at = torch.tensor([7])
+    alpha, before = float(schedule.alpha[7]), float(schedule.before[7])
+    noisy, clean = 0.3, -1.2
+    mean, variance = schedule.number_posterior(torch.tensor([[noisy]]), torch.tensor([[clean]]), at)
+    precision = alpha / (1 - alpha) + 1 / (1 - before)
+    middle = (math.sqrt(alpha) * noisy / (1 - alpha) + math.sqrt(before) * clean / (1 - before)) / precision
+    assert float(variance) == pytest.approx(1 / precision, rel=1e-4)
+    assert float(mean) == pytest.approx(middle, rel=1e-4)
+
+
+def test_the_law_of_a_level_one_step_earlier_is_that_of_the_markov_chain():
+    schedule, blocks, size = Schedule(20), Blocks((3,), CPU), 3
+    even = even_chances(blocks)
+    steps = [a * np.eye(size) + (1 - a) / size for a in schedule.alpha.numpy().astype(float)]
+    upto = np.linalg.multi_dot(steps[:7])
+    for clean in range(size):
+        for noisy in range(size):
+            by_hand = upto[clean] * steps[7][:, noisy]
+            found = schedule.level_posterior(
+                torch.eye(size)[[noisy]], torch.eye(size)[[clean]], torch.tensor([7]), even, blocks
+            )
+            assert found[0].numpy() == pytest.approx(by_hand / by_hand.sum(), rel=1e-4)
+    chances = schedule.noisy_chances(torch.eye(size)[[1]], torch.tensor([6]), even)
+    assert chances[0].numpy() == pytest.approx(upto[1], rel=1e-4)
