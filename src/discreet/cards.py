@@ -156,6 +156,8 @@ class OfPair:
         Whether it is asked unless measures are named.
     keys, sensitive, linked, models, target, two_columns
         What must be there: named columns that both files have, linked records, a model, a target, two columns.
+    judged_by_holdout
+        Whether a rule on it can be judged only where there are people who were not used to make the release.
     takes_copies
         Whether it takes several synthetic copies at once; otherwise it is asked about each, and averaged.
     one_type
@@ -182,6 +184,7 @@ class OfPair:
     models: bool = False
     target: bool = False
     two_columns: bool = False
+    judged_by_holdout: bool = False
     takes_copies: bool = True
     one_type: bool = False
     as_it_was: bool = False

@@ -182,7 +182,7 @@ class Policy:
     >>> Policy.from_dict(policy.to_dict()) == policy
     True
     >>> Policy.templates()
-    ('public-use-file', 'safe-setting', 'scientific-use-file', 'synthetic-file')
+    ('public-use-file', 'safe-setting', 'scientific-use-file', 'synthetic-file', 'three-attackers')
     """
 
     name: str

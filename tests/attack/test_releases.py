@@ -222,3 +222,38 @@ def test_the_tables_name_columns_and_records_but_no_values():
     )
     assert secrets.detail["secrets"].height == 6
     assert secrets.detail["records"].columns == ["record", "guessed"]
+
+
+def test_several_noisy_releases_give_away_what_one_hides():
+    rng = np.random.default_rng(6)
+    real = people(rng, 400)
+    noisy = [
+        Microdata(real.with_columns(pl.col("pay") * (1 + pl.Series(rng.normal(0, 0.15, 400)))))
+        for _ in range(9)
+    ]
+    control = Microdata(people(rng, 400))
+    found = attack.attribute_reconstruction(Microdata(real), noisy, secret="pay", control=control, seed=1)
+    assert found.figures["gain"] > 0.2
+    assert found.figures["risk_low"] > 0.3
+    with pytest.raises(ParameterError, match="two releases"):
+        attack.attribute_reconstruction(Microdata(real), noisy[:1], secret="pay")
+    fresh = [Microdata(people(rng, 400)) for _ in range(3)]
+    blind = attack.attribute_reconstruction(Microdata(real), fresh, secret="job", control=control, seed=1)
+    assert blind.figures["risk_low"] <= 0 <= blind.figures["risk_high"]
+
+
+def test_shadow_models_tell_a_copying_generator_from_one_that_gives_nobody_away():
+    data = Microdata(people(np.random.default_rng(8), 300))
+    copied = attack.shadow_membership(
+        data, synthesizer="bootstrap", targets=20, shadows=24, records=100, seed=1
+    )
+    assert copied.figures["auc"] > 0.7
+    assert copied.figures["risk_low"] > 0.2
+    assert copied.figures["baseline_rate"] == 0.5
+    alone = attack.shadow_membership(
+        data, synthesizer="independent", targets=20, shadows=24, records=100, seed=1
+    )
+    assert alone.figures["auc"] < copied.figures["auc"] - 0.1
+    for wrong in ({"shadows": 7}, {"records": 200}, {"targets": 0}):
+        with pytest.raises(ParameterError):
+            attack.shadow_membership(data, synthesizer="bootstrap", **{"records": 100, **wrong})

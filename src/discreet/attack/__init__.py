@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from discreet.attack.explanations.shapley import Explanation, explain, shapley_values
     from discreet.attack.explanations.shapley_reconstruction import shapley_reconstruction
     from discreet.attack.explanations.shapley_sweep import shapley_sweep
+    from discreet.attack.releases.attribute_reconstruction import attribute_reconstruction
     from discreet.attack.releases.inference import inference
     from discreet.attack.releases.linkability import linkability
     from discreet.attack.releases.membership import membership
+    from discreet.attack.releases.shadow_models import shadow_membership
     from discreet.attack.releases.singling_out import singling_out
     from discreet.attack.success import Tally, measured
 
@@ -40,10 +42,12 @@ _HOME = {
     "shapley_sweep": "explanations.shapley_sweep",
     "shapley_values": "explanations.shapley",
     "Tally": "success",
+    "attribute_reconstruction": "releases.attribute_reconstruction",
     "inference": "releases.inference",
     "linkability": "releases.linkability",
     "measured": "success",
     "membership": "releases.membership",
+    "shadow_membership": "releases.shadow_models",
     "singling_out": "releases.singling_out",
 }
 """Public names and the modules that they live in, which are imported when they are first used.
@@ -63,10 +67,12 @@ __all__ = [
     "shapley_sweep",
     "shapley_values",
     "Tally",
+    "attribute_reconstruction",
     "inference",
     "linkability",
     "measured",
     "membership",
+    "shadow_membership",
     "singling_out",
 ]
 

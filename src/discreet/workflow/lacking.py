@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LABELS", "MODEL", "ORIGINAL", "POPULATION", "POPULATION_SIZE", "TARGET", "WHOSE", "Lack"]
+__all__ = [
+    "HOLDOUT",
+    "LABELS",
+    "MODEL",
+    "ORIGINAL",
+    "POPULATION",
+    "POPULATION_SIZE",
+    "TARGET",
+    "WHOSE",
+    "Lack",
+]
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,9 @@ MODEL = Lack(
     "name one in compare with models=…, --model, or in the policy under formula",
 )
 TARGET = Lack("a target to predict", "name it in the policy under [parameters], target")
+HOLDOUT = Lack(
+    "people who were not used to make the release", "give them to compare with holdout=…, --holdout"
+)
 LABELS = Lack(
     "to know which values its labels stand for",
     "the files do not show it: judge it where the plan is applied, discreet protect --policy, or keep the order of the "

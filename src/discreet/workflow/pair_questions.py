@@ -20,7 +20,7 @@ from discreet.parameters import check, function_hints
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
 from discreet.workflow.aligning import AlignedFiles
-from discreet.workflow.lacking import LABELS, MODEL, TARGET, Lack
+from discreet.workflow.lacking import HOLDOUT, LABELS, MODEL, TARGET, Lack
 
 _FILES = ("original", "released", "formula", "control", "holdout", "reference")
 
@@ -159,6 +159,8 @@ class PairQuestion:
             return MODEL
         if self.needs.target and "target" not in parameters:
             return TARGET
+        if self.needs.judged_by_holdout and case.files.holdout is None:
+            return HOLDOUT
         if self.unread(case):
             return LABELS
         return None

@@ -55,7 +55,9 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
     work="whole-file",
     references=(OPINION, REFERENCE),
     figures=RISK_FIGURES,
-    compare=OfPair(62, "risk", usual=False, takes_copies=False, one_type=True, settings=_settings),
+    compare=OfPair(
+        62, "risk", usual=False, judged_by_holdout=True, takes_copies=False, one_type=True, settings=_settings
+    ),
 )
 @checked
 def inference(

@@ -68,7 +68,9 @@ class Scores(NamedTuple):
         "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
         "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
     },
-    compare=OfPair(63, "risk", usual=False, takes_copies=False, one_type=True, settings=_settings),
+    compare=OfPair(
+        63, "risk", usual=False, judged_by_holdout=True, takes_copies=False, one_type=True, settings=_settings
+    ),
 )
 @checked
 def membership(

@@ -89,7 +89,14 @@ def _settings(pair: TwoFiles) -> Mapping[str, Any]:
         "multivariate_risk": Figure("Risk by several columns", unit="share", better="lower"),
     },
     compare=OfPair(
-        60, "risk", usual=False, takes_copies=False, one_type=True, as_it_was=True, settings=_settings
+        60,
+        "risk",
+        usual=False,
+        judged_by_holdout=True,
+        takes_copies=False,
+        one_type=True,
+        as_it_was=True,
+        settings=_settings,
     ),
 )
 @checked

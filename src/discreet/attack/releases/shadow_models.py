@@ -1,0 +1,235 @@
+"""Would the generator give away that a person was in the file? Shadow models answer for those who stand out.
+
+The attacker knows the generator. Many shadow files are drawn from people of the original, every second person in each;
+the generator is fitted to each and releases a file. For a target, half of the releases were made with it and half
+without, so that how near a release comes to the target has two laws, and a likelihood ratio tells for any release which
+of them it follows. The targets are those farthest from everybody else: whoever is safe among many says nothing about
+them.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.arrays import Flags, Floats, Integers
+from discreet.attack.releases.membership import LIRA, Scores, roc_figures
+from discreet.attack.success import RISK_FIGURES, Tally, measured
+from discreet.cards import Figure, measure
+from discreet.distance import MixedSpace, nearest
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.pairs.columns import compared_columns
+from discreet.parameters import checked
+from discreet.progress import track
+from discreet.randomness import Seed, generator
+from discreet.results import Detail, Measure
+from discreet.risk.classes.company import records_only
+from discreet.synth.synthesizer import Synthesizer
+
+_NEIGHBORS = 5
+
+
+@measure(
+    title="Membership by shadow models",
+    headline="of the people who stand out are recognized by somebody who knows the generator",
+    chapter="attackers",
+    place=5,
+    work="whole-file",
+    references=(
+        LIRA,
+        "Stadler, T., Oprisanu, B. and Troncoso, C. (2022). Synthetic data: anonymisation groundhog day. USENIX "
+        "Security Symposium, 1451–1468.",
+    ),
+    figures={
+        **RISK_FIGURES,
+        "auc": Figure("Releases with and without the target told apart (AUC)", unit="share", better="lower"),
+        "tpr_at_fpr_001": Figure("Members recognized at 0.1 % false alarms", unit="share", better="lower"),
+        "tpr_at_fpr_01": Figure("Members recognized at 1 % false alarms", unit="share", better="lower"),
+        "worst_target_risk": Figure(
+            "Risk of the target that is recognized best", unit="share", better="lower"
+        ),
+    },
+)
+@checked
+def shadow_membership(
+    original: Microdata,
+    *,
+    synthesizer: Synthesizer | str,
+    targets: int = 40,
+    shadows: int = 64,
+    records: int = 500,
+    progress: bool = False,
+    seed: Seed = None,
+) -> Measure:
+    """Would the generator give away that a person who stands out was in the file?
+
+    Parameters
+    ----------
+    original
+        The people; shadow files are drawn from them.
+    synthesizer
+        The generator with its parameters, or its name (``"sequential"``).
+    targets
+        How many people are attacked: those farthest from everybody else.
+    shadows
+        How many times the generator is fitted, each time to every second person of those drawn; even, and 8 or more.
+    records
+        How many people a shadow file has. A small file gives more away than a large one.
+    progress
+        Show a progress bar on a terminal.
+    seed
+        Who is drawn, and all fits and draws of the generator.
+
+    Returns
+    -------
+    Measure
+        ``attack_rate``: releases made with the target that are told to be; ``control_rate``: releases made without it
+        that are taken for such; ``baseline_rate`` is one half, a coin; ``value`` the risk (attack - control) /
+        (1 - control) with ``risk_low`` and ``risk_high`` (95 %; targets of one shadow are counted as if they were
+        independent). ``auc``, ``tpr_at_fpr_001``, ``tpr_at_fpr_01`` over all cuts, ``worst_target_risk``.
+        ``detail``: ``records`` (the targets).
+
+    How to read it
+    --------------
+    It speaks of the generator and of those who stand out, not of one release and everybody. A generator that gives
+    nobody away has an AUC of one half; ``tpr_at_fpr_001`` is what somebody learns who accuses nobody lightly.
+
+    When not to trust it
+    --------------------
+    The likelihood ratio looks at how near a release comes to the target. A generator may leak in other ways.
+
+    Examples
+    --------
+    >>> from discreet import synth
+    >>> rng = generator(1)
+    >>> people = Microdata(pl.DataFrame(rng.normal(size=(200, 3)), schema=["a", "b", "c"]))
+    >>> found = shadow_membership(people, synthesizer="bootstrap", targets=10, shadows=16, records=50, seed=1)
+    >>> found.figures["auc"] > 0.7
+    True
+    """
+    made = Synthesizer.named(synthesizer, {}) if isinstance(synthesizer, str) else synthesizer
+    if shadows < 8 or shadows % 2:
+        raise ParameterError("shadows must be an even number of at least 8: half of them hold each target.")
+    if targets < 1 or records < 10:
+        raise ParameterError("targets must be at least 1, and records at least 10.")
+    table = engine.collect(original, original.columns)
+    names = compared_columns(original, original).names
+    if table.height < 2 * records:
+        raise ParameterError(
+            f"A shadow file of {records:,} people is drawn from twice as many, and there are {table.height:,}: set "
+            f"records to {table.height // 2:,} or less."
+        )
+    root = int(generator(seed).integers(2**62))
+    space = MixedSpace.fit(table.select(names))
+    chosen = _outlying(space, table.select(names), targets)
+    others = np.setdiff1d(np.arange(table.height), chosen)
+    rest = generator(root, "pool").permutation(others)[: 2 * records - len(chosen)]
+    pool = np.concatenate([chosen, rest]).astype(np.int64)
+    held, nearness = _shadows(
+        original, table, names, pool, made, targets=len(chosen), shadows=shadows, root=root, progress=progress
+    )
+    scores = _likelihood_ratios(nearness, held)
+    told = Scores(scores[held], scores[~held])
+    by_target = np.array(
+        [_gain(scores[at][held[at]] >= 0, scores[at][~held[at]] >= 0) for at in range(len(chosen))]
+    )
+    return measured(
+        "shadow_membership",
+        Tally.of(told.members >= 0),
+        Tally.of(told.others >= 0),
+        0.5,
+        doing="recognizes a person who stands out as being in the file (by shadow models)",
+        figures={**roc_figures(told), "worst_target_risk": float(by_target.max())},
+        caveats=records_only(original),
+        parameters={
+            "synthesizer": made.name,
+            "targets": len(chosen),
+            "shadows": shadows,
+            "records": records,
+            "seed": seed if isinstance(seed, int) else None,
+        },
+        detail=Detail(
+            records=lambda: engine.like(original, pl.DataFrame({"record": chosen, "risk": by_target}))
+        ),
+    )
+
+
+def _outlying(space: MixedSpace, table: pl.DataFrame, wanted: int) -> Integers:
+    """Give the records farthest from their nearest others."""
+    points = space.place(table)
+    away = nearest(space, points, k=min(_NEIGHBORS, len(points) - 1)).distance.mean(axis=1)
+    return np.sort(np.argsort(-away, kind="stable")[:wanted]).astype(np.int64)
+
+
+def _shadows(
+    original: Microdata,
+    table: pl.DataFrame,
+    names: tuple[str, ...],
+    pool: Integers,
+    made: Synthesizer,
+    *,
+    targets: int,
+    shadows: int,
+    root: int,
+    progress: bool,
+) -> tuple[Flags, Floats]:
+    """Fit the generator to halves of the pool, and note for each target who had it and how near the release came."""
+    half = len(pool) // 2
+    held = np.zeros((targets, shadows), dtype=bool)
+    nearness = np.empty((targets, shadows, 2))
+    split = np.zeros(len(pool), dtype=bool)
+    for number in track(range(shadows), description="Shadow models", progress=progress):
+        if number % 2 == 0:
+            split = np.zeros(len(pool), dtype=bool)
+            split[generator(root, "split", str(number)).permutation(len(pool))[:half]] = True
+        inside = split if number % 2 == 0 else ~split
+        held[:, number] = inside[:targets]
+        draw = generator(root, "shadow", str(number))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = original.with_frame(engine.in_kind(original, table[np.sort(pool[inside])]))
+            fitted = made.fit(data, seed=int(draw.integers(2**62)))
+            release = fitted.sample(int(inside.sum()), seed=int(draw.integers(2**62)))
+        nearness[:, number] = _near(table[pool[:targets]], engine.collect(release, names), names)
+    return held, nearness
+
+
+def _near(people: pl.DataFrame, release: pl.DataFrame, names: tuple[str, ...]) -> Floats:
+    """Write how near a release comes to each person: the logs of the distances to its first and its nearest few."""
+    space = MixedSpace.fit(people.select(names), release)
+    found = nearest(
+        space,
+        space.place(people.select(names)),
+        space.place(release),
+        k=min(_NEIGHBORS, release.height),
+    ).distance
+    near: Floats = np.log(np.column_stack([found[:, 0], found.mean(axis=1)]) + 1e-3)
+    return near
+
+
+def _likelihood_ratios(nearness: Floats, held: Flags) -> Floats:
+    """Weigh for every target and release whether it was made with the target, by all other releases."""
+    total = np.zeros(held.shape)
+    for figure in range(nearness.shape[2]):
+        values = nearness[:, :, figure]
+        logs = {}
+        for inside in (True, False):
+            use = held == inside
+            # The release that is judged is not among those it is judged by.
+            count = use.sum(axis=1, keepdims=True) - use
+            sums = (values * use).sum(axis=1, keepdims=True) - values * use
+            squares = (values**2 * use).sum(axis=1, keepdims=True) - values**2 * use
+            mean = sums / count
+            spread = np.maximum(squares / count - mean**2, 0) + 1e-4
+            logs[inside] = -0.5 * np.log(spread) - (values - mean) ** 2 / (2 * spread)
+        total += logs[True] - logs[False]
+    return total
+
+
+def _gain(inside: Flags, outside: Flags) -> float:
+    attack, control = float(inside.mean()), float(outside.mean())
+    return 0.0 if control >= 1 else (attack - control) / (1 - control)
