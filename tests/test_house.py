@@ -53,6 +53,7 @@ FLOORS = (
     "federated",
     "workflow",
     "report",
+    "app",
     "cli",
     "__main__",
 )

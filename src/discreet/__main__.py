@@ -2,4 +2,5 @@
 
 from discreet.cli import main
 
-main()
+if __name__ == "__main__":  # a process that is started beside it imports this file too
+    main()

@@ -1,12 +1,18 @@
-"""How far is it? A progress bar for whoever is looking at a terminal, and silence for everybody else."""
+"""How far is it? A progress bar for whoever is looking at a terminal, and silence for everybody else.
+
+Who has no terminal but wants to know (a page that runs the work in another process) listens with `listening`.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
 from typing import TypeVar
 
 Item = TypeVar("Item")
+Listener = Callable[[str, int, int | None], None]
+_listeners: list[Listener] = []
 
 
 def track(
@@ -30,14 +36,17 @@ def track(
     >>> sum(track([1, 2, 3], description="Adding"))
     6
     """
+    if total is None and isinstance(iterable, Sized):
+        total = len(iterable)
+    if progress and _listeners:
+        yield from _told(iterable, total, description or "Working", _listeners[-1])
+        return
     if not (progress and _someone_is_looking()):
         yield from iterable
         return
     from rich.console import Console
     from rich.progress import track as tracked
 
-    if total is None and isinstance(iterable, Sized):
-        total = len(iterable)
     yield from tracked(
         iterable,
         description=description or "Working",
@@ -45,6 +54,32 @@ def track(
         console=Console(file=sys.stderr),
         transient=True,
     )
+
+
+@contextmanager
+def listening(to: Listener) -> Iterator[None]:
+    """Tell a function of every block of work that is begun or done: what is being done, how many, of how many.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> with listening(lambda what, done, total: heard.append((what, done, total))):
+    ...     _ = list(track("ab", description="Reading"))
+    >>> heard
+    [('Reading', 0, 2), ('Reading', 1, 2), ('Reading', 2, 2)]
+    """
+    _listeners.append(to)
+    try:
+        yield
+    finally:
+        _listeners.remove(to)
+
+
+def _told(iterable: Iterable[Item], total: int | None, description: str, listener: Listener) -> Iterator[Item]:
+    listener(description, 0, total)
+    for done, item in enumerate(iterable, start=1):
+        yield item
+        listener(description, done, total)
 
 
 def _someone_is_looking() -> bool:

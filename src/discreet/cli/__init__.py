@@ -15,6 +15,7 @@ from typing import Annotated, TextIO
 import typer
 
 from discreet._version import __version__
+from discreet.cli.app import open_page
 from discreet.cli.assess import assess
 from discreet.cli.attack import attack
 from discreet.cli.budget import budget
@@ -58,6 +59,7 @@ app.command()(finish)
 app.command()(compare)
 app.command()(evaluate)
 app.command()(methods)
+app.command("app")(open_page)
 app.add_typer(table)
 app.add_typer(outputs)
 app.add_typer(budget)

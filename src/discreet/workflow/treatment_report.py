@@ -86,6 +86,13 @@ class ReleaseReport:
         told = {"released_file": place.name, "released_checksum": checksum(place)}
         return replace(self, about={**self.about, **told})
 
+    def signed(
+        self, *, name: str, role: str = "", date: str = "", decision: str = "", remarks: str = ""
+    ) -> ReleaseReport:
+        """Fill in the block to sign: who decides (``release``, ``conditions``, ``no``), when, with which remarks."""
+        told = {"name": name, "role": role, "date": date, "decision": decision, "remarks": remarks}
+        return replace(self, about={**self.about, "signed": told})
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report, ready for JSON: the public log, the risk before and after, and the cost."""
         return {

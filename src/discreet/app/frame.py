@@ -1,0 +1,228 @@
+"""What all pages share: the head, the way through the job, jobs under way, and the same in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nicegui import ui
+
+from discreet._version import __version__
+from discreet.app import widgets
+from discreet.app.desk import Desk
+from discreet.app.journey import Journey
+from discreet.app.same_in_code import command_text, python_text
+from discreet.errors import DiscreetError
+
+JOURNEY = (
+    ("file", "File"),
+    ("columns", "Columns"),
+    ("risk", "Risk"),
+    ("protect", "Protect"),
+    ("compare", "Compare"),
+    ("release", "Release"),
+)
+BESIDE = (("synthesize", "Synthesize"), ("tables", "Tables"), ("outputs", "Outputs"), ("budget", "Budget"))
+_WITHOUT_FILE = ("file", "outputs")
+_EVERY = 0.4  # seconds between two looks at the journey
+
+
+@dataclass
+class Watch:
+    """The parts of a page, each with what it depends on; a part is drawn again when that has changed."""
+
+    journey: Journey | None
+    parts: list[list[Any]] = field(default_factory=list)
+
+    def part(self, build: Callable[[], None], *depends: Callable[[], Hashable]) -> None:
+        """Draw a part now, and again whenever one of the things it depends on is different."""
+        holder = ui.element("div").classes("part")
+        with holder:
+            build()
+        self.parts.append([depends, [one() for one in depends], holder, build])
+
+    def look(self) -> None:
+        """Draw what has changed."""
+        for part in self.parts:
+            depends, seen, holder, build = part
+            now = [one() for one in depends]
+            if now != seen:
+                part[1] = now
+                holder.clear()
+                with holder:
+                    build()
+
+    def of_task(self, task: str) -> Callable[[], Hashable]:
+        """What a part depends on that shows whether a task runs, and what it refused."""
+
+        def state() -> Hashable:
+            if self.journey is None:
+                return None
+            job = self.journey.running(task)
+            return id(job) if job else None, tuple(sorted(self.journey.refusals.get(task, {}).items()))
+
+        return state
+
+
+def framed(
+    desk: Desk, journey: Journey | None, page: str, build: Callable[[Desk, Journey, Watch], None]
+) -> None:
+    """Draw a page inside its frame."""
+    title = dict((*JOURNEY, *BESIDE))[page]
+    ui.page_title(
+        f"{title} · {journey.name} · discreet" if journey and journey.name else f"{title} · discreet"
+    )
+    ui.add_head_html('<link rel="stylesheet" href="/assets/page.css">')
+    dark = ui.dark_mode(desk.dark)
+    watch = Watch(journey)
+    with ui.header(elevated=False):
+        _head(desk, journey, page, dark)
+    if journey is not None:
+        watch.part(lambda: _jobs(journey), lambda: tuple((id(job), job.state) for job in journey.jobs))
+        watch.part(lambda: _notes(journey), lambda: (journey.note, journey.values_shown))
+    build(desk, journey if journey is not None else Journey(), watch)
+    if journey is not None and journey.place:
+        _same(journey, page)
+    with ui.element("footer").classes("foot"):
+        widgets.words(
+            f"discreet {__version__}. This page runs on this machine and loads nothing from elsewhere. A verdict "
+            "compares a file with limits that people have set; a person decides."
+        )
+    ui.timer(_EVERY, watch.look)
+
+
+def _head(desk: Desk, journey: Journey | None, page: str, dark: Any) -> None:
+    with ui.element("div").classes("bar"):
+        widgets.link("Skip to the content", "#content").classes("skip")
+        widgets.link("discreet", "/").classes("brand")
+        if journey is not None and journey.name:
+            others = {one.number: one.name or "new" for one in desk.journeys.values()}
+            if len(others) > 1:
+                ui.select(
+                    others,
+                    value=journey.number,
+                    label="File",
+                    on_change=lambda event: ui.navigate.to(f"/{event.value}/{page}"),
+                ).props("dense outlined options-dense").mark("which-file")
+            else:
+                widgets.words(journey.name, "muted small")
+        ui.element("div").classes("grow")
+        if journey is not None and journey.place:
+            _project(journey)
+        _theme(desk, dark)
+    with ui.element("nav").classes("steps").props('aria-label="The job, step by step"'), ui.element("ol"):
+        for name, title in JOURNEY:
+            _step(journey, name, title, page)
+        for place, (name, title) in enumerate(BESIDE):
+            _step(journey, name, title, page, beside=place == 0)
+
+
+def _step(journey: Journey | None, name: str, title: str, page: str, *, beside: bool = False) -> None:
+    item = ui.element("li").classes("beside" if beside else "")
+    with item:
+        if (journey is None or not journey.place) and name not in _WITHOUT_FILE:
+            widgets.words(title, "off", tag="span")
+            return
+        number = journey.number if journey is not None and journey.number in range(1, 10_000) else 0
+        there = widgets.link(title, f"/{number}/{name}")
+        if name == page:
+            there.props('aria-current="page"')
+        if journey is not None and _is_done(journey, name):
+            item.classes("done")
+
+
+def _is_done(journey: Journey, name: str) -> bool:
+    return bool(
+        {
+            "file": journey.found,
+            "columns": journey.roles and journey.found,
+            "risk": journey.assessment,
+            "protect": journey.steps,
+            "compare": journey.comparison,
+            "release": journey.release,
+        }.get(name)
+    )
+
+
+def _theme(desk: Desk, dark: Any) -> None:
+    words = {None: "Colors: as the system", False: "Colors: light", True: "Colors: dark"}
+
+    def turn() -> None:
+        desk.dark = {None: False, False: True, True: None}[desk.dark]
+        dark.value = desk.dark
+        button.set_text(words[desk.dark])
+
+    button = widgets.plain(words[desk.dark], turn).classes("low").mark("theme")
+
+
+def _project(journey: Journey) -> None:
+    with ui.dialog() as dialog, ui.card().classes("sheet"):
+        widgets.heading("Save this journey", 2)
+        widgets.words(
+            "The project file keeps the roles, the policy, the steps and what was done, without the data. "
+            "Open it later like a data file."
+        )
+        proposed = journey.project or journey.default_folder().removesuffix("-release") + ".discreet"
+        place = widgets.field("File on this machine", proposed)
+        said = ui.element("div")
+
+        def save() -> None:
+            said.clear()
+            with said:
+                try:
+                    written = journey.save(place.value)
+                except DiscreetError as error:
+                    widgets.refusal(str(error))
+                else:
+                    widgets.status(f"Wrote {written}.")
+
+        with ui.row():
+            widgets.act("Save", save).mark("save-project")
+            widgets.plain("Close", dialog.close)
+    widgets.plain("Save project", dialog.open).classes("low").mark("project")
+
+
+def _jobs(journey: Journey) -> None:
+    for job in journey.jobs:
+        if not job.is_open:
+            continue
+        with ui.element("div").classes("job").props('role="status" aria-live="polite"'):
+            widgets.words(job.title)
+            bar = ui.linear_progress(0, show_value=False).classes("bar").props("indeterminate")
+            bar.props["aria-label"] = job.title
+            left = widgets.words(job.time_left, "muted small")
+
+            def tell(job: Any = job, bar: Any = bar, left: Any = left) -> None:
+                left.set_text(job.time_left)
+                if job.share is not None:
+                    bar.props(remove="indeterminate")
+                    bar.value = round(job.share, 3)
+
+            ui.timer(0.5, tell)
+            widgets.plain("Cancel", lambda job=job: (job.cancel(), journey.changed())).classes("low").mark(
+                "cancel"
+            )
+
+
+def _notes(journey: Journey) -> None:
+    if journey.note:
+        widgets.said(journey.note)
+    if journey.values_shown:
+        with ui.element("div").classes("said"):
+            widgets.words(
+                "This page shows values of the data: handle it like the data. It was noted that you asked."
+            )
+            widgets.plain("Mask the values", lambda: journey.show_values(False, "")).classes("low").mark(
+                "mask"
+            )
+
+
+def _same(journey: Journey, page: str) -> None:
+    with ui.expansion("The same in Python and on the command line").classes("same").mark("same"):
+        for heading, text in (
+            ("Python", python_text(journey, page)),
+            ("Command line", command_text(journey, page)),
+        ):
+            widgets.heading(heading, 3)
+            widgets.code(text, heading)

@@ -1,0 +1,189 @@
+"""Work in the background: jobs in processes of their own, with progress, time left and cancel.
+
+The page never computes. It hands a job to a lane, which is one process that holds the file; a job that crashes or is
+cancelled takes its process along and nothing else, and the next job gets a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from discreet.app.refusals import RefusedError
+
+State = Literal["waiting", "running", "done", "refused", "failed", "cancelled"]
+_LONGEST_ANSWER = 256 * 1024 * 1024
+
+
+@dataclass
+class Job:
+    """One piece of work: what it is, how far it is, how it ended."""
+
+    task: str
+    title: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    state: State = "waiting"
+    began: float | None = None
+    ended: float | None = None
+    what: str = ""
+    done: int = 0
+    total: int | None = None
+    sentence: str = ""
+    notes: tuple[str, ...] = ()
+    lane: Lane | None = field(default=None, repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be done."""
+        return self.state in ("waiting", "running")
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been running."""
+        return 0.0 if self.began is None else (self.ended or time.monotonic()) - self.began
+
+    @property
+    def share(self) -> float | None:
+        """Which part is done; None while nobody knows."""
+        return self.done / self.total if self.total else None
+
+    @property
+    def time_left(self) -> str:
+        """How long it will take, in words, from what it has taken so far."""
+        if not self.is_open:
+            return ""
+        if self.state == "waiting":
+            return "waiting for the job before it"
+        if not self.share:
+            return f"running for {in_words(self.seconds)}"
+        return f"about {in_words(self.seconds * (1 - self.share) / self.share)} left"
+
+    def hear(self, what: str, done: int, total: int | None) -> None:
+        """Note how far it is. The first thing counted is the whole; what is counted inside it is only named."""
+        if self.total is None or what == self.what:
+            self.what, self.done, self.total = what, done, total
+
+    def cancel(self) -> None:
+        """End it now; what was there before is as it was."""
+        if self.is_open:
+            self.state = "cancelled"
+            self.ended = time.monotonic()
+            if self.lane is not None:
+                self.lane.drop(self)
+
+
+class Lane:
+    """One process that does one job after the other and holds the file between them."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._current: Job | None = None
+        self._turn = asyncio.Lock()
+        self._number = 0
+
+    async def do(self, job: Job) -> Any:
+        """Do a job when its turn comes and return what it found; raise `RefusedError` where it found no answer."""
+        job.lane = self
+        async with self._turn:
+            if job.state == "cancelled":
+                raise RefusedError("Cancelled.")
+            job.state, job.began = "running", time.monotonic()
+            self._current = job
+            try:
+                return await self._answer(job)
+            finally:
+                self._current = None
+                job.ended = time.monotonic()
+
+    async def _answer(self, job: Job) -> Any:
+        process = await self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._number += 1
+        request = {"id": self._number, "task": job.task, "given": job.given}
+        with contextlib.suppress(ConnectionError):
+            process.stdin.write((json.dumps(request) + "\n").encode())
+            await process.stdin.drain()
+        while line := await process.stdout.readline():
+            said = json.loads(line)
+            if "what" in said:
+                job.hear(said["what"], said["done"], said["total"])
+            elif "result" in said:
+                job.state, job.notes = "done", tuple(said["notes"])
+                return said["result"]
+            elif "refused" in said:
+                job.state, job.sentence = "refused", said["refused"]
+                raise RefusedError(said["refused"], said.get("field", ""))
+            else:
+                job.state = "failed"
+                job.sentence = (
+                    f"Something went wrong inside discreet ({said['failed']}). What was there before is as it was. "
+                    "Please report it."
+                )
+                raise RefusedError(job.sentence)
+        self._process = None
+        if job.state == "cancelled":
+            raise RefusedError("Cancelled.")
+        job.state = "failed"
+        job.sentence = (
+            "The job ended before it was done; it may have run out of memory. The page and your settings are as they "
+            "were: try again, with fewer columns if it happens twice."
+        )
+        raise RefusedError(job.sentence)
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._process is None or self._process.returncode is not None:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "discreet.app.worker",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                # A trace may show data, and the terminal of the page is no place for it.
+                stderr=None if os.environ.get("DISCREET_TRACEBACK") else subprocess.DEVNULL,
+                limit=_LONGEST_ANSWER,
+                start_new_session=True,
+            )
+        return self._process
+
+    def drop(self, job: Job) -> None:
+        """End the process if it is busy with this job."""
+        if self._current is job:
+            self.close()
+
+    def close(self) -> None:
+        """End the process, and those it has started."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+
+
+def in_words(seconds: float) -> str:
+    """Say a time as one would say it.
+
+    Examples
+    --------
+    >>> in_words(0.4), in_words(42), in_words(130), in_words(7300)
+    ('a second', '42 seconds', '2 minutes', '2 hours')
+    """
+    if seconds < 1.5:
+        return "a second"
+    if seconds < 90:
+        return f"{round(seconds)} seconds"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} minutes"
+    return f"{round(seconds / 3600)} hours"

@@ -1,0 +1,314 @@
+"""What is to be done? Suggested plans on the risk-utility map, or step by step, each step with its effect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from discreet.app import widgets
+from discreet.app.desk import Desk
+from discreet.app.frame import Watch
+from discreet.app.journey import Journey
+from discreet.app.policies import policy_choice
+from discreet.app.step_form import step_form
+from discreet.value_gate import gated
+from discreet.wording import percent
+
+_EFFORTS = {"quick": "quick", "normal": "normal", "thorough": "thorough"}
+
+
+def build(desk: Desk, journey: Journey, watch: Watch) -> None:
+    """Draw the page."""
+    widgets.opening(
+        "How is it to be protected?",
+        "Let discreet look for plans that meet the policy at the lowest cost, or put a plan together yourself. Nothing "
+        "is written yet.",
+    )
+    if not journey.is_read:
+        widgets.said("The file was not read yet in this sitting.")
+        widgets.act("Read the file", lambda: ui.navigate.to(f"/{journey.number}/file"))
+        return
+    widgets.heading("Suggested plans", 2)
+    _asking(journey, watch)
+    watch.part(lambda: _suggested(journey), lambda: id(journey.suggestion), watch.of_task("suggest_plan"))
+    widgets.heading("The plan, step by step", 2)
+    watch.part(
+        lambda: _steps(journey),
+        lambda: repr(journey.steps),
+        lambda: len(journey.undone),
+        lambda: id(journey.effects),
+        lambda: id(journey.preview),
+        watch.of_task("try_steps"),
+        watch.of_task("preview_step"),
+    )
+    widgets.heading("Add a step", 3)
+    step_form(journey, lambda step: change_steps(journey, [*journey.steps, step]))
+    watch.part(lambda: _onward(journey), lambda: bool(journey.steps))
+    if journey.steps and not journey.effects and not journey.running("try_steps"):
+        try_steps(journey)
+
+
+def suggest(journey: Journey, effort: str, keep: list[str]) -> None:
+    """Look for plans in the background."""
+
+    def then(found: dict[str, Any]) -> None:
+        journey.suggestion = found
+        journey.log(f"Looked for plans: {found['tried']} were tried. {found['sentences'][0]}")
+
+    journey.start(
+        "suggest_plan",
+        "Looking for plans that meet the policy",
+        then,
+        source=journey.source,
+        roles=journey.named_roles(),
+        policy=journey.policy,
+        effort=effort,
+        keep=keep,
+    )
+
+
+def change_steps(
+    journey: Journey, steps: list[dict[str, Any]], *, redo: list[dict[str, Any]] | None = None
+) -> None:
+    """Take other steps and say what each does; what was taken back can be done again."""
+    journey.steps = steps
+    journey.undone = redo or []
+    journey.preview, journey.comparison, journey.release = {}, {}, {}
+    journey.effects = []
+    journey.refusals.pop("try_steps", None)
+    if steps:
+        try_steps(journey)
+    journey.changed()
+
+
+def undo(journey: Journey) -> None:
+    """Take the last step back."""
+    if journey.steps:
+        change_steps(journey, journey.steps[:-1], redo=[*journey.undone, journey.steps[-1]])
+
+
+def redo(journey: Journey) -> None:
+    """Do the last step again that was taken back."""
+    if journey.undone:
+        change_steps(journey, [*journey.steps, journey.undone[-1]], redo=journey.undone[:-1])
+
+
+def try_steps(journey: Journey) -> None:
+    """Apply the steps in the background and note what each does; a step that is refused is taken out again."""
+    tried = list(journey.steps)
+
+    def then(found: dict[str, Any]) -> None:
+        if journey.steps == tried:
+            journey.effects = [{**found["before"], "said": ""}, *found["effects"]]
+            journey.log(f"Tried a plan of {len(tried)} steps: {', '.join(map(name_of, tried))}.")
+
+    journey.start(
+        "try_steps",
+        "Trying the steps",
+        then,
+        source=journey.source,
+        roles=journey.named_roles(),
+        steps=tried,
+        seed=journey.seed,
+    )
+
+
+def name_of(step: dict[str, Any]) -> str:
+    """Return the name of a step."""
+    return str(step.get("treatment") or "a step written by hand")
+
+
+def take(journey: Journey, plan: list[dict[str, Any]], words: str, seed: int | None = None) -> None:
+    """Take a plan over; one that was judged with a seed is applied with it."""
+    if seed is not None:
+        journey.seed = seed
+    journey.log(words)
+    change_steps(journey, [dict(step) for step in plan])
+
+
+def _asking(journey: Journey, watch: Watch) -> None:
+    with ui.element("section").classes("sheet").props('aria-label="Look for plans"'):
+        policy_choice(journey)
+        watch.part(
+            lambda: widgets.refusal(journey.refused("suggest_plan", "policy")), watch.of_task("suggest_plan")
+        )
+        with ui.element("div").classes("fields"):
+            effort = widgets.choice(_EFFORTS, "How hard to look", "quick").mark("effort")
+            keep = widgets.choice(
+                [row["column"] for row in journey.columns], "Columns to leave as they are", [], multiple=True
+            )
+            keep.props("use-chips").mark("keep")
+        watch.part(
+            lambda: widgets.refusal(journey.refused("suggest_plan", "effort")), watch.of_task("suggest_plan")
+        )
+        widgets.act("Suggest plans", lambda: suggest(journey, effort.value, list(keep.value))).mark("suggest")
+
+
+def _suggested(journey: Journey) -> None:
+    for field in ("", "roles", "file"):
+        widgets.refusal(journey.refused("suggest_plan", field))
+    if journey.running("suggest_plan"):
+        widgets.waiting(
+            "Plans are being tried on the file. This can take minutes; go on elsewhere meanwhile."
+        )
+        return
+    found = journey.suggestion
+    if not found:
+        return
+    widgets.words(found["sentences"][0])
+    widgets.listed(found["sentences"][1:])
+    if found["obstacles"]:
+        widgets.heading("What stood in the way", 3)
+        widgets.listed(found["obstacles"])
+    if found["plan"]:
+        with ui.element("div").classes("choice best"):
+            widgets.heading("The plan to take", 3)
+            widgets.listed(
+                [f"{step['words']} It costs {percent(step['cost'])}." for step in found["steps"]],
+                ordered=True,
+            )
+            widgets.act(
+                "Take this plan",
+                lambda: take(journey, found["plan"], "Took over the suggested plan.", found["seed"]),
+            ).mark("take")
+    elif found["meets"]:
+        widgets.said("The file meets the policy as it is; there is no step to take.")
+    for other in found["alternatives"]:
+        with ui.element("div").classes("choice"):
+            widgets.words(other["sentence"])
+            widgets.plain(
+                f"Take “{other['name']}”",
+                lambda other=other: take(
+                    journey, other["steps"], f"Took over the plan “{other['name']}”.", found["seed"]
+                ),
+            )
+    if found["map"]:
+        widgets.heading("The risk-utility map", 3)
+        widgets.picture(found["map"])
+    _all_plans(journey, found)
+    widgets.listed(found["caveats"])
+
+
+def _all_plans(journey: Journey, found: dict[str, Any]) -> None:
+    with ui.expansion(f"All plans on the map ({len(found['plans'])} of {found['tried']} that were tried)"):
+        words = {True: "meets the policy", False: "does not meet it", None: "not all judged"}
+        for plan in found["plans"]:
+            with ui.element("div").classes("choice"):
+                widgets.words(
+                    f"{plan['letter']}. {plan['name']}: {words[plan['meets']]}, risk {percent(plan['risk'])}, "
+                    f"cost {percent(plan['loss'])}."
+                )
+                widgets.listed(plan["reasons"])
+                if plan["steps"]:
+                    widgets.plain(
+                        f"Take plan {plan['letter']}",
+                        lambda plan=plan: take(
+                            journey, plan["steps"], f"Took over the plan “{plan['name']}”.", found["seed"]
+                        ),
+                    ).classes("low")
+
+
+def _steps(journey: Journey) -> None:
+    for field in ("", "roles", "file"):
+        widgets.refusal(journey.refused("try_steps", field))
+    refused = journey.refused("try_steps", "step")
+    if not journey.steps:
+        widgets.words("No step yet. Take a suggested plan, or add a step below.", "muted")
+    with ui.element("ol").classes("steps-list"):
+        for place, step in enumerate(journey.steps):
+            _step(journey, place, step)
+    widgets.refusal(refused)
+    if journey.running("try_steps"):
+        widgets.waiting("The steps are being tried on the file.")
+    with ui.row():
+        back = widgets.plain("Undo the last step", lambda: undo(journey)).mark("undo")
+        again = widgets.plain("Redo", lambda: redo(journey)).mark("redo")
+        back.set_enabled(bool(journey.steps))
+        again.set_enabled(bool(journey.undone))
+        if journey.steps:
+            widgets.plain("Start over", lambda: change_steps(journey, [])).mark("start-over")
+
+
+def _step(journey: Journey, place: int, step: dict[str, Any]) -> None:
+    effects = journey.effects
+    with ui.element("li"):
+        widgets.words(f"{place + 1}. {name_of(step)}", tag="h3")
+        told = step if journey.values_shown else gated(step, within="step")
+        settings = ", ".join(f"{name} {value}" for name, value in told.items() if name != "treatment")
+        if settings and "toml" not in step:
+            widgets.words(settings[:400], "muted small")
+        if len(effects) <= place + 1:
+            return
+        before, after = effects[place], effects[place + 1]
+        widgets.words(after["said"])
+        widgets.listed(after.get("notes") or [])
+        rows = [
+            (label, words(before.get(name)), words(after.get(name)))
+            for label, name, words in (
+                ("Smallest group", "k", lambda value: "–" if value is None else f"{value:,}"),
+                ("Records that are alone", "alone", lambda value: "–" if value is None else percent(value)),
+                ("Lost so far", "loss", lambda value: "0 %" if value is None else percent(value)),
+            )
+        ]
+        widgets.table(
+            f"What step {place + 1} does", ("", "before", "after"), rows, numeric=(False, True, True)
+        )
+        _preview(journey, place)
+
+
+def _preview(journey: Journey, place: int) -> None:
+    widgets.refusal(journey.refused("preview_step") if journey.preview.get("number") == place else "")
+    if journey.preview.get("number") != place:
+        widgets.plain("Preview changed cells", lambda: preview(journey, place)).classes("low").mark(
+            f"preview-{place}"
+        )
+        return
+    shown = journey.preview.get("found")
+    if shown is None:
+        widgets.waiting("Looking for changed cells.")
+        return
+    if shown["gone"]:
+        widgets.words(f"Left out: {', '.join(shown['gone'])}.")
+    if shown["told"]:
+        widgets.words(shown["told"])
+    if shown["rows"]:
+        widgets.table(
+            f"Some cells that step {place + 1} changes",
+            ("Record", "Column", "Before", "After"),
+            shown["rows"],
+        )
+        if not journey.values_shown:
+            widgets.plain("Show values (this is noted)", lambda: _show(journey, place)).classes("low").mark(
+                "show-values"
+            )
+
+
+def preview(journey: Journey, place: int) -> None:
+    """Fetch some cells that a step changes."""
+    journey.preview = {"number": place}
+
+    def then(found: dict[str, Any]) -> None:
+        journey.preview = {"number": place, "found": found}
+
+    journey.start(
+        "preview_step",
+        "Looking for changed cells",
+        then,
+        source=journey.source,
+        roles=journey.named_roles(),
+        steps=journey.steps,
+        seed=journey.seed,
+        number=place,
+        show_values=journey.values_shown,
+    )
+
+
+def _show(journey: Journey, place: int) -> None:
+    journey.show_values(True, "Protect")
+    preview(journey, place)
+
+
+def _onward(journey: Journey) -> None:
+    if journey.steps:
+        widgets.act("Next: compare", lambda: ui.navigate.to(f"/{journey.number}/compare")).mark("next")

@@ -1,0 +1,157 @@
+"""What goes out? The file with report, plan, log and script, and the block to sign, filled in."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from nicegui import ui
+
+from discreet.app import widgets
+from discreet.app.desk import Desk
+from discreet.app.frame import Watch
+from discreet.app.journey import Journey
+from discreet.app.same_in_code import script_text
+
+_ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta", ".arrow")
+_DECISIONS = {
+    "": "not decided yet",
+    "release": "Release",
+    "conditions": "Release with conditions",
+    "no": "Do not release",
+}
+_WHAT = {
+    "release.html": "the report, to read and to sign",
+    "plan.toml": "the plan, to apply again",
+    "log.json": "what was done, without seeds; may travel with the data",
+    "script.py": "the same in Python",
+    "activity.txt": "what was done on this page",
+}
+
+
+def build(desk: Desk, journey: Journey, watch: Watch) -> None:
+    """Draw the page."""
+    widgets.opening(
+        "What goes out?",
+        "The release is made once more, judged, and written with its papers into one folder: whole, or not at all.",
+    )
+    if not journey.is_read or not journey.steps:
+        widgets.said(
+            "There is no plan yet. A file that is to go out as it is needs none: send its risk report."
+        )
+        widgets.act("To the plan", lambda: ui.navigate.to(f"/{journey.number}/protect"))
+        return
+    if journey.comparison:
+        widgets.verdict(journey.comparison["answer"])
+    else:
+        widgets.said("This plan was not compared with the original yet; it is judged before it is written.")
+    _writing(journey, watch)
+    watch.part(lambda: _written(journey), lambda: id(journey.release), watch.of_task("write_release"))
+
+
+def _writing(journey: Journey, watch: Watch) -> None:
+    def beside(field: str) -> None:
+        watch.part(
+            lambda: widgets.refusal(journey.refused("write_release", field)), watch.of_task("write_release")
+        )
+
+    with ui.element("section").classes("sheet").props('aria-label="Where it goes"'):
+        widgets.heading("Where it goes", 2)
+        folder = widgets.field("Folder on this machine", journey.folder or journey.default_folder()).classes(
+            "wide"
+        )
+        folder.mark("folder")
+        beside("folder")
+        with ui.element("div").classes("fields items-center"):
+            ending = widgets.choice(_endings(journey), "Format", journey.ending or _endings(journey)[0]).mark(
+                "ending"
+            )
+            guard = ui.checkbox("Keep spreadsheets from computing texts", value=False).mark("formulas")
+            again = ui.checkbox("Replace a release of mine that is there", value=False).mark("overwrite")
+        beside("name")
+    with ui.element("section").classes("sheet").props('aria-label="Sign-off"'):
+        widgets.heading("Sign-off", 2)
+        widgets.words(
+            "What is filled in here stands in the report. A person decides; leave it empty to sign by hand."
+        )
+        signed = journey.signed
+        with ui.element("div").classes("fields"):
+            name = widgets.field("Name", signed.get("name", "")).mark("sign-name")
+            role = widgets.field("Role", signed.get("role", "")).mark("sign-role")
+            day = widgets.field("Date", signed.get("date") or date.today().isoformat()).mark("sign-date")
+            decision = widgets.choice(_DECISIONS, "Decision", signed.get("decision", "")).mark(
+                "sign-decision"
+            )
+            remarks = ui.textarea("Remarks and conditions", value=signed.get("remarks", ""))
+            remarks.props("outlined stack-label autogrow").classes("wide").mark("sign-remarks")
+        beside("signed")
+
+    def go() -> None:
+        journey.folder, journey.ending = folder.value or "", ending.value
+        journey.signed = {
+            "name": name.value or "",
+            "role": role.value or "",
+            "date": day.value or "",
+            "decision": decision.value or "",
+            "remarks": remarks.value or "",
+        }
+        write(journey, overwrite=bool(again.value), guard_formulas=bool(guard.value))
+
+    widgets.act("Write the release", go).mark("write")
+
+
+def write(journey: Journey, *, overwrite: bool = False, guard_formulas: bool = False) -> None:
+    """Write the release in the background."""
+    stem = Path(journey.name or "file").name.split(".")[0]
+
+    def then(found: dict[str, Any]) -> None:
+        journey.release = found
+        journey.log(f"Wrote the release to '{found['folder']}'. {found['line']}")
+
+    activity = "".join(f"{one['time']}  {one['what']}\n" for one in journey.activity)
+    journey.start(
+        "write_release",
+        "Making, judging and writing the release",
+        then,
+        source=journey.source,
+        roles=journey.named_roles(),
+        steps=journey.steps,
+        policy=journey.policy,
+        seed=journey.seed,
+        folder=journey.folder or journey.default_folder(),
+        name=f"{stem}-release{journey.ending or '.csv'}",
+        overwrite=overwrite,
+        guard_formulas=guard_formulas,
+        signed=journey.signed if journey.signed.get("decision") or journey.signed.get("name") else {},
+        texts={"script.py": script_text(journey), "activity.txt": activity},
+    )
+
+
+def _endings(journey: Journey) -> list[str]:
+    own = "".join(Path(journey.name).suffixes[-1:]).lower()
+    return [*([own] if own in _ENDINGS else []), *(one for one in _ENDINGS if one != own)]
+
+
+def _written(journey: Journey) -> None:
+    for field in ("", "file", "roles", "policy", "steps"):
+        widgets.refusal(journey.refused("write_release", field))
+    if journey.running("write_release"):
+        widgets.waiting("The release is being made, judged and written.")
+        return
+    found = journey.release
+    if not found:
+        return
+    widgets.heading("Written", 2)
+    widgets.verdict(found["answer"])
+    widgets.status(f"Everything is in {found['folder']}.")
+    with ui.element("div").classes("scroll"), ui.element("ul").classes("plain"):
+        for file in found["files"]:
+            with ui.element("li"):
+                words = _WHAT.get(file["name"], "the released data")
+                widgets.words(f"{file['name']} ({file['bytes']:,} bytes): {words}.")
+                widgets.plain(
+                    f"Download {file['name']}",
+                    lambda file=file: ui.download.file(Path(found["folder"]) / file["name"], file["name"]),
+                ).classes("low")
+    widgets.words(f"Guarantee: {found['guarantee']}.", "muted")

@@ -1,0 +1,201 @@
+"""What did it cost, what could attackers still do, and what goes out? The papers of a release and its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from discreet.app.refusals import caused_by
+from discreet.app.work.bench import Bench
+from discreet.app.work.measuring import excerpt_view
+from discreet.app.work.protecting import key_of, plan_of
+from discreet.comparison_results import Comparison
+from discreet.errors import ParameterError
+from discreet.files.atomic import make_folder, replacing_folder
+from discreet.io import write
+from discreet.policy import Policy
+from discreet.report import release_view
+from discreet.report.comparison_view import releases_of
+from discreet.report.plots import chart_svg
+from discreet.workflow import ReleaseReport, compare, document_plan
+
+USUAL = ("margins", "tabular", "dependence", "attribution", "replicated_uniques", "near_copies")
+DECISIONS = ("release", "conditions", "no")
+_MARK = "made-by-discreet.txt"
+_MARK_TEXT = (
+    "This folder was written whole by the page of discreet, and is replaced whole when it is written again.\n"
+)
+
+
+def compare_release(
+    bench: Bench,
+    *,
+    source: Mapping[str, Any],
+    roles: Mapping[str, Any],
+    steps: Sequence[Mapping[str, Any]],
+    policy: str,
+    seed: int,
+    thorough: bool = False,
+    show_values: bool = False,
+) -> dict[str, Any]:
+    """Judge the release, and hold it against its original: by the measures most people ask for, or by all."""
+    report = _documented(bench, source, roles, steps, policy=policy, seed=seed, show_values=show_values)
+    original = bench.with_roles(source, roles)
+    found = compare(
+        original,
+        report.release.data,
+        measures=None if thorough else list(USUAL),
+        progress=True,
+        show_values=show_values,
+    )
+    return {**report_view(report), "compared": comparison_view(found), "thorough": thorough}
+
+
+def write_release(
+    bench: Bench,
+    *,
+    source: Mapping[str, Any],
+    roles: Mapping[str, Any],
+    steps: Sequence[Mapping[str, Any]],
+    policy: str,
+    seed: int,
+    folder: str,
+    name: str,
+    overwrite: bool,
+    guard_formulas: bool,
+    signed: Mapping[str, str],
+    texts: Mapping[str, str],
+) -> dict[str, Any]:
+    """Write the release with its report, plan, log and script into one folder, whole or not at all."""
+    place = Path(folder).expanduser()
+    with caused_by("folder"):
+        if not folder.strip() or not place.is_absolute():
+            raise ParameterError("Name the folder in full, from the root of this machine.")
+        make_folder(place.parent)
+        if place.exists() and any(place.iterdir()) and not (place / _MARK).is_file():
+            raise ParameterError(
+                f"The folder '{place.name}' holds something else. Name a new one: it is replaced whole."
+            )
+    report = _documented(bench, source, roles, steps, policy=policy, seed=seed)
+    meets = report.verdict.meets if report.verdict else None
+    _check_signed(signed, meets)
+    report = report.signed(**signed) if signed.get("name") else report
+    with caused_by("folder"), replacing_folder(place, overwrite=overwrite) as unfinished:
+        guarded = {"guard_formulas": True} if guard_formulas else {}
+        with caused_by("name"):
+            write(report.release.data, unfinished / name, **guarded)
+        report.of_file(unfinished / name).to_html(unfinished / "release.html")
+        plan_of(steps).save(unfinished / "plan.toml")
+        log = {**report.release.to_dict(), "signed": dict(signed)}
+        (unfinished / "log.json").write_text(
+            json.dumps(log, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+        )
+        for file, text in texts.items():
+            (unfinished / file).write_text(text, encoding="utf-8")
+        (unfinished / _MARK).write_text(_MARK_TEXT, encoding="utf-8")
+    written = [path for path in sorted(place.iterdir()) if path.name != _MARK]
+    return {
+        **report_view(report),
+        "folder": str(place),
+        "files": [{"name": path.name, "bytes": path.stat().st_size} for path in written],
+        "signed": dict(signed),
+    }
+
+
+def report_view(report: ReleaseReport) -> dict[str, Any]:
+    """Lay out the papers of a release: verdict, risk before and after, what it cost."""
+    before, after = release_view.answers_of(report)
+    return {
+        "answer": asdict(after),
+        "before": None if before is None else asdict(before),
+        "line": report.line,
+        "cost": report.cost.meaning,
+        "cards": [
+            {"number": number, "label": label, "sentence": sentence}
+            for number, label, sentence in release_view.cost_cards(report.cost)
+        ],
+        "risks": [asdict(row) for row in release_view.risk_rows(report)],
+        "losses": excerpt_view(release_view.column_losses(report.cost)),
+        "steps": [
+            {"name": step.name, "purpose": step.purpose, "done": step.done, "notes": list(step.notes)}
+            for step in release_view.steps_of(report)
+        ],
+        "guarantee": report.release.guarantee_in_words,
+        "not_judged": report.not_judged,
+        "caveats": list(report.caveats),
+        "rows": report.about.get("rows_released"),
+    }
+
+
+def comparison_view(found: Comparison) -> dict[str, Any]:
+    """Lay out a comparison: what went wrong first, the figures to remember, findings by chapter."""
+    (view, *_) = releases_of(found)
+    return {
+        "cards": [asdict(card) for card in view.cards],
+        "worst": list(view.worst),
+        "alignment": list(view.alignment),
+        "chapters": [
+            {
+                "question": section.question,
+                "introduction": section.introduction,
+                "findings": [
+                    {"title": one.title, "value": one.value, "unit": one.unit, "meaning": one.meaning,
+                     "caveats": list(one.caveats)}
+                    for one in section.findings
+                ],
+                "pictures": [
+                    {"title": chart.title, "svg": chart_svg(chart, name=f"{section.anchor}-{number}")}
+                    for number, chart in enumerate(
+                        [chart for one in section.findings if one.leading for chart in one.charts][:1]
+                    )
+                ],
+            }
+            for section in view.sections
+        ],
+        "skipped": [list(pair) for pair in view.skipped],
+    }  # fmt: skip
+
+
+def _documented(
+    bench: Bench,
+    source: Mapping[str, Any],
+    roles: Mapping[str, Any],
+    steps: Sequence[Mapping[str, Any]],
+    *,
+    policy: str,
+    seed: int,
+    show_values: bool = False,
+) -> ReleaseReport:
+    """Apply the plan and judge it, once for the same plan."""
+    data = bench.with_roles(source, roles)
+    key = f"{key_of(roles, steps, seed)} {policy} {show_values}"
+    held = bench.made.get("report")
+    if held is not None and held[0] == key:
+        kept: ReleaseReport = held[1]
+        return kept
+    with caused_by("policy"):
+        rules = Policy.load(policy)
+    with caused_by("steps"):
+        report = document_plan(data, plan_of(steps), rules, seed=seed, progress=True, show_values=show_values)
+    bench.made["report"] = (key, report)
+    return report
+
+
+def _check_signed(signed: Mapping[str, str], meets: bool | None) -> None:
+    with caused_by("signed"):
+        decision = signed.get("decision", "")
+        if not decision and not signed.get("name"):
+            return
+        if decision not in DECISIONS:
+            raise ParameterError("Choose a decision: release, release with conditions, or do not release.")
+        if not signed.get("name", "").strip():
+            raise ParameterError("A decision needs the name of whoever decides.")
+        if decision == "conditions" and not signed.get("remarks", "").strip():
+            raise ParameterError("State the conditions under remarks.")
+        if decision == "release" and meets is not True and not signed.get("remarks", "").strip():
+            raise ParameterError(
+                "The release does not meet the policy, or not all of it was judged. Say under remarks why it goes out."
+            )

@@ -1,0 +1,118 @@
+"""A person at the page, simulated: no browser, the same pages, the same guard at the door.
+
+Jobs are done in a thread instead of a process of their own, so that the tests need not wait for imports; the processes
+have tests of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+pytest.importorskip("nicegui", reason="the extra 'app' (NiceGUI) is not installed")
+
+HOST = "127.0.0.1:4321"
+ROWS = 120
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """A small messy file: semicolons, decimal commas, markup in a value and in the name of a column."""
+    frame = pl.DataFrame(
+        {
+            "name": [f"zqperson{i}" for i in range(ROWS)],
+            "age": [20 + i % 40 for i in range(ROWS)],
+            "sex": ["f" if i % 2 else "m" for i in range(ROWS)],
+            "town": [("zqAville", "zqBville", "<b>zqCville")[i % 3] for i in range(ROWS)],
+            "illness": [("zqnone", "zqflu", "zqrare")[0 if i % 5 else 1 + i % 2] for i in range(ROWS)],
+            "<img src=x onerror=alert(1)>": [f"{1000 + 7 * (i % 23)},5" for i in range(ROWS)],
+        }
+    )
+    place = tmp_path / "people.csv"
+    frame.write_csv(place, separator=";")
+    return place
+
+
+class ThreadLane:
+    """Does jobs where the tests run."""
+
+    def __init__(self) -> None:
+        from discreet.app.work.bench import Bench
+
+        self.bench = Bench()
+
+    async def do(self, job):
+        from discreet.app.refusals import RefusedError
+        from discreet.app.worker import answered
+
+        job.lane, job.state, job.began = self, "running", 0.0
+        request = {"id": 1, "task": job.task, "given": job.given}
+        said = await asyncio.to_thread(answered, self.bench, request)
+        if job.state == "cancelled":
+            raise RefusedError("Cancelled.")
+        if "result" in said:
+            job.state = "done"
+            return said["result"]
+        job.state = "refused" if "refused" in said else "failed"
+        raise RefusedError(said.get("refused") or f"failed: {said['failed']}", said.get("field", ""))
+
+    def drop(self, job) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def opened(folder: Path, monkeypatch=None):
+    """Open the page for a simulated person who has entered by the address."""
+    from nicegui import app
+    from nicegui.testing import user_simulation
+
+    from discreet.app import journey
+    from discreet.app.desk import Desk
+    from discreet.app.guard import Door, Guard
+    from discreet.app.private_folder import PrivateFolder
+    from discreet.app.routes import root_of
+
+    if monkeypatch is not None:
+        monkeypatch.setattr(journey, "Lane", ThreadLane)
+    desk = Desk(PrivateFolder(folder), Door(hosts=(HOST,)))
+    async with user_simulation(root_of(desk)) as user:
+        app.middleware_stack = None
+        app.add_middleware(Guard, door=desk.door)
+        user.http_client.base_url = f"http://{HOST}"
+        answer = await user.http_client.get(desk.door.address)
+        assert answer.status_code == 303
+        try:
+            yield user, desk
+        finally:
+            desk.close()
+            await asyncio.sleep(0.05)
+
+
+async def settled(desk, *, seconds: float = 300.0) -> None:
+    """Wait until no job runs, and let the pages look once more."""
+    for _ in range(int(seconds / 0.05)):
+        if not desk.busy:
+            await asyncio.sleep(0.6)
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("a job did not end")
+
+
+def texts_of(user) -> str:
+    """Return every text on the page, and every value in its fields and tables."""
+    from nicegui import ElementFilter
+
+    with user.client:
+        found = []
+        for element in ElementFilter(local_scope=False):
+            found.append(str(getattr(element, "text", "")))
+            found.append(str({name: value for name, value in element.props.items() if name != "innerHTML"}))
+            found.append(str(getattr(element, "content", "")))
+    return "\n".join(found)

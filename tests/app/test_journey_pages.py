@@ -1,0 +1,108 @@
+"""Every page of the journey, by a simulated person."""
+
+from __future__ import annotations
+
+import pytest
+from app.conftest import ROWS, opened, settled, texts_of
+
+pytestmark = pytest.mark.asyncio
+ODD = "<img src=x onerror=alert(1)>"
+
+
+async def test_a_file_goes_from_the_first_screen_to_a_verdict(people, tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        await user.open("/")
+        await user.should_see("Which file is to be released?")
+        user.find(marker="place").type(str(people))
+        user.find(marker="open").click()
+        await user.should_see("How the file was read", retries=50)
+        await settled(desk)
+        await user.should_see("semicolon")
+        journey = desk.journeys[1]
+        assert journey.rows == ROWS
+        assert journey.roles["name"] == "identifiers"
+        assert "zq" not in texts_of(user)
+        await user.open("/1/columns")
+        await settled(desk)
+        await user.should_see("people in the smallest group")
+        assert ODD in texts_of(user), "a strange name is shown as it is, as text"
+        assert "zq" not in texts_of(user)
+        await user.open("/1/risk")
+        await settled(desk)
+        await user.should_see(marker="verdict")
+        await user.should_see("The same in Python and on the command line")
+        assert "zq" not in texts_of(user), "no value is shown before somebody asks"
+        user.find(marker="show-values").click()
+        await settled(desk)
+        assert "zq" in texts_of(user)
+        assert any("Asked to see values" in one["what"] for one in journey.activity)
+
+
+async def test_an_unreadable_place_is_refused_beside_its_field(tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        await user.open("/")
+        user.find(marker="place").type(str(tmp_path / "nothing.csv"))
+        user.find(marker="open").click()
+        await user.should_see("There is no file 'nothing.csv'")
+        assert not desk.journeys
+
+
+async def test_a_bad_file_says_what_is_wrong_and_can_be_read_another_way(tmp_path, monkeypatch):
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(b"")
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = desk.begin(str(bad))
+        await user.open(f"/{journey.number}/file")
+        await settled(desk)
+        assert journey.refused("open_file", "file")
+        await user.should_see(journey.refused("open_file", "file"))
+        await user.should_see("Read it another way")
+
+
+async def test_roles_are_changed_one_by_one_and_many_at_once(people, tmp_path, monkeypatch):
+    from discreet.app.pages.columns_page import set_role
+    from discreet.app.pages.file_page import read
+
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = desk.begin(str(people))
+        read(journey)
+        await settled(desk)
+        await user.open("/1/columns")
+        await settled(desk)
+        assert "one column" in set_role(journey, ["age", "sex"], "weight")
+        assert set_role(journey, ["age", "sex"], "sensitive") == ""
+        await settled(desk)
+        assert journey.holding("sensitive")[:2] == ["age", "sex"]
+        table = next(iter(user.find(marker="columns").elements))
+        table.selected = [{"column": "age"}, {"column": "sex"}]
+        user.find(marker="bulk-set").click()
+        await settled(desk)
+        assert {"age", "sex"} <= set(journey.holding("keys"))
+
+
+async def test_a_policy_that_is_not_there_is_refused_beside_the_policy(people, tmp_path, monkeypatch):
+    from discreet.app.pages.file_page import read
+
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = desk.begin(str(people))
+        read(journey)
+        await settled(desk)
+        journey.policy = "no-such-policy"
+        await user.open("/1/risk")
+        await settled(desk)
+        assert "no-such-policy" in journey.refused("assess_file", "policy")
+        await user.should_see(journey.refused("assess_file", "policy"))
+
+
+async def test_a_file_that_changes_on_disk_is_noticed(people, tmp_path, monkeypatch):
+    from discreet.app.pages.file_page import read
+
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = desk.begin(str(people))
+        read(journey)
+        await settled(desk)
+        people.write_text(people.read_text().replace("zqAville", "zqDville", 1))
+        await user.open("/1/risk")
+        await settled(desk)
+        assert "changed on disk" in journey.refused("assess_file", "file")
+        assert journey.roles, "what was set is kept"
