@@ -56,10 +56,14 @@ class Desk:
     @property
     def busy(self) -> bool:
         """Whether any job is running."""
-        return any(journey.running() for journey in self.journeys.values())
+        return any(journey.running() for journey in self._all())
+
+    def _all(self) -> list[Journey]:
+        held = self.outputs.get("journey")
+        return [*self.journeys.values(), *([held] if held else [])]
 
     def close(self) -> None:
         """End all work and remove what was uploaded."""
-        for journey in self.journeys.values():
+        for journey in self._all():
             journey.close()
         self.folder.remove()

@@ -43,11 +43,12 @@ class Watch:
         self.parts.append([depends, [one() for one in depends], holder, build])
 
     def look(self) -> None:
-        """Draw what has changed."""
-        for part in self.parts:
+        """Draw what has changed; parts of a part that was drawn again are gone with it."""
+        self.parts = [part for part in self.parts if not part[2].is_deleted]
+        for part in list(self.parts):
             depends, seen, holder, build = part
             now = [one() for one in depends]
-            if now != seen:
+            if now != seen and not holder.is_deleted:
                 part[1] = now
                 holder.clear()
                 with holder:
@@ -200,9 +201,7 @@ def _jobs(journey: Journey) -> None:
                     bar.value = round(job.share, 3)
 
             ui.timer(0.5, tell)
-            widgets.plain("Cancel", lambda job=job: (job.cancel(), journey.changed())).classes("low").mark(
-                "cancel"
-            )
+            widgets.plain("Cancel", lambda job=job: journey.cancel(job)).classes("low").mark("cancel")
 
 
 def _notes(journey: Journey) -> None:

@@ -277,8 +277,8 @@ def _cookie(headers: dict[str, str]) -> str:
 async def _body(receive: Any, most: int) -> bytes | None:
     body = b""
     while True:
-        message = await receive()
-        body += message.get("body", b"")
+        message: dict[str, Any] = await receive()
+        body += bytes(message.get("body", b""))
         if len(body) > most or message["type"] == "http.disconnect":
             return None
         if not message.get("more_body"):

@@ -65,6 +65,7 @@ class Journey:
     look: dict[str, Any] = field(default_factory=dict)  # findings before a synthesis
     copies: dict[str, Any] = field(default_factory=dict)
     table: dict[str, Any] = field(default_factory=dict)
+    budget: dict[str, Any] = field(default_factory=dict)
     activity: list[dict[str, str]] = field(default_factory=list)
     values_shown: bool = False
     project: str = ""
@@ -150,6 +151,12 @@ class Journey:
                 self.refusals.setdefault(job.task, {})[refusal.field] = refusal.sentence
         finally:
             self.changed()
+
+    def cancel(self, job: Job) -> None:
+        """End a job; what was there before is as it was."""
+        job.cancel()
+        self.log(f"Cancelled: {job.title}.")
+        self.changed()
 
     def running(self, task: str | None = None) -> Job | None:
         """Return the job that is open, of one task or of any."""

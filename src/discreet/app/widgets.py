@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 
-class Words(ui.label):
+class Words(ui.label):  # type: ignore[misc]
     """A text in a tag that says what it is to a screen reader."""
 
     def __init__(self, text: str, tag: str = "p") -> None:

@@ -207,7 +207,12 @@ def _reading(desk: Desk, journey: Journey) -> None:
             )
         widgets.plain("Read it again", lambda: read(journey)).mark("again")
         widgets.plain("Another file", lambda: ui.navigate.to("/0/file"))
-        widgets.plain("Take it off this page", lambda: (desk.remove(journey), ui.navigate.to("/0/file")))
+        widgets.plain("Take it off this page", lambda: _take_off(desk, journey))
+
+
+def _take_off(desk: Desk, journey: Journey) -> None:
+    desk.remove(journey)
+    ui.navigate.to("/0/file")
 
 
 def _facts(journey: Journey) -> None:

@@ -244,17 +244,23 @@ def _step(journey: Journey, place: int, step: dict[str, Any]) -> None:
         widgets.words(after["said"])
         widgets.listed(after.get("notes") or [])
         rows = [
-            (label, words(before.get(name)), words(after.get(name)))
-            for label, name, words in (
-                ("Smallest group", "k", lambda value: "–" if value is None else f"{value:,}"),
-                ("Records that are alone", "alone", lambda value: "–" if value is None else percent(value)),
-                ("Lost so far", "loss", lambda value: "0 %" if value is None else percent(value)),
+            (label, *(_figure(name, effect.get(name)) for effect in (before, after)))
+            for label, name in (
+                ("Smallest group", "k"),
+                ("Records that are alone", "alone"),
+                ("Lost so far", "loss"),
             )
         ]
         widgets.table(
             f"What step {place + 1} does", ("", "before", "after"), rows, numeric=(False, True, True)
         )
         _preview(journey, place)
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None:
+        return "0 %" if name == "loss" else "–"
+    return f"{value:,}" if name == "k" else percent(value)
 
 
 def _preview(journey: Journey, place: int) -> None:

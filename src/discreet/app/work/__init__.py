@@ -14,6 +14,7 @@ TASKS = {
     "make_copies": "discreet.app.work.synthesizing",
     "protect_table": "discreet.app.work.tabulating",
     "check_outputs": "discreet.app.work.checking",
+    "decide_output": "discreet.app.work.checking",
     "show_budget": "discreet.app.work.budgeting",
     "open_budget": "discreet.app.work.budgeting",
 }

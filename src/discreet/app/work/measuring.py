@@ -36,12 +36,12 @@ def live_figures(bench: Bench, *, source: Mapping[str, Any], roles: Mapping[str,
         "numbers": [
             {"number": f"{k.value:,}", "label": "people in the smallest group", "sentence": k.meaning},
             {
-                "number": percent(alone.value or 0),
+                "number": percent(float(alone.value or 0)),
                 "label": "of the records are alone",
                 "sentence": alone.meaning,
             },
             {
-                "number": percent(found.figures.get("prosecutor_mean") or 0),
+                "number": percent(float(found.figures.get("prosecutor_mean") or 0)),
                 "label": "average chance of being found",
                 "sentence": found.meaning,
             },

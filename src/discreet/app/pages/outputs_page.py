@@ -1,0 +1,178 @@
+"""The review desk: researchers' packages in a queue, verdicts, decisions and their register."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from discreet.app import widgets
+from discreet.app.desk import Desk
+from discreet.app.frame import Watch
+from discreet.app.journey import Journey
+
+_WORDS = {"pass": "passes every check", "review": "a human must look", "fail": "does not pass"}
+
+
+def build(desk: Desk, journey: Journey, watch: Watch) -> None:
+    """Draw the page; the desk is one for all files."""
+    bench = desk.outputs.setdefault("journey", Journey(name="outputs"))
+    widgets.opening(
+        "Outputs to check",
+        "Tables, models and graphs that are to leave a safe setting. Decisions go to a register beside each package, "
+        "in which no entry can be changed unnoticed.",
+    )
+    with ui.element("section").classes("sheet").props('aria-label="What is to be checked"'):
+        with ui.element("div").classes("fields"):
+            place = widgets.field(
+                "Package, or folder of packages or files", desk.outputs.get("folder", "")
+            ).mark("folder")
+            policy = widgets.field(
+                "Policy file (empty: the usual limits)", desk.outputs.get("policy", "")
+            ).mark("policy")
+            checker = widgets.field("Your name", desk.outputs.get("checker", "")).mark("checker")
+        checker.on_value_change(lambda event: desk.outputs.update(checker=event.value or ""))
+        of_check = Watch(bench).of_task("check_outputs")
+        for field in ("folder", "policy", ""):
+            watch.part(partial(_refused, bench, field), of_check)
+
+        def go() -> None:
+            desk.outputs["folder"], desk.outputs["policy"] = place.value or "", policy.value or ""
+            check(desk, bench)
+
+        widgets.act("Check", go).mark("check")
+    watch.part(
+        lambda: _found(desk, bench),
+        lambda: id(desk.outputs.get("found")),
+        of_check,
+        Watch(bench).of_task("decide_output"),
+    )
+
+
+def check(desk: Desk, bench: Journey) -> None:
+    """Look at the outputs in the background."""
+
+    def then(found: dict[str, Any]) -> None:
+        desk.outputs["found"] = found
+
+    bench.start(
+        "check_outputs",
+        "Checking outputs",
+        then,
+        folder=desk.outputs.get("folder", ""),
+        policy=desk.outputs.get("policy", ""),
+    )
+
+
+def decide(desk: Desk, bench: Journey, package: str, output: str, *, decision: str, note: str) -> None:
+    """Enter a decision, and look again."""
+    desk.outputs["deciding"] = f"{package} {output}"
+
+    def then(found: dict[str, Any]) -> None:
+        desk.outputs["said"] = found["said"]
+        check(desk, bench)
+
+    bench.start(
+        "decide_output",
+        "Entering the decision",
+        then,
+        package=package,
+        output=output,
+        decision=decision,
+        checker=desk.outputs.get("checker", ""),
+        note=note,
+    )
+
+
+def _refused(bench: Journey, field: str) -> None:
+    widgets.refusal(bench.refused("check_outputs", field))
+
+
+def _found(desk: Desk, bench: Journey) -> None:
+    if bench.running("check_outputs"):
+        widgets.waiting("The outputs are being checked.")
+        return
+    found = desk.outputs.get("found")
+    if not found:
+        return
+    if desk.outputs.get("said"):
+        widgets.status(desk.outputs["said"])
+    if found["packages"]:
+        widgets.heading("The queue", 2)
+        rows = []
+        for package in found["packages"]:
+            still = sum(one["decision"] == "open" for one in package["outputs"])
+            rows.append(
+                (package["name"], _WORDS[package["status"]], str(len(package["outputs"])), str(still))
+            )
+        widgets.table(
+            "Packages", ("Package", "Status", "Outputs", "Open"), rows, numeric=(False, False, True, True)
+        )
+    for package in found["packages"]:
+        _package(desk, bench, package)
+    if found["files"]:
+        widgets.heading("Finished files", 2)
+        for file in found["files"]:
+            _output(file)
+
+
+def _package(desk: Desk, bench: Journey, package: dict[str, Any]) -> None:
+    widgets.heading(package["name"], 2)
+    if package.get("refused"):
+        widgets.refusal(package["refused"])
+        return
+    named = {"researcher": "Researcher", "project": "Project", "purpose": "Purpose", "started": "Made"}
+    told = [(label, package["about"][name]) for name, label in named.items() if package["about"].get(name)]
+    widgets.facts(
+        [
+            *told,
+            ("Policy", package["policy"]),
+            ("Checksum", package["checksum"]),
+            ("Register", package["register"]),
+        ]
+    )
+    for output in package["outputs"]:
+        with ui.element("section").classes("choice") as section:
+            section.props["aria-label"] = output["name"]
+            _output(output)
+            widgets.words(f"Decision: {output['decision']}")
+            if desk.outputs.get("deciding") == f"{package['path']} {output['name']}":
+                widgets.refusal(bench.refused("decide_output", "decision") or bench.refused("decide_output"))
+            note = widgets.field(f"Reason or question about {output['name']}").classes("wide")
+            with ui.row():
+                for decision, words in (("accept", "Accept"), ("reject", "Reject"), ("ask", "Ask")):
+                    widgets.plain(
+                        f"{words} {output['name']}",
+                        lambda decision=decision, output=output, note=note: decide(
+                            desk,
+                            bench,
+                            package["path"],
+                            output["name"],
+                            decision=decision,
+                            note=note.value or "",
+                        ),
+                    ).mark(f"{decision} {output['name']}")
+    if package["history"]:
+        with ui.expansion(f"The register of {package['name']}"):
+            widgets.table(
+                f"Decisions on {package['name']}",
+                ("Time", "Output", "Decision", "Checker", "Note"),
+                [list(entry.values()) for entry in package["history"]],
+            )
+
+
+def _output(output: dict[str, Any]) -> None:
+    with ui.element("div").classes("row items-center"):
+        widgets.heading(output["name"], 3)
+        widgets.words(_WORDS.get(output["status"], output["status"]), f"tag {output['status']}", tag="span")
+    widgets.listed(
+        [f"{one['check']}: {one['reason']}" for one in output["findings"] if one["status"] != "pass"]
+    )
+    if output.get("exception"):
+        widgets.said(f"The researcher asks for an exception: {output['exception']}")
+    if output["questions"]:
+        widgets.words("Only a human can say:")
+        widgets.listed(output["questions"])
+    if output.get("mitigations"):
+        widgets.words(f"Could help: {', '.join(output['mitigations'])}.")

@@ -1,0 +1,123 @@
+"""A table of the file: which cells are sensitive, which others must go with them, and whether that holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet.app.refusals import caused_by
+from discreet.app.work.bench import Bench
+from discreet.errors import ParameterError
+from discreet.io import write
+from discreet.microdata import Microdata
+from discreet.report.table_report import write_table_report
+from discreet.report.table_view import Sheet, sheets_of
+from discreet.tables import Dominance, PPercent, Suppression, SuppressionResult, Table, Threshold, primary
+
+RULES = {"threshold": 1, "p-percent": 1, "dominance": 2}
+
+
+def protect_table(
+    bench: Bench,
+    *,
+    source: Mapping[str, Any],
+    roles: Mapping[str, Any],
+    table: str,
+    measure: str,
+    hierarchies: Mapping[str, Sequence[str] | str],
+    rule: str,
+    numbers: Sequence[float],
+    out: str = "",
+    overwrite: bool = False,
+    show_values: bool = False,
+) -> dict[str, Any]:
+    """Build the table, suppress what must not be seen, audit it, and write it where it was asked for."""
+    data = bench.with_roles(source, roles)
+    told = {
+        column: Path(given) if isinstance(given, str) else tuple(given)
+        for column, given in hierarchies.items()
+        if given
+    }
+    with caused_by("table"):
+        built = Table.from_microdata(data, table, measure=[measure] if measure else None, hierarchies=told)
+    with caused_by("rule"):
+        judged = primary(built, _rule(rule, list(numbers)))
+        result = Suppression().apply(judged)
+    states = result.table.cells["suppressed"].to_list()
+    after = np.where(
+        result.suppressed, np.nan, result.table.cells[result.table.value].cast(pl.Float64).to_numpy()
+    )
+    written: list[str] = []
+    if out.strip():
+        with caused_by("out"):
+            written = _written(result, Path(out).expanduser(), overwrite=overwrite)
+    return {
+        "summary": result.summary(),
+        "safe": bool(result.audit.safe),
+        "audit": list(result.audit.sentences),
+        "notes": list(result.table.notes),
+        "primary": states.count("primary"),
+        "secondary": sum(state is not None for state in states) - states.count("primary"),
+        "cells": len(states),
+        "sheets": [
+            _sheet(sheet, show_values=show_values)
+            for sheet in sheets_of(result.table, after, states, show_values=show_values)
+        ],
+        "written": written,
+    }
+
+
+def _rule(rule: str, numbers: list[float]) -> Any:
+    if (
+        rule not in RULES
+        or len(numbers) < RULES[rule]
+        or any(number is None for number in numbers[: RULES[rule]])
+    ):
+        raise ParameterError(
+            "The rule needs its numbers: one for a threshold or p percent, two for dominance."
+        )
+    whole = [int(number) if float(number).is_integer() else float(number) for number in numbers]
+    if rule == "threshold":
+        return Threshold(whole[0])
+    if rule == "p-percent":
+        return PPercent(p=whole[0])
+    return Dominance(n=int(whole[0]), k=whole[1])
+
+
+def _sheet(sheet: Sheet, *, show_values: bool) -> dict[str, Any]:
+    """Lay out one table; without values only the pattern is shown, and codes are numbers of rows and columns."""
+    rows = []
+    for number, (codes, squares) in enumerate(sheet.rows, start=1):
+        name = " / ".join(code for code, _ in codes) if show_values else f"row {number}"
+        rows.append(
+            {
+                "name": name,
+                "cells": [
+                    {"text": square.text if show_values or square.state else "●", "state": square.state or ""}
+                    for square in squares
+                ],
+            }
+        )
+    columns = sheet.columns if show_values else [f"{number}" for number in range(1, len(sheet.columns) + 1)]
+    return {
+        "name": sheet.name,
+        "down": " / ".join(sheet.down),
+        "across": sheet.across,
+        "columns": list(columns),
+        "rows": rows,
+        "left_out": sheet.left_out,
+        "columns_left_out": sheet.columns_left_out,
+    }
+
+
+def _written(result: SuppressionResult, place: Path, *, overwrite: bool) -> list[str]:
+    if not place.is_absolute():
+        raise ParameterError("Name the file in full, from the root of this machine.")
+    write(Microdata(result.published), place, overwrite=overwrite)
+    report = place.with_name(place.name.split(".")[0] + "-report.html")
+    write_table_report(result, report)
+    return [str(place), str(report)]

@@ -1,0 +1,186 @@
+"""Synthesize, tables, outputs, budget and the two-tab, two-file and theme sides of the frame."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from app.conftest import opened, settled, texts_of
+
+from discreet.app.pages import file_page, outputs_page, synthesize_page, tables_page
+
+pytestmark = pytest.mark.asyncio
+
+
+async def ready(desk, people):
+    journey = desk.begin(str(people))
+    file_page.read(journey)
+    await settled(desk)
+    journey.roles = {"name": "identifiers", "age": "keys", "sex": "keys", "illness": "sensitive"}
+    return journey
+
+
+async def test_a_table_is_protected_its_pattern_shown_and_values_only_when_asked(
+    people, tmp_path, monkeypatch
+):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = await ready(desk, people)
+        await user.open("/1/tables")
+        asked = {
+            "table": "town*illness",
+            "measure": "",
+            "hierarchies": {},
+            "kind": "threshold",
+            "numbers": [5],
+            "rule": "threshold=5",
+        }
+        tables_page.protect(journey, asked, out=str(tmp_path / "table.csv"))
+        await settled(desk)
+        assert not journey.refusals.get("protect_table"), journey.refusals
+        assert journey.table["safe"]
+        await user.should_see("The audit found nothing")
+        assert "zq" not in texts_of(user)
+        assert (tmp_path / "table.csv").is_file()
+        user.find(marker="show-values").click()
+        await settled(desk)
+        assert "zq" in texts_of(user)
+        tables_page.protect(journey, {**asked, "table": "nowhere*sex"})
+        await settled(desk)
+        assert "nowhere" in journey.refused("protect_table", "table")
+        tables_page.protect(journey, {**asked, "kind": "dominance"})
+        await settled(desk)
+        assert "numbers" in journey.refused("protect_table", "rule")
+        tables_page.protect(journey, asked, out=str(tmp_path / "table.csv"))
+        await settled(desk)
+        assert "already exists" in journey.refused("protect_table", "out")
+
+
+async def test_findings_before_a_synthesis_are_shown_without_values(people, tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = await ready(desk, people)
+        await user.open("/1/synthesize")
+        user.find(marker="look").click()
+        await settled(desk)
+        assert not journey.refusals.get("look_before"), journey.refusals
+        await user.should_see("How it is made")
+        assert "zq" not in texts_of(user)
+        synthesize_page.make(
+            journey,
+            accepted=[],
+            declined=[],
+            order=[],
+            rules="",
+            copies=0,
+            rows=None,
+            out="",
+            overwrite=False,
+        )
+        await settled(desk)
+        assert "copies" in journey.refused("make_copies", "copies")
+        await user.should_see(journey.refused("make_copies", "copies"))
+
+
+@pytest.mark.slow
+async def test_synthetic_copies_are_made_compared_and_written(people, tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = await ready(desk, people)
+        await user.open("/1/synthesize")
+        synthesize_page.look(journey)
+        await settled(desk)
+        out = str(tmp_path / "made.csv")
+        asked = {"accepted": [], "declined": [], "order": [], "rows": None, "out": out, "overwrite": False}
+        synthesize_page.make(journey, **asked, rules="not toml", copies=2)
+        await settled(desk)
+        assert "TOML" in journey.refused("make_copies", "rules")
+        synthesize_page.make(journey, **asked, rules="", copies=2)
+        await settled(desk)
+        assert not journey.refusals.get("make_copies"), journey.refusals
+        assert (tmp_path / "made-1.csv").is_file()
+        assert (tmp_path / "made-2.csv").is_file()
+        await user.should_see("What went wrong first")
+
+
+async def test_outputs_are_checked_decided_and_registered(tmp_path, monkeypatch):
+    from discreet.microdata import Microdata
+    from discreet.outputs import Session
+
+    frame = pl.DataFrame({"sex": ["f", "m"] * 60, "town": ["a", "b", "c"] * 40, "pay": list(range(120))})
+    queue = tmp_path / "queue"
+    queue.mkdir()
+    with Session(data=Microdata(frame), researcher="R. Searcher") as session:
+        session.crosstab("sex", "town")
+        session.save(queue / "first")
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        await user.open("/0/outputs")
+        user.find(marker="folder").type(str(queue))
+        user.find(marker="checker").type("C. Hecker")
+        user.find(marker="check").click()
+        await settled(desk)
+        found = desk.outputs["found"]
+        (package,) = found["packages"]
+        (output,) = package["outputs"]
+        await user.should_see("The queue")
+        bench = desk.outputs["journey"]
+        outputs_page.decide(desk, bench, package["path"], output["name"], decision="reject", note="")
+        await settled(desk)
+        assert bench.refused("decide_output", "decision"), "a rejection needs its reason"
+        outputs_page.decide(desk, bench, package["path"], output["name"], decision="reject", note="too small")
+        await settled(desk)
+        await settled(desk)
+        (package,) = desk.outputs["found"]["packages"]
+        assert package["outputs"][0]["decision"] == "reject"
+        assert "1 decision" in package["register"]
+        user.find(marker="folder").clear().type(str(tmp_path / "nowhere"))
+        user.find(marker="check").click()
+        await settled(desk)
+        await user.should_see("There is no such file or folder")
+
+
+async def test_a_budget_is_set_once_and_shown(people, tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = await ready(desk, people)
+        await user.open("/1/budget")
+        await settled(desk)
+        await user.should_see("There is no ledger beside this file")
+        user.find(marker="set-budget").click()
+        await settled(desk)
+        await user.should_see("budget (epsilon)")
+        assert journey.budget["left"] == 1.0
+
+
+async def test_two_files_two_tabs_theme_and_project(people, tmp_path, monkeypatch):
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n" + "1,2\n" * 20)
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        first = await ready(desk, people)
+        desk.begin(str(other))
+        await user.open("/2/file")
+        await settled(desk)
+        await user.should_see(marker="which-file")
+        assert desk.journeys[2].rows == 20
+        await user.open("/1/columns")
+        await settled(desk)
+        first.roles["town"] = "keys"  # what another tab did
+        first.changed()
+        await settled(desk)
+        await user.should_see("age, sex, town")
+        user.find(marker="theme").click()
+        assert desk.dark is False
+        place = first.save(tmp_path / "mine.discreet")
+        again = desk.begin(str(place))
+        await user.open(f"/{again.number}/file")
+        await settled(desk)
+        assert again.roles == first.roles
+        assert again.rows == first.rows
+        people.write_text(people.read_text().replace("zqAville", "zqEville"))
+        third = desk.begin(str(place))
+        await user.open(f"/{third.number}/file")
+        await settled(desk)
+        await user.should_see("its content has changed")
+
+
+async def test_an_address_of_nothing_says_so(tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, _):
+        await user.open("/no/such/place")
+        await user.should_see("There is nothing here")
+        await user.open("/77/risk")
+        await user.should_see("Which file is to be released?")
