@@ -75,7 +75,9 @@ def listening(to: Listener) -> Iterator[None]:
         _listeners.remove(to)
 
 
-def _told(iterable: Iterable[Item], total: int | None, description: str, listener: Listener) -> Iterator[Item]:
+def _told(
+    iterable: Iterable[Item], total: int | None, description: str, listener: Listener
+) -> Iterator[Item]:
     listener(description, 0, total)
     for done, item in enumerate(iterable, start=1):
         yield item

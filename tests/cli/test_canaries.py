@@ -162,7 +162,7 @@ def left_behind(folder):
 
 
 def test_every_command_is_searched():
-    """A new command comes with its line here; those that read no data need none, and the page is searched in tests/app."""
+    """A new command comes with its line here; those that read no data need none (the page: tests/app)."""
     without_data = {"open_page", "review", "decide", "classify", "registry", "show", "close"}
     named = {command.callback.__name__ for command in app.registered_commands}
     for group in app.registered_groups:
