@@ -96,7 +96,7 @@ PLAIN = {
     "domain", "engine", "epsilon", "events", "exclude", "families", "geography", "given", "groups", "household",
     "household_keys", "importance", "joint", "keys", "labels", "leave_out", "location", "loss", "marginals",
     "margins", "match", "matching", "method", "method_options", "methods", "models", "mutation_schedule",
-    "never_missing", "noise", "number_groups", "order", "pair_copulas", "predictor_matrix", "scenario", "smoothing",
+    "never_missing", "noise", "number_groups", "order", "outliers", "pair_copulas", "predictor_matrix", "scenario", "smoothing",
     "steps", "strata", "subsets", "target", "theta", "top", "top_share", "unit", "variables", "visit_sequence",
     "weight", "weighted", "weights", "whole", "widths", "within",
 }  # fmt: skip

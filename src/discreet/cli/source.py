@@ -84,14 +84,21 @@ def _noted(data: Microdata) -> Microdata:
     return data
 
 
-def takes_source(*, roles: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Put the file, the roles (unless they do not matter) and the reading options on the command line."""
+def takes_source(
+    *, roles: bool = True, optional: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Put the file, the roles (unless they do not matter) and the reading options on the command line.
+
+    A command for which the file is ``optional`` looks itself whether there is one: its name is empty otherwise.
+    """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         shared = {**(_role_options() if roles else {}), **_reading_options()}
         own = inspect.signature(command, eval_str=True).parameters.values()
         parameters = [
-            Parameter("file", Parameter.KEYWORD_ONLY, annotation=_FILE)
+            Parameter(
+                "file", Parameter.KEYWORD_ONLY, annotation=_FILE, **({"default": ""} if optional else {})
+            )
             if parameter.name == "source"
             else parameter.replace(kind=Parameter.KEYWORD_ONLY)
             for parameter in own

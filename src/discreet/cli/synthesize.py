@@ -11,6 +11,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
+from discreet.cli.several_tables import refuse_others, release_tables, synthesize_linked
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _FEW_LOOKALIKES = 2.0  # percent, as in the template synthetic-file
 
 
-@takes_source()
+@takes_source(optional=True)
 def synthesize(
     source: Source,
     out: Annotated[
@@ -31,11 +32,16 @@ def synthesize(
     plan: Annotated[
         Path | None, typer.Option("--plan", help="A plan file (TOML) with the synthesizer and its options.")
     ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", help="Linked tables: a schema file (TOML) that names them; leave out FILE."),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
             "--method",
-            help="The method of all columns, e.g. cart, parametric, or another synthesizer, e.g. mst, aim.",
+            help="The method of all columns, e.g. cart, parametric, or another synthesizer, e.g. mst, syndiffix; "
+            "multi-table for many tables at once.",
         ),
     ] = None,
     epsilon: Annotated[
@@ -87,6 +93,20 @@ def synthesize(
     """Make synthetic copies of a file, column by column."""
     from discreet.synth import load
 
+    if not source.file and schema is None and from_model is None and plan is None:
+        raise ParameterError("Name the file to learn from: discreet synthesize FILE --out SYNTHETIC.")
+    if schema is not None or method == "multi-table":
+        others: dict[str, Any] = {"--plan": plan, "--epsilon": epsilon, "--delta": delta, "--policy": policy}
+        others |= {"--model": model, "--from-model": from_model, "--save-plan": save_plan, "--ledger": ledger}
+        others |= {"--dry-run": dry_run, "--write-as": write_as, "--copies": copies - 1, "--rows": rows}
+        taken = options.settings(setting)
+        if schema is None:
+            refuse_others(others, "--method multi-table")
+            release_tables(source, out, taken, seed=seed, overwrite=overwrite, json=json)
+        else:
+            refuse_others({**others, "--method": method, "FILE": source.file}, "--schema")
+            synthesize_linked(schema, out, taken, seed=seed, overwrite=overwrite, json=json)
+        return
     if out is None and not (dry_run or model or save_plan):
         raise ParameterError("Say where the synthetic file goes with --out FILE, or use --dry-run.")
     for option, value in (("--copies", copies), ("--rows", rows)):

@@ -17,8 +17,10 @@ from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.private_histograms import NoisyBayes, PerturbedHistogram, SmoothHistogram
 from discreet.synth.private_marginals import AIM, MST
 from discreet.synth.record_rules import check_rules, enforce_rules
+from discreet.synth.relational import FittedRelational, Relational, Schema, TableSchema
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.survey_checks import survey_check
+from discreet.synth.syndiffix import MultiTable, MultiTableRelease, SynDiffix, snap_range
 from discreet.synth.synthesizer import Fitted, Synthesizer, load, load_plan, save_plan
 
 __all__ = [
@@ -32,18 +34,25 @@ __all__ = [
     "Bootstrap",
     "Finding",
     "Fitted",
+    "FittedRelational",
     "FromOutputs",
     "GaussianCopula",
     "Independent",
     "MacroToMicro",
+    "MultiTable",
+    "MultiTableRelease",
     "NoisyBayes",
     "OrderChoice",
     "PMSEMechanism",
     "PerturbedHistogram",
     "Preflight",
+    "Relational",
+    "Schema",
     "Sequential",
     "SmoothHistogram",
+    "SynDiffix",
     "Synthesizer",
+    "TableSchema",
     "TabularDiffusion",
     "VineCopula",
     "check_rules",
@@ -57,6 +66,7 @@ __all__ = [
     "preflight",
     "rules_against_chance",
     "save_plan",
+    "snap_range",
     "survey_check",
 ]
 

@@ -40,6 +40,8 @@ class Synthesizer(ABC):
     known: ClassVar[dict[str, type[Synthesizer]]] = {}
     needs_data: ClassVar[bool] = True
     """Whether it learns from a file; one that works from published results alone does not."""
+    plan_name: ClassVar[str] = ""
+    """Its name in plan files, where it is not that of the class with hyphens."""
     own_words: ClassVar[bool] = False
     """Whether it checks its parameters by itself, in words of its own, before they are held against their types."""
 
@@ -47,14 +49,14 @@ class Synthesizer(ABC):
         super().__init_subclass__(**options)
         typed_parameters(cls, where=lambda made: made.name, own_words=cls.own_words)
         if not cls.__name__.startswith("_"):
-            Synthesizer.known[kebab(cls.__name__)] = cls
+            Synthesizer.known[cls.plan_name or kebab(cls.__name__)] = cls
         if "fit" in cls.__dict__:
             cls.fit = on_one_thread(cls.fit)  # type: ignore[method-assign]
 
     @property
     def name(self) -> str:
         """The name in plan files and on the command line, e.g. ``all-others``."""
-        return kebab(type(self).__name__)
+        return self.plan_name or kebab(type(self).__name__)
 
     @abstractmethod
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> Fitted:
@@ -74,7 +76,7 @@ class Synthesizer(ABC):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Self:
         """Make the synthesizer from plain values; those with richer parameters read them here."""
-        return made_from(cls, kebab(cls.__name__), parameters)
+        return made_from(cls, cls.plan_name or kebab(cls.__name__), parameters)
 
 
 def save_plan(synthesizer: Synthesizer, path: str | Path, *, overwrite: bool = False) -> Path:

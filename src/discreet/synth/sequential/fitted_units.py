@@ -179,8 +179,8 @@ class FittedUnits(Fitted):
                 "first": dict(parts.first),
                 "counting": list(parts.counting),
             },
-            "homes": _packed(self.homes),
-            "others": None if self.others is None else _packed(self.others),
+            "homes": packed_model(self.homes),
+            "others": None if self.others is None else packed_model(self.others),
             "number": pl.Series("number", [], dtype=self.dtype),
             "weight": None if self.weight is None else list(self.weight),
             "least_weight": None if self.least_weight is None else list(self.least_weight),
@@ -202,8 +202,8 @@ class FittedUnits(Fitted):
             rows,
             plan=plan_of(json.loads(state["plan"]), like.columns),
             parts=parts,
-            homes=_unpacked(state["homes"]),
-            others=None if state["others"] is None else _unpacked(state["others"]),
+            homes=unpacked_model(state["homes"]),
+            others=None if state["others"] is None else unpacked_model(state["others"]),
             dtype=state["number"].dtype,
             weight=weight,
             least_weight=least,
@@ -307,7 +307,8 @@ def _told(unit: Unit, parts: Divided) -> str:
     )
 
 
-def _packed(fitted: FittedSequential) -> dict[str, Any]:
+def packed_model(fitted: FittedSequential) -> dict[str, Any]:
+    """Return a model for a file that holds several."""
     from discreet import engine
 
     like = engine.collect(fitted.like)
@@ -319,6 +320,7 @@ def _packed(fitted: FittedSequential) -> dict[str, Any]:
     }
 
 
-def _unpacked(state: Mapping[str, Any]) -> FittedSequential:
+def unpacked_model(state: Mapping[str, Any]) -> FittedSequential:
+    """Make a model again from a file that holds several."""
     columns = dict(zip(state["names"], state["columns"], strict=True))
     return FittedSequential.restored(state["state"], Microdata(pl.DataFrame(columns)), state["rows"])

@@ -1,0 +1,117 @@
+"""What ``discreet synthesize`` does where more than one table goes out: many tables of a file, or linked tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli import options
+from discreet.cli.printing import say
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.cli.source import Source
+
+
+def refuse_others(given: dict[str, Any], what: str) -> None:
+    """Refuse options that would be passed over."""
+    for option, value in given.items():
+        if value:
+            raise ParameterError(f"{option} does not go with {what}; leave it out.")
+
+
+def release_tables(
+    source: Source,
+    out: str | None,
+    settings: dict[str, Any],
+    *,
+    seed: int | None,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    """Make a release of many tables and write it to a folder."""
+    from discreet.synth import MultiTable
+
+    if out is None:
+        raise ParameterError("Say which folder the tables go to with --out FOLDER.")
+    if Path(out).suffix:
+        raise ParameterError("A release of tables is a folder: give --out a name without an ending.")
+    if Path(out).exists() and not overwrite:
+        raise ParameterError(f"'{Path(out).name}' is there already; use --overwrite or another name.")
+    wanted = MultiTable.from_dict(settings)
+    release = wanted.release(source.read(), seed=seed, progress=not json)
+    place = release.save(out, overwrite=overwrite)
+    empty = sum(not table["rows"] for table in release.manifest)
+    summary = {
+        "folder": place.name,
+        "tables": [{"columns": table["columns"], "rows": table["rows"]} for table in release.manifest],
+        "empty": empty,
+        "guarantee": None,
+    }
+    if json:
+        options.print_json(summary)
+        return
+    say(f"{len(release.tables):,} tables in {place.name}, with a manifest.")
+    if empty:
+        say(f"{empty:,} of them are empty: every range held too few people to be shown.")
+    say("No guarantee: thresholds and noise that sticks protect, no epsilon is claimed.")
+
+
+def synthesize_linked(
+    schema: Path, out: str | None, settings: dict[str, Any], *, seed: int | None, overwrite: bool, json: bool
+) -> None:
+    """Read the tables of a schema, synthesize them together and write them to a folder."""
+    import time
+
+    from discreet.engine import overview
+    from discreet.files.atomic import replacing_folder
+    from discreet.io import read
+    from discreet.microdata import Microdata
+    from discreet.synth import Relational, Schema
+
+    if out is None:
+        raise ParameterError("Say which folder the tables go to with --out FOLDER.")
+    if Path(out).suffix:
+        raise ParameterError("Linked tables go to a folder: give --out a name without an ending.")
+    links = Schema.load(schema)
+    without = [name for name, table in links.tables.items() if not table.file]
+    if without:
+        raise ParameterError(f"In '{schema.name}': table '{without[0]}' does not say its file = \"…\".")
+    scale = settings.pop("scale", 1.0)
+    wanted = Relational(links, **settings) if settings else Relational(links)
+    began = time.perf_counter()
+    tables = {name: read(schema.parent / str(table.file)) for name, table in links.tables.items()}
+    fitted = wanted.fit(tables, seed=seed, progress=not json)
+    made = fitted.sample(scale, seed=seed)
+    files = {name: Microdata(frame) for name, frame in made.items()}
+    with replacing_folder(out, overwrite=overwrite) as draft:
+        _write_all(files, {name: draft / f"{name}.csv" for name in files})
+    seconds = round(time.perf_counter() - began, 1)
+    summary = {
+        "folder": Path(out).name,
+        "tables": {
+            name: {"rows": overview(file, ()).rows, "columns": list(file.columns)}
+            for name, file in files.items()
+        },
+        "left_out": fitted.left_out,
+        "seconds": seconds,
+        "guarantee": None,
+    }
+    if json:
+        options.print_json(summary)
+        return
+    for name, table in summary["tables"].items():  # type: ignore[attr-defined]
+        say(f"{name}: {table['rows']:,} records, {len(table['columns'])} columns")
+    for name, columns in fitted.left_out.items():
+        for column, why in columns.items():
+            say(f"Left out: '{column}' of {name} ({why})")
+    say(
+        f"Wrote {Path(out).name} in {seconds} s. Every child has a parent; synthetic is not the same as safe."
+    )
+
+
+def _write_all(files: dict[str, Any], places: dict[str, Path]) -> None:
+    from discreet.io import write
+
+    for name, file in files.items():
+        write(file, places[name])

@@ -1,0 +1,156 @@
+"""What a parent knows of its children before they are drawn: how many, when, and what they are like on the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet.arrays import Integers
+from discreet.errors import ColumnError
+
+_MOST_WAVES = 40
+_MOST_SUMMARIES = 4
+_FEW_LEVELS = 30
+_BETWEEN = "|"
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A table and the parent that its records hang on.
+
+    Attributes
+    ----------
+    child, parent, column
+        The tables, and the column of the child that holds the key of the parent.
+    order
+        The column by which the children of a parent stand in time.
+    waves
+        Whether a parent has at most one child at each time, of which there are few: a panel. Parents then draw the
+        pattern of times instead of a number.
+    means, commonest
+        Columns of the child whose mean, or commonest value, its parent draws beforehand.
+    partner
+        Whether it is the link to a partner and not to the owner: only numbers are drawn then.
+    """
+
+    child: str
+    parent: str
+    column: str
+    order: str | None = None
+    waves: bool = False
+    means: tuple[str, ...] = ()
+    commonest: tuple[str, ...] = ()
+    partner: bool = False
+
+    @property
+    def number(self) -> str:
+        """What the column of the parent is called that says how many children there are, or which pattern."""
+        return f"{self.child}.{self.column}: {'times' if self.waves else 'number'}"
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Columns of the parent that the child gives it."""
+        means = tuple(f"{self.child}.{name}: mean" for name in self.means)
+        return (self.number, *means, *(f"{self.child}.{name}: commonest" for name in self.commonest))
+
+    @classmethod
+    def of(  # noqa: PLR0917
+        cls,
+        child: str,
+        parent: str,
+        column: str,
+        frame: pl.DataFrame,
+        columns: Sequence[str],
+        order: str | None,
+        *,
+        partner: bool,
+    ) -> Family:
+        """Look at the children: what can their parents say about them?"""
+        if partner or not frame.height:
+            return cls(child, parent, column, order, partner=partner)
+        waves = False
+        if order is not None:
+            if frame[order].null_count():
+                raise ColumnError(
+                    f"Table '{child}': '{order}' gives the order and is missing in {frame[order].null_count():,} "
+                    "records. Fill it in, or take it out of the schema."
+                )
+            alone = frame.select(pl.struct(column, order).n_unique()).item() == frame.height
+            waves = alone and frame[order].n_unique() <= _MOST_WAVES
+        rest = [name for name in columns if name != order]
+        means = [name for name in rest if frame.schema[name].is_numeric()][:_MOST_SUMMARIES]
+        few = [
+            name
+            for name in rest
+            if not frame.schema[name].is_numeric()
+            and not frame.schema[name].is_temporal()
+            and frame[name].n_unique() <= _FEW_LEVELS
+        ][:_MOST_SUMMARIES]
+        return cls(child, parent, column, order, waves, tuple(means), tuple(few))
+
+    def summed_up(self, keys: pl.Series, frame: pl.DataFrame) -> pl.DataFrame:
+        """Give every parent what it knows of its children, one row a parent in the order of the keys."""
+        asked: list[pl.Expr] = [pl.len().cast(pl.Int64).alias("number")]
+        if self.waves:
+            asked.append(pl.col(str(self.order)).sort().cast(pl.String).str.join(_BETWEEN).alias("times"))
+        asked += [
+            pl.col(name).cast(pl.Float64).mean().alias(f"mean {at}") for at, name in enumerate(self.means)
+        ]
+        asked += [
+            pl.col(name).cast(pl.String).drop_nulls().mode().sort().first().alias(f"commonest {at}")
+            for at, name in enumerate(self.commonest)
+        ]
+        by = frame.group_by(pl.col(self.column).alias("key")).agg(*asked)
+        found = keys.rename("key").to_frame().join(by, on="key", how="left", maintain_order="left")
+        made: dict[str, pl.Series] = {}
+        if self.waves:
+            made[self.number] = found["times"].fill_null("")
+        else:
+            made[self.number] = found["number"].fill_null(0)
+        for kind, names in (("mean", self.means), ("commonest", self.commonest)):
+            for at, name in enumerate(names):
+                made[f"{self.child}.{name}: {kind}"] = _rounded(found[f"{kind} {at}"])
+        return pl.DataFrame(made)
+
+    def spread(self, parents: pl.DataFrame) -> tuple[Integers, pl.Series | None]:
+        """Say for every child to come which parent it has, and at which time, where it is a panel."""
+        if not self.waves:
+            sizes = np.maximum(parents[self.number].to_numpy(), 0)
+            return np.repeat(np.arange(parents.height), sizes), None
+        times = parents[self.number].rename("times").to_frame().with_row_index("at")
+        times = times.filter(pl.col("times") != "").with_columns(pl.col("times").str.split(_BETWEEN))
+        flat = times.explode("times")
+        return flat["at"].to_numpy().astype(np.int64), flat["times"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for a model file."""
+        return {
+            "child": self.child,
+            "parent": self.parent,
+            "column": self.column,
+            "order": self.order,
+            "waves": self.waves,
+            "means": list(self.means),
+            "commonest": list(self.commonest),
+            "partner": self.partner,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Family:
+        """Make it again from a model file."""
+        return cls(**{**state, "means": tuple(state["means"]), "commonest": tuple(state["commonest"])})
+
+
+def _rounded(series: pl.Series) -> pl.Series:
+    """Keep four digits of a mean: it guides draws, and its further digits are nobody's business."""
+    if series.dtype != pl.Float64:
+        return series
+    values = series.fill_null(0.0).to_numpy()
+    size = np.where(
+        values == 0, 1.0, 10.0 ** (np.floor(np.log10(np.abs(np.where(values == 0, 1.0, values)))) - 3)
+    )
+    return pl.Series(np.round(values / size) * size).set(series.is_null(), None)

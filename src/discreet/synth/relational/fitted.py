@@ -1,0 +1,377 @@
+"""Models of linked tables that were fitted, from which whole sets of tables are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.arrays import Integers
+from discreet.errors import InputError, ParameterError
+from discreet.microdata import Microdata
+from discreet.randomness import Seed
+from discreet.synth.model_files import damaged, load_state, save_state
+from discreet.synth.relational.family import Family
+from discreet.synth.relational.schema import Schema
+from discreet.synth.sequential.fitted import FittedSequential
+from discreet.synth.sequential.fitted_units import packed_model, unpacked_model
+from discreet.synth.synthesizer import Stream, seed_of
+
+_KIND = "FittedRelational"
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """The models of one table.
+
+    Attributes
+    ----------
+    name, rows
+        Of the table.
+    public
+        The table itself, where it is public.
+    whole
+        The model of a table that hangs on no other.
+    times, rest
+        Of a table that hangs on another: the model of the times, given the parent, and of everything else.
+    lags
+        Columns that are drawn given those of the record before.
+    partner_columns
+        What the partners of a record are to be like.
+    """
+
+    name: str
+    rows: int
+    public: pl.DataFrame | None = None
+    whole: FittedSequential | None = None
+    times: FittedSequential | None = None
+    rest: FittedSequential | None = None
+    lags: tuple[str, ...] = ()
+    partner_columns: tuple[str, ...] = ()
+
+
+class FittedRelational:
+    """Linked tables that were fitted.
+
+    Attributes
+    ----------
+    left_out
+        ``{table: {column: why}}``.
+    lost
+        Records without a counterpart, where tables were joined.
+    guarantee
+        None: trees draw values of real records.
+    """
+
+    guarantee = None
+
+    def __init__(
+        self,
+        schema: Schema,
+        like: Mapping[str, Microdata],
+        models: Mapping[str, TableModel],
+        families: Sequence[Family],
+        left_out: Mapping[str, Mapping[str, str]],
+        *,
+        joined: Mapping[str, Mapping[str, str]] | None = None,
+        lost: Mapping[str, int] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.like = dict(like)
+        self.models = dict(models)
+        self.families = list(families)
+        self.left_out = {name: dict(own) for name, own in left_out.items()}
+        self.joined = None if joined is None else {name: dict(own) for name, own in joined.items()}
+        self.lost = dict(lost or {})
+
+    def __repr__(self) -> str:
+        """Say which tables it draws; no value and no seed."""
+        tables = ", ".join(f"{name} ({model.rows:,})" for name, model in self.models.items())
+        return (
+            f"FittedRelational: models of {tables}\n  It draws all of them: sample(scale=…, seed=…). It may hold "
+            "values of real records: keep it as the data are kept.\nGuarantee: none"
+        )
+
+    def sample(self, scale: float = 1.0, *, seed: Seed = None) -> dict[str, Any]:
+        """Draw a set of tables, in the kind of frame that each was given in.
+
+        Parameters
+        ----------
+        scale
+            How many records the tables that hang on no other have, as a share of the original.
+        seed
+            Same model, same seed: same bytes.
+        """
+        if not 0 < scale <= 1_000:
+            raise ParameterError("scale must be above 0 and at most 1,000.")
+        stream = Stream(seed_of(seed), "tables")
+        frames = self._taken_apart(scale, stream) if self.joined is not None else self._drawn(scale, stream)
+        made = {}
+        for name in self.schema.tables:
+            own = self.like[name]
+            columns = [column for column in own.columns if column in frames[name].columns]
+            types = engine.collect(own).schema
+            frame = frames[name].select(pl.col(c).cast(types[c]) for c in columns)
+            made[name] = own.with_frame(engine.in_kind(own, frame)).frame
+        return made
+
+    def _taken_apart(self, scale: float, stream: Stream) -> dict[str, pl.DataFrame]:
+        assert self.joined is not None
+        model = self.models["joined"]
+        assert model.whole is not None
+        rows = max(1, round(model.rows * scale))
+        table = model.whole.draw(rows, stream.child("joined"))
+        numbers = pl.Series(np.arange(1, rows + 1))
+        frames = {}
+        for name, columns in self.joined.items():
+            own = self.schema.tables[name]
+            fresh = [numbers.alias(c) for c in (own.key, *own.parents) if c is not None]
+            frames[name] = table.select(*fresh, *(pl.col(new).alias(c) for c, new in columns.items()))
+        return frames
+
+    def _drawn(self, scale: float, stream: Stream) -> dict[str, pl.DataFrame]:
+        """Draw parents before children; keys are counted from 1."""
+        extended: dict[str, pl.DataFrame] = {}
+        for name in self.schema.sequence():
+            model, own = self.models[name], stream.child(name)
+            if model.public is not None:
+                extended[name] = model.public
+                continue
+            above = next((f for f in self.families if f.child == name and not f.partner), None)
+            frame = (
+                self._alone(name, scale, extended, own)
+                if above is None
+                else self._children(above, extended, own)
+            )
+            key = self.schema.tables[name].key
+            if key is not None:
+                frame = frame.with_columns(pl.Series(key, np.arange(1, frame.height + 1)))
+            extended[name] = frame
+        return extended
+
+    def _alone(
+        self, name: str, scale: float, extended: Mapping[str, pl.DataFrame], stream: Stream
+    ) -> pl.DataFrame:
+        """Draw a table that hangs on no other, or whose parents are drawn at random."""
+        model = self.models[name]
+        rows = max(1, round(model.rows * scale)) if model.rows else 0
+        frame = (
+            model.whole.draw(rows, stream) if model.whole is not None and rows else self._empty(name, rows)
+        )
+        for column, parent in self.schema.tables[name].parents.items():
+            if not self.schema.tables[parent].public:
+                at = stream("parents", column).integers(max(extended[parent].height, 1), size=frame.height)
+                frame = frame.with_columns(pl.Series(column, at + 1))
+        return frame
+
+    def _empty(self, name: str, rows: int) -> pl.DataFrame:
+        like = engine.collect(self.like[name])
+        return like.clear() if not rows else pl.DataFrame({"discreet record": np.arange(rows)})
+
+    def _children(self, family: Family, extended: Mapping[str, pl.DataFrame], stream: Stream) -> pl.DataFrame:
+        parents, model = extended[family.parent], self.models[family.child]
+        at, times = family.spread(parents)
+        if not len(at):
+            frame = engine.collect(self.like[family.child]).clear()
+            more = [own.known for own in self.families if own.parent == family.child]
+            return frame.with_columns(pl.Series(name, [], dtype=pl.Int64) for known in more for name in known)
+        given = self._given(family, parents)[at]
+        when: pl.Series | None = None
+        if family.waves and times is not None:
+            like = engine.collect(self.like[family.child])
+            when = times.cast(like.schema[str(family.order)]).alias(str(family.order))
+        elif model.times is not None:
+            drawn = model.times.draw_given(given, stream.child("times"))[str(family.order)]
+            order = np.lexsort((drawn.rank("ordinal").to_numpy(), at))
+            when = drawn[order]
+        starts = _starts(at)
+        counted = np.arange(len(at)) - np.repeat(starts, np.diff([*starts, len(at)]))
+        given = given.with_columns(pl.Series(f"{family.child}: place", counted + 1))
+        if when is not None:
+            given = given.with_columns(when)
+        frame = given.select(when.name) if when is not None else pl.DataFrame()
+        if model.rest is not None and model.lags:
+            rest = self._one_after_the_other(model, given, counted, stream)
+        elif model.rest is not None:
+            rest = model.rest.draw_given(given, stream.child("rest"))
+        else:
+            rest = pl.DataFrame()
+        fresh = [rest[name] for name in rest.columns if name not in given.columns]
+        frame = pl.DataFrame([*frame.get_columns(), *fresh]).with_columns(pl.Series(family.column, at + 1))
+        return self._with_partners(family, frame, extended, stream)
+
+    def _given(self, family: Family, parents: pl.DataFrame) -> pl.DataFrame:
+        """Return what the children are drawn from, one row a parent."""
+        model = self.models[family.child].times or self.models[family.child].rest
+        names = [] if model is None else list(model.forms)
+        made = {}
+        for name in names:
+            if name in parents.columns and name not in self.like[family.child].columns:
+                made[name] = parents[name]
+            elif name.startswith(f"{family.parent}."):
+                column = name.removeprefix(f"{family.parent}.")
+                if column in parents.columns:
+                    made[name] = parents[column]
+        return pl.DataFrame(made) if made else pl.DataFrame({"discreet nothing": np.zeros(parents.height)})
+
+    def _one_after_the_other(
+        self, model: TableModel, given: pl.DataFrame, place: Integers, stream: Stream
+    ) -> pl.DataFrame:
+        """Draw the first records of all parents, then the second ones given the first, and so on."""
+        assert model.rest is not None
+        parts, rows = [], []
+        before: pl.DataFrame | None = None
+        rows_before: Integers = np.empty(0, dtype=np.int64)
+        for turn in range(int(place.max()) + 1):
+            here = np.flatnonzero(place == turn)
+            own = given[here]
+            if before is None:
+                empty = {
+                    f"before: {n}": pl.Series([None] * len(here), dtype=model.rest.forms[n].dtype)
+                    for n in model.lags
+                }
+                own = own.with_columns(**empty)
+            else:
+                behind = before[np.searchsorted(rows_before, here - 1)]
+                own = own.with_columns(behind[n].alias(f"before: {n}") for n in model.lags)
+            before = model.rest.draw_given(own, stream.child(f"turn {turn}"))
+            rows_before = here
+            parts.append(before)
+            rows.append(here)
+        return pl.concat(parts)[np.argsort(np.concatenate(rows), kind="stable")]
+
+    def _with_partners(
+        self, family: Family, frame: pl.DataFrame, extended: Mapping[str, pl.DataFrame], stream: Stream
+    ) -> pl.DataFrame:
+        """Find partners in further parents: as many for each as it was to have, like those that are asked for."""
+        for link in (own for own in self.families if own.child == family.child and own.partner):
+            others = extended[link.parent]
+            stubs = _stubs(others[link.number].to_numpy(), frame.height, stream("partners", link.column))
+            asked = [c for c in self.models[family.child].partner_columns if c.startswith(f"{link.column}: ")]
+            there = [c.removeprefix(f"{link.column}: ") for c in asked]
+            mine = _ranked(frame, asked, stream("asked", link.column))
+            theirs = stubs[_ranked(others[stubs].select(there), there, stream("there", link.column))]
+            partner = np.empty(frame.height, dtype=np.int64)
+            partner[mine] = theirs
+            frame = frame.drop(asked).with_columns(pl.Series(link.column, partner + 1))
+        return frame
+
+    def save(self, path: str | Path) -> Path:
+        """Write the models to one file; they hold values of real records: keep it as the data are kept."""
+        like = {name: engine.collect(own) for name, own in self.like.items()}
+        return save_state(
+            {
+                "kind": _KIND,
+                "schema": self.schema.to_dict(),
+                "like": {
+                    name: {
+                        "names": frame.columns,
+                        "columns": [frame[c].rename("column") for c in frame.columns],
+                    }
+                    for name, frame in like.items()
+                },
+                "models": {name: _model_state(model) for name, model in self.models.items()},
+                "families": [family.to_dict() for family in self.families],
+                "left_out": self.left_out,
+                "joined": self.joined,
+                "lost": self.lost,
+            },
+            path,
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> FittedRelational:
+        """Read models that `save` has written; tables come back as Polars frames."""
+        document = load_state(path)
+        if document.get("kind") != _KIND:
+            raise InputError(f"'{Path(path).name}' holds no model of linked tables.")
+        try:
+            like = {
+                name: Microdata(pl.DataFrame(dict(zip(own["names"], own["columns"], strict=True))))
+                for name, own in document["like"].items()
+            }
+            return cls(
+                Schema.from_dict(document["schema"]),
+                like,
+                {name: _model_of(name, own) for name, own in document["models"].items()},
+                [Family.from_dict(own) for own in document["families"]],
+                document["left_out"],
+                joined=document["joined"],
+                lost=document["lost"],
+            )
+        except Exception as error:
+            raise damaged(Path(path).name) from error
+
+
+def _model_state(model: TableModel) -> dict[str, Any]:
+    parts = {part: getattr(model, part) for part in ("whole", "times", "rest")}
+    public = model.public
+    return {
+        "rows": model.rows,
+        "public": None if public is None else [public[name].rename("column") for name in public.columns],
+        "names": None if public is None else public.columns,
+        "lags": list(model.lags),
+        "partner_columns": list(model.partner_columns),
+        **{part: None if own is None else packed_model(own) for part, own in parts.items()},
+    }
+
+
+def _model_of(name: str, state: Mapping[str, Any]) -> TableModel:
+    public = state["public"]
+    parts = {
+        part: None if state[part] is None else unpacked_model(state[part])
+        for part in ("whole", "times", "rest")
+    }
+    return TableModel(
+        name,
+        state["rows"],
+        public=None if public is None else pl.DataFrame(dict(zip(state["names"], public, strict=True))),
+        lags=tuple(state["lags"]),
+        partner_columns=tuple(state["partner_columns"]),
+        **parts,
+    )
+
+
+def _starts(at: Integers) -> Integers:
+    """Return where each parent's children begin."""
+    return np.flatnonzero(np.concatenate([[True], at[1:] != at[:-1]]))
+
+
+def _stubs(wanted: Any, size: int, rng: np.random.Generator) -> Integers:
+    """Repeat every partner as often as it is wanted, then add or take away until there are enough."""
+    often = np.maximum(np.asarray(wanted, dtype=np.int64), 0)
+    if not len(often):
+        raise InputError("There is no record left to be a partner of others.")
+    over = int(often.sum()) - size
+    while over > 0:
+        # Those who have several lose one first.
+        can = np.flatnonzero(often > 1) if (often > 1).any() else np.flatnonzero(often > 0)
+        gone = rng.permutation(can)[:over]
+        often[gone] -= 1
+        over -= len(gone)
+    while over < 0:
+        can = np.flatnonzero(often == 0) if (often == 0).any() else np.arange(len(often))
+        more = rng.permutation(can)[:-over]
+        often[more] += 1
+        over += len(more)
+    return np.repeat(np.arange(len(often)), often)
+
+
+def _ranked(frame: pl.DataFrame, columns: Sequence[str], rng: np.random.Generator) -> Integers:
+    """Order records by some columns, those alike at random."""
+    shuffled = rng.permutation(frame.height)
+    if not columns:
+        return shuffled
+    keys = [_numbered(frame[name])[shuffled] for name in reversed(columns)]
+    return np.asarray(shuffled[np.lexsort(keys)])
+
+
+def _numbered(series: pl.Series) -> Integers:
+    """Number the values of a column in their order; missing is 0."""
+    plain = series.cast(pl.String) if isinstance(series.dtype, pl.Categorical | pl.Enum) else series
+    return plain.rank("dense").fill_null(0).to_numpy().astype(np.int64)

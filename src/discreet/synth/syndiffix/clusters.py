@@ -1,0 +1,250 @@
+"""Which columns are put into one tree: how much two columns have to do with each other, and how they are grouped.
+
+A tree of many columns holds few people in each range. Columns are therefore grouped into clusters of a few that depend
+on each other; a cluster after the first brings along columns that were placed before (its stitch), by which its records
+are joined to those that are there. All of it is worked out from shown counts, so nobody's record decides anything.
+"""
+
+# ruff: noqa: PLR0917
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from discreet.arrays import Array, Floats, Integers
+from discreet.synth.syndiffix.forest import Forest, Tree
+from discreet.synth.syndiffix.hashing import next_share, salted, set_seed
+
+_LEAST_COUNT = 15
+_HOTTEST, _COLDEST = 5.0, 0.0035
+_DERIVED = 0.7
+ALWAYS_ONE = 4
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Columns that share a tree: those it is joined by, and those it brings."""
+
+    stitch: tuple[int, ...]
+    own: tuple[int, ...]
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """All of its columns."""
+        return (*self.stitch, *self.own)
+
+
+def entropy_of(forest: Forest, column: int) -> float:
+    """How spread out is a column, in bits of its shown counts?"""
+    count = forest.buckets([column]).count
+    share = count / count.sum() if len(count) else np.ones(1)
+    return float(-(share * np.log2(share)).sum()) + 0.0
+
+
+def weight_of(forest: Forest, column: int) -> float:
+    """How much room does a column take in a cluster?"""
+    return 1.0 + math.sqrt(max(1.0, entropy_of(forest, column)))
+
+
+def dependence(forest: Forest, one: int, other: int) -> float:
+    """How far are the shown counts of two columns from those of columns that know nothing of each other?
+
+    At every pair of nodes that are large enough, the count that independence expects is held against the count that is
+    there, as a share of the larger of the two; the mean goes by what is expected.
+    """
+    first, second = forest.combination((one, other))
+    joint, x, y = forest.tree((first, second)), forest.tree([first]), forest.tree([second])
+    if not joint.total:
+        return 0.0
+    total = float(joint.total)
+    beside = [_nearest_subs(joint, 0, len(x.whole)), _nearest_subs(joint, 1, len(y.whole))]
+    here = np.arange(1, len(joint.whole))
+    n_x, n_y = x.shown[beside[0][here]], y.shown[beside[1][here]]
+    large = (n_x >= _LEAST_COUNT) & (n_y >= _LEAST_COUNT)
+    expected = n_x[large] * n_y[large] / total
+    actual = joint.shown[here[large]]
+    score = float((np.abs(expected - actual) / np.maximum(expected, actual) * expected).sum())
+    weight = float(expected.sum())
+    # Pairs of ranges that nobody is in have no node: all that is expected there is missing.
+    branches = np.flatnonzero(joint.whole[:, 5] == 0)
+    both = _pairs_below(x, beside[0][branches]) * _pairs_below(y, beside[1][branches]) / total
+    parents = joint.whole[here[large], 0]
+    there = np.bincount(parents, expected, minlength=len(joint.whole))[branches]
+    missing = float(np.maximum(both - there, 0.0).sum())
+    return (score + missing) / (weight + missing) if weight + missing > 0 else 0.0
+
+
+def _nearest_subs(joint: Tree, place: int, sub_nodes: int) -> Integers:
+    """Find for every node the node of one column that it lies in: its own, or that of the nearest node above."""
+    # The trees of one column stand behind one another, as the two-column tree was grown on them.
+    found = joint.subs[:, place].copy()
+    depths = joint.whole[:, 2]
+    for depth in range(1, int(depths.max()) + 1):
+        here = np.flatnonzero((depths == depth) & (found < 0))
+        found[here] = found[joint.whole[here, 0]]
+    return np.asarray(found - joint.subs[0, place])
+
+
+def _pairs_below(tree: Tree, nodes: Array) -> Floats:
+    """Add up the children of nodes that are large enough to be looked at; a leaf stands for itself."""
+    children = np.flatnonzero(tree.whole[:, 0] >= 0)
+    large = np.where(tree.shown >= _LEAST_COUNT, tree.shown, 0)
+    sums = np.bincount(tree.whole[children, 0], large[children], minlength=len(tree.whole))
+    return np.where(tree.whole[:, 5] == 1, large, sums)[nodes].astype(np.float64)
+
+
+def clusters_for(
+    forest: Forest, columns: Sequence[int], *, max_weight: float, merge_threshold: float, alpha: float
+) -> list[Cluster]:
+    """Group columns into clusters, the first of which stands by itself."""
+    if len(columns) <= ALWAYS_ONE:
+        return [Cluster((), tuple(columns))]
+    depends = np.zeros((len(columns), len(columns)))
+    for a in range(len(columns)):
+        for b in range(a):
+            depends[a, b] = depends[b, a] = dependence(forest, columns[a], columns[b])
+    weights = np.array([weight_of(forest, column) for column in columns])
+    state = np.array([salted(forest.salt, set_seed(["order of columns"]))], dtype=np.uint64)
+    order = _annealed(depends, weights, max_weight, merge_threshold, alpha, state)
+    member, own = _grouped(order, depends, weights, max_weight, merge_threshold)
+    return [
+        Cluster(
+            tuple(columns[c] for c in range(len(columns)) if inside[c] and not mine[c]),
+            tuple(columns[c] for c in range(len(columns)) if mine[c]),
+        )
+        for inside, mine in zip(member, own, strict=True)
+        if mine.any()
+    ]
+
+
+def clusters_of_target(
+    forest: Forest, target: int, ranked: Sequence[int], *, max_weight: float, merge_threshold: float
+) -> list[Cluster]:
+    """Put the target into every cluster, and the others in the order of what they say about it.
+
+    A cluster after the first is joined by the target and, while there is room, by the columns before it that have most
+    to do with its own.
+    """
+    weights = {column: weight_of(forest, column) for column in (target, *ranked)}
+    groups: list[list[int]] = [[]]
+    left = max_weight - weights[target]
+    for column in ranked:
+        if groups[-1] and weights[column] > left:
+            groups.append([])
+            left = _DERIVED * max_weight - weights[target]
+        groups[-1].append(column)
+        left -= weights[column]
+    made = [Cluster((), (target, *groups[0]))]
+    placed = list(groups[0])
+    for group in groups[1:]:
+        room = max_weight - weights[target] - sum(weights[column] for column in group)
+        stitch = [target]
+        depends = {c: [dependence(forest, c, own) for own in group] for c in placed}
+        for column in sorted(placed, key=lambda c: -sum(depends[c])):
+            if weights[column] <= room and max(depends[column]) >= merge_threshold:
+                stitch.append(column)
+                room -= weights[column]
+        made.append(Cluster(tuple(stitch), tuple(group)))
+        placed += group
+    return made
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _grouped(order: Any, depends: Any, weights: Any, most: float, threshold: float) -> Any:
+    """Fill clusters in an order of columns: which columns are in each, and which of them it brings."""
+    number = len(order)
+    member = np.zeros((number, number), dtype=np.bool_)
+    own = np.zeros((number, number), dtype=np.bool_)
+    placed = np.zeros(number, dtype=np.bool_)
+    cluster, filled, at = 0, 0.0, 0
+    while at < number:
+        column = order[at]
+        room = most if cluster == 0 else _DERIVED * most
+        if filled == 0.0 or filled + weights[column] <= room:
+            member[cluster, column] = True
+            own[cluster, column] = True
+            filled += weights[column]
+            at += 1
+            if at < number:
+                continue
+        if cluster > 0:
+            _stitched(cluster, member, own, placed, depends, weights, most, threshold, filled)
+        for c in range(number):
+            placed[c] = placed[c] or own[cluster, c]
+        cluster += 1
+        filled = 0.0
+    return member, own
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _stitched(
+    cluster: int, member: Any, own: Any, placed: Any, depends: Any, weights: Any, most: float, threshold: float,
+    filled: float,
+) -> None:  # fmt: skip
+    """Give a cluster the columns that it is joined by: the nearest one, and others that matter while there is room."""
+    number = len(weights)
+    used = np.zeros(number, dtype=np.bool_)
+    chosen = 0
+    while True:
+        best, best_mean, best_most = -1, -1.0, 0.0
+        for c in range(number):
+            if not placed[c] or used[c]:
+                continue
+            total, top, many = 0.0, 0.0, 0
+            for o in range(number):
+                if own[cluster, o]:
+                    total += depends[c, o]
+                    top = max(top, depends[c, o])
+                    many += 1
+            if total / many > best_mean:
+                best, best_mean, best_most = c, total / many, top
+        if best < 0:
+            return
+        used[best] = True
+        if chosen == 0 or (best_most >= threshold and filled + weights[best] <= most):
+            member[cluster, best] = True
+            filled += weights[best]
+            chosen += 1
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _unsatisfied(order: Any, depends: Any, weights: Any, most: float, threshold: float) -> float:
+    member, _ = _grouped(order, depends, weights, most, threshold)
+    number = len(order)
+    lost = 0.0
+    for a in range(number):
+        for b in range(a):
+            together = False
+            for c in range(number):
+                together = together or (member[c, a] and member[c, b])
+            if not together:
+                lost += 2.0 * depends[a, b]
+    return lost / (2.0 * number)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _annealed(depends: Any, weights: Any, most: float, threshold: float, alpha: float, state: Any) -> Any:
+    """Look for the order of columns that leaves the least dependence between columns that never meet."""
+    number = len(weights)
+    order = np.arange(number)
+    now = _unsatisfied(order, depends, weights, most, threshold)
+    best, least = order.copy(), now
+    heat = _HOTTEST
+    while heat > _COLDEST and least > 0.0:
+        a = int(next_share(state) * number)
+        b = int(next_share(state) * number)
+        order[a], order[b] = order[b], order[a]
+        lost = _unsatisfied(order, depends, weights, most, threshold)
+        if lost <= now or next_share(state) < math.exp((now - lost) / heat * number):
+            now = lost
+            if now < least:
+                best, least = order.copy(), now
+        else:
+            order[a], order[b] = order[b], order[a]
+        heat = heat / (1.0 + alpha * heat)
+    return best

@@ -1,0 +1,379 @@
+"""One tree for every combination of columns that is asked for, each grown once and shared by all tables.
+
+A tree of several columns stands on the trees of one column less. Whatever is asked for, and in whichever order, a
+combination of columns has the same tree, the same noise and the same buckets.
+"""
+
+# ruff: noqa: PLR0917
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Array, Floats, Integers
+from discreet.synth.syndiffix.harvest_kernels import final_counts, harvest, weigh
+from discreet.synth.syndiffix.hashing import hash_numbers, hashed, salted, set_seed
+from discreet.synth.syndiffix.noise_kernels import shown_counts
+from discreet.synth.syndiffix.snapping import snap_range
+from discreet.synth.syndiffix.tree_kernels import count_again, grow, leaf_for, lowest_root
+
+_STEPS = ("suppress", "outlier", "top", "noise of the bucket", "noise of the persons")
+
+
+@dataclass(frozen=True)
+class Anonymizing:
+    """How small sets are hidden and how much noise counts carry; `SynDiffix` says what each number means."""
+
+    salt: bytes
+    low_threshold: int = 3
+    low_mean_gap: float = 2.0
+    suppress_sd: float = 1.0
+    layer_noise_sd: float = 1.0
+    outliers: tuple[int, int] = (2, 5)
+    top: tuple[int, int] = (2, 5)
+    singularity_low_threshold: int = 5
+    range_low_threshold: int = 15
+    precision_limit_depth: int = 15
+    precision_limit_row_fraction: int = 10_000
+
+    def without_noise(self) -> Anonymizing:
+        """Return the same with noise switched off, for tests and to show how the method works."""
+        return replace(self, suppress_sd=0.0, layer_noise_sd=0.0)
+
+
+@dataclass(frozen=True)
+class Persons:
+    """Whom the records belong to.
+
+    Attributes
+    ----------
+    of_record
+        For every column that names persons one row: the number of the person of each record, -1 for nobody. No column
+        where every record is a person.
+    hashes
+        For every such column one row: the hashes of the persons.
+    """
+
+    of_record: Array
+    hashes: Array
+
+    @classmethod
+    def records(cls, rows: int) -> Persons:
+        """Take every record for a person."""
+        return cls(np.empty((1, 0), dtype=np.int64), hash_numbers(0, rows)[np.newaxis])
+
+
+@dataclass(eq=False)
+class Tree:
+    """A tree of ranges over a combination of columns, with its buckets once they were asked for."""
+
+    whole: Array
+    stop: Integers
+    lows: Floats
+    width: Floats
+    seen_low: Floats
+    seen_high: Floats
+    subs: Array
+    counts: Array
+    seeds: Array
+    order: Array
+    shown: Integers
+    raw: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """Number of records that may be shown for the whole tree; 0 where nothing may."""
+        return int(self.shown[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """Ranges, one column a dimension, and how many records each stands for."""
+
+    low: Floats
+    high: Floats
+    count: Integers
+
+
+class Forest:
+    """The trees of a file.
+
+    Parameters
+    ----------
+    values
+        Every column as floats.
+    names
+        Of the columns; they are part of the noise, in whatever order the columns stand.
+    persons
+        Whom the records belong to.
+    settings
+        Salt, thresholds and noise.
+    safe
+        Columns whose values may be shown however rare they are.
+    """
+
+    def __init__(
+        self,
+        values: Sequence[Floats],
+        names: Sequence[str],
+        persons: Persons,
+        settings: Anonymizing,
+        *,
+        safe: Sequence[bool] | None = None,
+    ) -> None:
+        self.values = [np.ascontiguousarray(column, dtype=np.float64) for column in values]
+        self.names = list(names)
+        self.persons = persons
+        self.settings = settings
+        self.safe = list(safe) if safe is not None else [False] * len(self.names)
+        self.rows = len(self.values[0]) if self.values else 0
+        self.by_name = np.argsort(np.asarray(self.names, dtype=object), kind="stable").argsort()
+        self.salt = np.frombuffer(settings.salt, dtype=np.uint8)
+        self.steps = np.array([hashed(step) for step in _STEPS], dtype=np.uint64)
+        few = max(self.rows // settings.precision_limit_row_fraction, 0)
+        self.limits = np.array(
+            [
+                settings.low_threshold,
+                settings.low_mean_gap,
+                settings.suppress_sd,
+                settings.singularity_low_threshold,
+                settings.range_low_threshold,
+                settings.precision_limit_depth,
+                few,
+            ],
+            dtype=np.float64,
+        )
+        self._trees: dict[tuple[int, ...], Tree] = {}
+        self.folded: dict[int, int] = {}
+        """How many records of a column lie outside its range and were counted with the nearest that may be shown."""
+
+    def combination(self, columns: Sequence[int]) -> tuple[int, ...]:
+        """Bring columns into the order in which trees have them: that of their names."""
+        return tuple(sorted(dict.fromkeys(columns), key=lambda column: self.by_name[column]))
+
+    def tree(self, columns: Sequence[int]) -> Tree:
+        """Return the tree of a combination of columns."""
+        key = self.combination(columns)
+        if key not in self._trees:
+            self._trees[key] = self._grown_one(key[0]) if len(key) == 1 else self._grown(key)
+        return self._trees[key]
+
+    def release(self, columns: Sequence[int]) -> None:
+        """Forget the trees of more than two columns inside a combination, to spare memory."""
+        for key in [key for key in self._trees if len(key) > 2 and set(key) <= set(columns)]:
+            del self._trees[key]
+
+    def buckets(self, columns: Sequence[int]) -> Buckets:
+        """Return the ranges of a combination that records are drawn from, columns in the order of `combination`."""
+        tree, key = self.tree(columns), self.combination(columns)
+        raw = self._raw(key)
+        count = final_counts(
+            tree.whole, tree.stop, tree.shown, raw["mode"], raw["about"], raw["first"], raw["last"]
+        )
+        there = count > 0
+        return Buckets(raw["low"][there], raw["high"][there], count[there])
+
+    def range_of(self, column: int) -> tuple[float, float]:
+        """Return the snapped range of a column, after outliers were folded in."""
+        tree = self.tree([column])
+        return float(tree.lows[0, 0]), float(tree.lows[0, 0] + tree.width[0])
+
+    def _grown_one(self, column: int) -> Tree:
+        values = self.values[column]
+        low, high = snap_range(float(values.min()), float(values.max()))
+        order = np.argsort(values, kind="stable")
+        width = np.array([high - low])
+        whole, stop, lows, seen_low, seen_high, subs, counts, seeds = self._grow(
+            values[np.newaxis], order, np.array([low]), width, (column,), ()
+        )
+        root = lowest_root(whole, stop, counts, seeds, self.limits, self.salt, self.steps[0])
+        if root:
+            part = slice(root, stop[root])
+            inside = order[whole[root, 3] : whole[root, 4]]
+            outside = np.concatenate([order[: whole[root, 3]], order[whole[root, 4] :]])
+            width = width / 2.0 ** whole[root, 2]
+            whole, stop = whole[part].copy(), stop[part] - root
+            whole[:, 0] = np.where(whole[:, 0] >= root, whole[:, 0] - root, -1)
+            whole[0, 0] = -1
+            whole[:, 3:5] -= whole[0, 3]
+            lows, seen_low, seen_high = lows[part], seen_low[part], seen_high[part]
+            subs, counts, seeds = subs[part], counts[part].copy(), seeds[part].copy()
+            order = inside
+            if len(outside):
+                order = self._folded(column, whole, stop, lows, width, seen_low, seen_high, inside, outside)
+                count_again(
+                    whole, order, self.persons.of_record, self.persons.hashes, counts, seeds,
+                    self.limits, self.salt, self.steps[0], seen_low, seen_high,
+                )  # fmt: skip
+        return self._tree(
+            (column,), whole, stop, lows, width, seen_low, seen_high, subs, counts, seeds, order
+        )
+
+    def _folded(
+        self,
+        column: int,
+        whole: Array,
+        stop: Array,
+        lows: Floats,
+        width: Floats,
+        seen_low: Floats,
+        seen_high: Floats,
+        inside: Array,
+        outside: Array,
+    ) -> Array:
+        """Count records outside the range with the nearest leaf, and give them a value that it has."""
+        values = self.values[column].copy()
+        leaves = np.flatnonzero(whole[:, 5] == 1)
+        held = np.array([leaf_for(value, whole, stop, lows, width[0]) for value in values[outside]])
+        values[outside] = np.clip(values[outside], seen_low[held, 0], seen_high[held, 0])
+        self.values[column] = values
+        self.folded[column] = len(outside)
+        sizes = np.zeros(len(whole), dtype=np.int64)
+        sizes[leaves] = whole[leaves, 4] - whole[leaves, 3]
+        of_row = np.concatenate([np.repeat(leaves, sizes[leaves]), held])
+        order = np.concatenate([inside, outside])[np.argsort(of_row, kind="stable")]
+        upto = np.concatenate([[0], np.cumsum(sizes + np.bincount(held, minlength=len(whole)))])
+        whole[:, 3] = upto[:-1]
+        whole[:, 4] = upto[stop]
+        return order
+
+    def _grown(self, key: tuple[int, ...]) -> Tree:
+        ones = [self.tree([column]) for column in key]
+        subs = tuple(combinations(key, len(key) - 1))
+        values = np.stack([self.values[column] for column in key])
+        low = np.array([one.lows[0, 0] for one in ones])
+        width = np.array([one.width[0] for one in ones])
+        order = np.arange(self.rows)
+        grown = self._grow(values, order, low, width, key, subs)
+        whole, stop, lows, seen_low, seen_high, sub, counts, seeds = grown
+        return self._tree(key, whole, stop, lows, width, seen_low, seen_high, sub, counts, seeds, order)
+
+    def _grow(
+        self,
+        values: Array,
+        order: Array,
+        low: Floats,
+        width: Floats,
+        key: tuple[int, ...],
+        subs: tuple[tuple[int, ...], ...],
+    ) -> Any:
+        trees = [self.tree(sub) for sub in subs]
+        upto = np.cumsum([0, *(len(tree.whole) for tree in trees)]).astype(np.int64)
+        stops = [tree.stop + at for tree, at in zip(trees, upto[:-1], strict=True)]
+        empty = [np.empty(0, dtype=np.int64)]
+        return grow(
+            values,
+            order,
+            low,
+            width,
+            self.persons.of_record,
+            self.persons.hashes,
+            self.salt,
+            self.steps[0],
+            self.limits,
+            upto[:-1],
+            np.concatenate(stops or empty),
+            np.concatenate([tree.whole[:, 1] for tree in trees] or empty),
+            np.concatenate([tree.whole[:, 7] for tree in trees] or empty) != 0,
+            all(self.safe[column] for column in key),
+        )
+
+    def _tree(
+        self,
+        key: tuple[int, ...],
+        whole: Array,
+        stop: Array,
+        lows: Floats,
+        width: Floats,
+        seen_low: Floats,
+        seen_high: Floats,
+        subs: Array,
+        counts: Array,
+        seeds: Array,
+        order: Array,
+    ) -> Tree:
+        settings = self.settings
+        shown = shown_counts(
+            whole,
+            lows,
+            width,
+            seen_low,
+            seen_high,
+            counts,
+            seeds,
+            order,
+            self.persons.of_record,
+            self.persons.hashes,
+            set_seed(self.names[column] for column in key),
+            np.arange(len(key)),
+            settings.layer_noise_sd,
+            self.limits,
+            np.array([*settings.outliers, *settings.top], dtype=np.int64),
+            self.salt,
+            self.steps,
+        )
+        if len(key) == 1 and self.safe[key[0]]:
+            alone = (whole[:, 5] == 1) & (seen_low[:, 0] == seen_high[:, 0])
+            shown = np.where(alone, np.maximum(shown, 1), shown)
+        return Tree(whole, stop, lows, width, seen_low, seen_high, subs, counts, seeds, order, shown)
+
+    def _raw(self, key: tuple[int, ...]) -> dict[str, Any]:
+        """Collect the buckets of a tree, on those of the smaller trees."""
+        tree = self.tree(key)
+        if tree.raw:
+            return tree.raw
+        subs = tuple(combinations(key, len(key) - 1)) if len(key) > 1 else ()
+        below = [(self.tree(sub), self._raw(sub)) for sub in subs]
+        dims, buckets_before = len(key), 0
+        first, last, depth, weight, hidden = [], [], [], [], []
+        low: list[Floats] = []
+        high: list[Floats] = []
+        for place, (sub, raw) in enumerate(below):
+            first.append(raw["first"] + buckets_before)
+            last.append(raw["last"] + buckets_before)
+            depth.append(sub.whole[:, 2])
+            there = [d for d in range(dims) if d != dims - 1 - place]
+            for own, name in ((low, "low"), (high, "high")):
+                wide = np.zeros((len(raw[name]), dims))
+                wide[:, there] = raw[name]
+                own.append(wide)
+            weight.append(raw["weight"])
+            hidden.append(raw["hidden"])
+            buckets_before += len(raw["low"])
+        none, nowhere = np.empty(0, dtype=np.int64), np.empty((0, dims))
+        start = np.uint64(salted(self.salt, set_seed(f"pick {self.names[column]}" for column in key)))
+        made = harvest(
+            np.stack([self.values[column] for column in key]),
+            tree.order,
+            self.persons.of_record,
+            self.persons.hashes,
+            tree.whole,
+            tree.stop,
+            tree.lows,
+            tree.width,
+            tree.seen_low,
+            tree.seen_high,
+            tree.subs if subs else tree.subs[:, :0],
+            tree.shown,
+            np.concatenate(first or [none]),
+            np.concatenate(last or [none]),
+            np.concatenate(depth or [none]),
+            np.concatenate(low or [nowhere]),
+            np.concatenate(high or [nowhere]),
+            np.concatenate(weight or [np.empty(0)]),
+            np.concatenate(hidden or [none]),
+            self.limits,
+            self.salt,
+            self.steps[0],
+            start,
+        )
+        tree.raw.update(zip(("low", "high", "about", "first", "last", "mode"), made, strict=True))
+        raw = tree.raw
+        raw["weight"], raw["hidden"] = weigh(
+            tree.whole, tree.stop, tree.shown, raw["mode"], raw["about"], raw["first"], raw["last"]
+        )
+        return raw

@@ -1,0 +1,355 @@
+"""Buckets: the ranges of a tree that records are drawn from, with their counts, and their refinement by smaller trees.
+
+Buckets are laid down in the order of a walk that meets children before their parent, so those below a node stand
+together: ``bucket_first[v]`` to ``bucket_last[v]``. The total below a node that may be shown is always its own shown
+count. Where the children say less than half of it, the node speaks for itself: alone (one column), or for the rest
+that is missing (several columns).
+"""
+
+# ruff: noqa: PLR0917
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from discreet.synth.syndiffix.hashing import next_share
+from discreet.synth.syndiffix.tree_kernels import all_pass, count_persons
+
+RESCALED, REPLACED, ADDED = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _own_range(
+    node: int,
+    base: int,
+    whole: Any,
+    lows: Any,
+    width: Any,
+    seen_low: Any,
+    seen_high: Any,
+    low: Any,
+    high: Any,
+) -> None:
+    for d in range(len(width)):
+        if seen_low[node, d] == seen_high[node, d]:
+            low[d] = seen_low[node, d]
+            high[d] = seen_low[node, d]
+        else:
+            low[d] = lows[node, d]
+            high[d] = lows[node, d] + width[d] / 2.0 ** (whole[node, 2] - base)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _room_for(old: Any, room: int) -> Any:
+    made = np.empty((room, old.shape[1]), dtype=old.dtype)
+    made[: len(old)] = old
+    return made
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _picked(upto: Any, first: int, last: int, state: Any) -> int:
+    """Pick a place between two ends by its weight; ``upto`` are the sums of the weights."""
+    before = upto[first - 1] if first > 0 else 0.0
+    goal = before + next_share(state) * (upto[last - 1] - before)
+    low, high = first, last - 1
+    while low < high:
+        middle = (low + high) // 2
+        if upto[middle] > goal:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _without_outliers(
+    node: int, base: int, whole: Any, lows: Any, width: Any, values: Any, order: Any, persons: Any, hashes: Any,
+    seen: Any, mark: int, part: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any, low: Any, high: Any,
+) -> int:  # fmt: skip
+    """Halve the range of a stub where one half holds too few to be shown; returns the next free mark."""
+    first, last = whole[node, 3], whole[node, 4]
+    for d in range(len(width)):
+        size = width[d] / 2.0 ** (whole[node, 2] - base)
+        low[d], high[d] = lows[node, d], lows[node, d] + size
+        middle = low[d] + size / 2.0
+        fine = np.zeros(2, dtype=np.bool_)
+        for side in range(2):
+            number = 0
+            for at in range(first, last):
+                if (values[d, order[at]] >= middle) == (side == 1):
+                    part[number] = order[at]
+                    number += 1
+            count_persons(part, 0, number, persons, hashes, seen, mark, counts, seeds)
+            mark += 1
+            fine[side] = all_pass(counts, seeds, limits[0], limits[1], limits[2], salt, step)
+        if fine[0] and not fine[1]:
+            high[d] = middle
+        elif fine[1] and not fine[0]:
+            low[d] = middle
+    return mark
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def harvest(
+    values: Any,
+    order: Any,
+    persons: Any,
+    hashes: Any,
+    whole: Any,
+    stop: Any,
+    lows: Any,
+    width: Any,
+    seen_low: Any,
+    seen_high: Any,
+    subs: Any,
+    shown: Any,
+    sub_first: Any,
+    sub_last: Any,
+    sub_depth: Any,
+    sub_low: Any,
+    sub_high: Any,
+    sub_weight: Any,
+    sub_hidden: Any,
+    limits: Any,
+    salt: Any,
+    step: Any,
+    start: np.uint64,
+) -> Any:
+    """Collect the buckets of a tree.
+
+    ``sub_first`` and ``sub_last`` say where the buckets of the nodes of the smaller trees stand, ``sub_low`` and
+    ``sub_high`` hold their ranges by dimension of this tree, ``sub_weight`` how much each counts, and ``sub_hidden``
+    how deep the deepest node lies that speaks in its place.
+    """
+    nodes, dims = lows.shape
+    base = whole[0, 2]
+    state = np.empty(1, dtype=np.uint64)
+    state[0] = start
+    room = 256
+    low, high = np.empty((room, dims)), np.empty((room, dims))
+    about = np.empty((room, 2), dtype=np.int64)  # count, node
+    number = 0
+    bucket_first = np.zeros(nodes, dtype=np.int64)
+    bucket_last = np.zeros(nodes, dtype=np.int64)
+    mode = np.zeros(nodes, dtype=np.int64)
+    many = len(hashes)
+    seen = np.full((many, hashes.shape[1] if persons.shape[1] else 0), -1, dtype=np.int64)
+    part = np.empty(len(order), dtype=order.dtype)
+    counts, seeds = np.empty(many, dtype=np.int64), np.empty(many, dtype=np.uint64)
+    mark = 0
+    walk = np.empty(nodes + 1, dtype=np.int64)
+    walked = 0
+    walk[0] = 0
+    walked = 1
+    entered = np.zeros(nodes, dtype=np.bool_)
+    one_low, one_high = np.empty(dims), np.empty(dims)
+    fit_low, fit_high = np.empty(dims), np.empty(dims)
+    least, most = np.empty((dims, dims)), np.empty((dims, dims))
+    kept = np.empty(16, dtype=np.int64)
+    upto = np.empty(16)
+    ends = np.empty(dims + 1, dtype=np.int64)
+    while walked > 0:
+        node = walk[walked - 1]
+        if not entered[node]:
+            entered[node] = True
+            bucket_first[node] = number
+            children = 0
+            at = node + 1
+            while at < stop[node]:
+                children += 1
+                at = stop[at]
+            place = walked + children
+            if place > len(walk):
+                wider = np.empty(2 * place, dtype=np.int64)
+                wider[:walked] = walk[:walked]
+                walk = wider
+            at = node + 1
+            while at < stop[node]:
+                place -= 1
+                walk[place] = at
+                at = stop[at]
+            walked += children
+            continue
+        walked -= 1
+        single = True
+        for d in range(dims):
+            single = single and seen_low[node, d] == seen_high[node, d]
+        wanted = 0
+        refined = False
+        if shown[node] > 0:
+            if whole[node, 5] == 1:
+                wanted = shown[node]
+                refined = dims > 1 and not single
+            else:
+                below = 0
+                at = node + 1
+                while at < stop[node]:
+                    below += shown[at]
+                    at = stop[at]
+                if 2 * below < shown[node]:
+                    mode[node] = REPLACED if dims == 1 else ADDED
+                    wanted = shown[node] if dims == 1 else shown[node] - below
+                    refined = dims > 1
+        if wanted > 0:
+            if number + wanted > room:
+                room = 2 * (number + wanted)
+                low, high, about = _room_for(low, room), _room_for(high, room), _room_for(about, room)
+            if refined:
+                total = 0
+                for j in range(dims):
+                    up = node
+                    while subs[up, j] < 0:
+                        up = whole[up, 0]
+                    total += sub_last[subs[up, j]] - sub_first[subs[up, j]]
+                if total > len(kept):
+                    kept = np.empty(2 * total, dtype=np.int64)
+                    upto = np.empty(2 * total)
+                least[:] = np.inf
+                most[:] = -np.inf
+                filled, usable = 0, True
+                for j in range(dims):
+                    up = node
+                    while subs[up, j] < 0:
+                        up = whole[up, 0]
+                    sub = subs[up, j]
+                    ends[j] = filled
+                    for b in range(sub_first[sub], sub_last[sub]):
+                        if sub_weight[b] > 0 and sub_hidden[b] < sub_depth[sub]:
+                            kept[filled] = b
+                            filled += 1
+                            for d in range(dims):
+                                if d != dims - 1 - j:
+                                    least[j, d] = min(least[j, d], sub_low[b, d])
+                                    most[j, d] = max(most[j, d], sub_high[b, d])
+                    usable = usable and filled > ends[j]
+                ends[dims] = filled
+                if usable:
+                    if whole[node, 5] == 1 and whole[node, 6] == 1:
+                        mark = _without_outliers(
+                            node, base, whole, lows, width, values, order, persons, hashes, seen, mark, part,
+                            counts, seeds, limits, salt, step, fit_low, fit_high,
+                        )  # fmt: skip
+                    else:
+                        for d in range(dims):
+                            fit_low[d] = lows[node, d]
+                            fit_high[d] = lows[node, d] + width[d] / 2.0 ** (whole[node, 2] - base)
+                    for d in range(dims):
+                        chosen = -1
+                        for j in range(dims):
+                            if d != dims - 1 - j and (
+                                chosen < 0 or most[j, d] - least[j, d] < most[chosen, d] - least[chosen, d]
+                            ):
+                                chosen = j
+                        a, b_end = max(fit_low[d], least[chosen, d]), min(fit_high[d], most[chosen, d])
+                        if a > b_end:
+                            a, b_end = min(fit_low[d], least[chosen, d]), max(fit_high[d], most[chosen, d])
+                        fit_low[d], fit_high[d] = a, b_end
+                    # Buckets that lie inside are kept, in place, with the sums of their weights.
+                    filled = 0
+                    before = 0.0
+                    for j in range(dims):
+                        begin, end = ends[j], ends[j + 1]
+                        ends[j] = filled
+                        for at in range(begin, end):
+                            b = kept[at]
+                            inside = True
+                            for d in range(dims):
+                                if d != dims - 1 - j:
+                                    inside = (
+                                        inside
+                                        and sub_low[b, d] >= fit_low[d]
+                                        and sub_high[b, d] <= fit_high[d]
+                                    )
+                            if inside:
+                                before += sub_weight[b]
+                                kept[filled] = b
+                                upto[filled] = before
+                                filled += 1
+                        usable = usable and filled > ends[j]
+                    ends[dims] = filled
+                if usable:
+                    for t in range(wanted):
+                        j = t % dims
+                        gone = dims - 1 - j
+                        b = kept[_picked(upto, ends[j], ends[j + 1], state)]
+                        for d in range(dims):
+                            low[number, d] = sub_low[b, d]
+                            high[number, d] = sub_high[b, d]
+                        # The missing range: from any of the smaller trees that have the column.
+                        weight_own = upto[ends[j + 1] - 1] - (upto[ends[j] - 1] if ends[j] > 0 else 0.0)
+                        if dims == 2:
+                            other = 1 - j
+                            b = kept[_picked(upto, ends[other], ends[other + 1], state)]
+                        else:
+                            goal = next_share(state) * (upto[filled - 1] - weight_own)
+                            from_lower = upto[ends[j] - 1] if ends[j] > 0 else 0.0
+                            if goal < from_lower:
+                                b = kept[_picked(upto, 0, ends[j], state)]
+                            else:
+                                b = kept[_picked(upto, ends[j + 1], filled, state)]
+                        low[number, gone] = sub_low[b, gone]
+                        high[number, gone] = sub_high[b, gone]
+                        about[number, 0] = 1
+                        about[number, 1] = node
+                        number += 1
+                    wanted = 0
+            if wanted > 0:
+                _own_range(node, base, whole, lows, width, seen_low, seen_high, one_low, one_high)
+                for d in range(dims):
+                    low[number, d] = one_low[d]
+                    high[number, d] = one_high[d]
+                about[number, 0] = wanted
+                about[number, 1] = node
+                number += 1
+        bucket_last[node] = number
+    return low[:number].copy(), high[:number].copy(), about[:number].copy(), bucket_first, bucket_last, mode
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def weigh(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, last: Any) -> Any:
+    """How much each bucket counts beside its neighbors, and how deep the deepest node lies that speaks in its place."""
+    nodes = len(whole)
+    weight = about[:, 0].astype(np.float64)
+    hidden = np.full(len(about), -1, dtype=np.int64)
+    for node in range(nodes - 1, -1, -1):
+        if whole[node, 5] == 1 or shown[node] == 0:
+            continue
+        if mode[node] == REPLACED:
+            for b in range(first[node], last[node]):
+                if about[b, 1] != node:
+                    hidden[b] = max(hidden[b], whole[node, 2])
+        elif mode[node] == RESCALED:
+            total = 0.0
+            at = node + 1
+            while at < stop[node]:
+                total += shown[at]
+                at = stop[at]
+            for b in range(first[node], last[node]):
+                weight[b] *= shown[node] / total
+    return weight, hidden
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def final_counts(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, last: Any) -> Any:
+    """Bring the counts of the buckets into line with every node above them, down to the last record."""
+    count = about[:, 0].copy()
+    for node in range(len(whole) - 1, -1, -1):
+        if whole[node, 5] == 1 or shown[node] == 0:
+            continue
+        if mode[node] == REPLACED:
+            for b in range(first[node], last[node]):
+                if about[b, 1] != node:
+                    count[b] = 0
+        elif mode[node] == RESCALED:
+            total = 0
+            for b in range(first[node], last[node]):
+                total += count[b]
+            carried = 0.0
+            factor = shown[node] / total if total > 0 else 0.0
+            for b in range(first[node], last[node]):
+                wanted = count[b] * factor + carried
+                count[b] = max(0, int(np.rint(wanted)))
+                carried = wanted - count[b]
+    return count

@@ -1,0 +1,167 @@
+"""From a file with roles to a forest over it: which columns, whose records, under which salt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.arrays import Array, Floats
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.hierarchy.values import canonical_text
+from discreet.microdata import Microdata, require_microdata
+from discreet.synth.intake import columns_of
+from discreet.synth.syndiffix.coding import Coding, coded
+from discreet.synth.syndiffix.forest import Anonymizing, Forest, Persons
+from discreet.synth.syndiffix.hashing import hashed
+from discreet.synth.syndiffix.salts import bind, fingerprints, salt_of_file, salt_of_seed
+
+if TYPE_CHECKING:
+    from discreet.synth.syndiffix.syndiffix import SynDiffix
+
+ONE_RUN = (
+    "the salt was made from the seed of this run; name a salt file, so that every table has the same noise."
+)
+NOT_PRIVATE = (
+    "SynDiffix rests on thresholds, noise that sticks and a secret salt, not on differential privacy; no epsilon can "
+    "be claimed for it."
+)
+
+
+@dataclass(eq=False)
+class Prepared:
+    """A forest over a file, with what turns its numbers into columns again."""
+
+    frame: pl.DataFrame
+    names: list[str]
+    codings: list[Coding]
+    levels: list[pl.Series | None]
+    forest: Forest
+    left_out: dict[str, str]
+
+
+def prepared(
+    options: SynDiffix, data: Microdata, *, seed: int, columns: Sequence[str] | None = None
+) -> Prepared:
+    """Code the columns, find the persons, read the salt and open the forest; nothing is grown yet."""
+    require_microdata(data)
+    frame = engine.collect(data)
+    person = _named(options.person) or ((data.roles.person,) if data.roles.person else ())
+    names, left_out = _columns(options, data, frame, person, columns)
+    if frame.height == 0:
+        raise ParameterError("There are no records to synthesize from.")
+    made = [coded(frame[name]) for name in names]
+    values = [numbers for _, numbers, _ in made]
+    salt = salt_of_file(options.salt) if options.salt is not None else salt_of_seed(seed)
+    if options.salt is not None:
+        found = {
+            name: (numbers, [] if levels is None else levels.to_list())
+            for name, (_, numbers, levels) in zip(names, made, strict=True)
+        }
+        bind(options.salt, fingerprints(salt, found), new_release=options.new_release)
+    settings = Anonymizing(
+        salt,
+        low_threshold=options.low_threshold,
+        low_mean_gap=options.low_mean_gap,
+        suppress_sd=options.suppress_sd if options.noise else 0.0,
+        layer_noise_sd=options.layer_noise_sd if options.noise else 0.0,
+        outliers=_interval(options.outliers),
+        top=_interval(options.top),
+        singularity_low_threshold=options.singularity_low_threshold,
+        range_low_threshold=options.range_low_threshold,
+        precision_limit_depth=options.precision_limit_depth,
+        precision_limit_row_fraction=options.precision_limit_row_fraction,
+    )
+    safe = set(_named(options.value_safe_columns))
+    forest = Forest(values, names, _persons(frame, person), settings, safe=[name in safe for name in names])
+    return Prepared(
+        frame, names, [coding for coding, _, _ in made], [levels for _, _, levels in made], forest, left_out
+    )
+
+
+def _named(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names or ())
+
+
+def _interval(ends: Sequence[int]) -> tuple[int, int]:
+    return int(ends[0]), int(ends[1])
+
+
+def _columns(
+    options: SynDiffix,
+    data: Microdata,
+    frame: pl.DataFrame,
+    person: Sequence[str],
+    columns: Sequence[str] | None,
+) -> tuple[list[str], dict[str, str]]:
+    asked = _named(columns if columns is not None else options.columns)
+    for setting, named in (
+        ("columns", asked),
+        ("person", person),
+        ("value_safe_columns", _named(options.value_safe_columns)),
+        ("target", _named(options.target)),
+    ):
+        for name in named:
+            if name not in data.schema:
+                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+    both = [name for name in asked if name in person]
+    if both:
+        raise ColumnError(
+            f"Column '{both[0]}' names persons and cannot be synthesized too. Leave it out of columns, or of person."
+        )
+    if asked:
+        return list(dict.fromkeys(asked)), {}
+    names, left_out = columns_of(data, list(person) or None, frame=frame)
+    left_out |= dict.fromkeys(person, "it says whose record it is")
+    names = [name for name in names if name not in person]
+    if not names:
+        raise ParameterError("There is no column to synthesize. Name some under columns.")
+    return names, left_out
+
+
+def _persons(frame: pl.DataFrame, person: Sequence[str]) -> Persons:
+    if not person:
+        return Persons.records(frame.height)
+    numbers, hashes = [], []
+    for name in person:
+        if frame[name].dtype.is_nested():
+            raise ColumnError(
+                f"Column '{name}' names persons and holds lists or records, which cannot be told apart. Name a column "
+                "of numbers or texts under person."
+            )
+        own = frame[name].rename("person")
+        levels = own.drop_nulls().unique().sort()
+        if not len(levels):
+            raise ColumnError(f"Column '{name}' names persons and is missing in every record.")
+        texts = canonical_text(levels.cast(pl.String) if levels.dtype == pl.Categorical else levels)
+        hashes.append(np.array([hashed(f"{name}:{text}") for text in texts.to_list()], dtype=np.uint64))
+        places = pl.DataFrame({"person": levels, "at": np.arange(len(levels), dtype=np.int64)})
+        found = own.to_frame().join(places, on="person", how="left", maintain_order="left")["at"]
+        numbers.append(found.fill_null(-1).to_numpy())
+    wide = np.zeros((len(hashes), max(len(own) for own in hashes)), dtype=np.uint64)
+    for place, own_hashes in enumerate(hashes):
+        wide[place, : len(own_hashes)] = own_hashes
+    return Persons(np.stack(numbers).astype(np.int64), wide)
+
+
+def ranked_features(values: Sequence[Floats], target: int, *, classes: bool) -> list[int]:
+    """Order the columns by what they say about the target: a tree is grown, the least useful column goes, and so on."""
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    others = [place for place in range(len(values)) if place != target]
+    rows = np.arange(0, len(values[target]), max(1, len(values[target]) // 10_000))
+    wanted: Array = values[target][rows]
+    if classes:
+        wanted = np.unique(wanted, return_inverse=True)[1]
+    gone: list[int] = []
+    while len(others) > 1:
+        kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
+        grown = kind(max_depth=8, random_state=0).fit(
+            np.column_stack([values[place][rows] for place in others]), wanted
+        )
+        gone.append(others.pop(int(np.argmin(grown.feature_importances_))))
+    return [*others, *reversed(gone)]

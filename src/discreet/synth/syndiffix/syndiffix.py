@@ -1,0 +1,245 @@
+"""SynDiffix: records drawn from ranges that hold enough people, with noise that is the same in every table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.method_cards import method
+from discreet.microdata import Columns, Microdata
+from discreet.randomness import Seed
+from discreet.synth.forms import columns_named
+from discreet.synth.syndiffix.clusters import Cluster, clusters_for, clusters_of_target, entropy_of
+from discreet.synth.syndiffix.coding import Coding, with_texts
+from discreet.synth.syndiffix.drawn_tables import ClusterBuckets
+from discreet.synth.syndiffix.fitted import FittedSynDiffix, Suppression
+from discreet.synth.syndiffix.preparing import NOT_PRIVATE, ONE_RUN, Prepared, prepared, ranked_features
+from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
+
+REFERENCES = (
+    "Francis, P., Berneanu, C. and Gashi, E. (2023). SynDiffix: more accurate synthetic structured data. "
+    "arXiv:2311.09628.",
+    "Francis, P. (2024). A comparison of SynDiffix multi-table versus single-table synthetic data. "
+    "arXiv:2403.08463.",
+)
+_FEW_CLASSES = 20
+
+
+@method(aim="records", work="whole-file", references=REFERENCES)
+@dataclass(frozen=True)
+class SynDiffix(Synthesizer):
+    """Which records are left if only ranges that hold enough people are drawn from, with noise that never changes?
+
+    Every combination of columns has a tree: its root is a range whose ends are powers of two, and a range is halved
+    while enough people are in it. What may be shown of a range is a count with two layers of noise, one that belongs to
+    the range and one that belongs to the very people in it; both are made from a secret salt, so that asking again, in
+    whatever table, gives the same answer. Records are drawn evenly within the ranges that are left. Many columns are
+    grouped into clusters of a few, which are joined by columns they share (Francis, Berneanu and Gashi 2023).
+
+    Parameters
+    ----------
+    salt
+        A file that holds the secret; one that is not there is made. The salt stays with the data: it is refused when
+        they change. None makes a salt from the seed, for trials.
+    person
+        Columns that name the protected person, where several records belong to one; the role ``person`` unless given.
+        Persons are counted, and nobody's many records stand out.
+    columns
+        The columns of the table; all unless given.
+    target
+        A column that the others are to predict: it is part of every cluster.
+    noise
+        False switches all noise off, to see how the method works; such a file protects nobody.
+    value_safe_columns
+        Columns whose values may be shown even if they are rare (codes of a public list).
+    low_threshold, low_mean_gap, suppress_sd
+        A range is shown if it holds at least ``low_threshold`` persons and more than a limit that is drawn around
+        ``low_threshold + low_mean_gap * suppress_sd`` with that deviation.
+    layer_noise_sd
+        Deviation of each of the two layers of noise, in contributions of a person.
+    outliers, top
+        Of those who contribute most, between how many are brought down to the mean of the next, and between how many
+        these are.
+    singularity_low_threshold, range_low_threshold
+        Below so many persons a single value, or a range, ends the trees that stand on it.
+    precision_limit_depth, precision_limit_row_fraction
+        Trees of one column that are deeper than this split only ranges with at least one in so many records.
+    strategy
+        ``"default"`` groups columns into clusters, ``"single"`` puts all into one tree, ``"none"`` draws each alone.
+    max_weight, merge_threshold, alpha
+        How much room a cluster has, from which dependence on a further column joins clusters, and how slowly the
+        search for clusters cools down.
+    new_release
+        Use the salt though the data have changed: say so only where the earlier tables are withdrawn.
+
+    When not to use it
+    ------------------
+    It is not differentially private, and no epsilon is claimed. Names of columns are part of the noise: a renamed
+    column has other noise, so do not publish the same column under two names. One wide table loses most; publish the
+    tables that analyses need instead (`discreet.synth.MultiTable`).
+
+    Examples
+    --------
+    >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "age": [20, 30, 40, 50] * 50})
+    >>> fitted = SynDiffix(noise=False).fit(Microdata(people), seed=1)
+    >>> fitted.guarantee is None, fitted.sample(seed=1).frame.shape
+    (True, (200, 2))
+    """
+
+    plan_name: ClassVar[str] = "syndiffix"
+    salt: str | None = None
+    person: Columns = None
+    columns: Columns = None
+    target: str | None = None
+    noise: bool = True
+    value_safe_columns: Columns = None
+    low_threshold: int = 3
+    low_mean_gap: float = 2.0
+    suppress_sd: float = 1.0
+    layer_noise_sd: float = 1.0
+    outliers: Sequence[int] = (2, 5)
+    top: Sequence[int] = (2, 5)
+    singularity_low_threshold: int = 5
+    range_low_threshold: int = 15
+    precision_limit_depth: int = 15
+    precision_limit_row_fraction: int = 10_000
+    strategy: Literal["default", "single", "none"] = "default"
+    max_weight: float = 15.0
+    merge_threshold: float = 0.1
+    alpha: float = 0.01
+    new_release: bool = False
+
+    def __post_init__(self) -> None:
+        for setting in (
+            "low_threshold", "singularity_low_threshold", "range_low_threshold", "precision_limit_row_fraction",
+        ):  # fmt: skip
+            if getattr(self, setting) < 1:
+                raise ParameterError(f"{setting} must be at least 1.")
+        for setting in ("low_mean_gap", "suppress_sd", "layer_noise_sd", "precision_limit_depth"):
+            if getattr(self, setting) < 0:
+                raise ParameterError(f"{setting} must not be negative.")
+        for setting in ("outliers", "top"):
+            ends = getattr(self, setting)
+            if isinstance(ends, str) or len(ends) != 2 or not 1 <= ends[0] <= ends[1] <= 1_000:
+                raise ParameterError(f"{setting} must be two whole numbers from 1 on, the smaller first.")
+        if self.max_weight <= 0 or not 0 <= self.merge_threshold <= 1 or not 0 < self.alpha <= 1:
+            raise ParameterError(
+                "max_weight must be above 0, merge_threshold between 0 and 1, alpha above 0 and at most 1."
+            )
+        if self.alpha < 1e-5:
+            raise ParameterError("alpha below 0.00001 would let the search for clusters run for hours.")
+        if self.target is not None and self.strategy != "default":
+            raise ParameterError("target groups the columns itself; leave out strategy.")
+
+    def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedSynDiffix:
+        """Grow the trees and keep their buckets; the fitted model holds no record."""
+        ready = prepared(self, data, seed=seed_of(seed))
+        return fitted_table(self, data, ready, list(range(len(ready.names))))
+
+
+def fitted_table(
+    options: SynDiffix, data: Microdata, ready: Prepared, columns: Sequence[int]
+) -> FittedSynDiffix:
+    """Make the model of one table over some columns of a forest."""
+    forest = ready.forest
+    clusters = _clusters(options, ready, columns)
+    taken = []
+    for cluster in clusters:
+        order = forest.combination(cluster.columns)
+        buckets = forest.buckets(order)
+        stitch = sorted(cluster.stitch, key=lambda column: -entropy_of(forest, column))
+        taken.append(ClusterBuckets(order, tuple(stitch), buckets.low, buckets.high, buckets.count))
+        forest.release(order)
+    codings = [
+        _as_shown(ready, column, taken) if column in columns else ready.codings[column]
+        for column in range(len(ready.names))
+    ]
+    place = {column: at for at, column in enumerate(columns)}
+    taken = [
+        ClusterBuckets(
+            tuple(place[c] for c in own.columns),
+            tuple(place[c] for c in own.stitch),
+            own.low,
+            own.high,
+            own.count,
+        )
+        for own in taken
+    ]
+    rows = int(taken[0].count.sum())
+    fitted = FittedSynDiffix(
+        empty_like(data, columns_named(ready.frame, [ready.names[column] for column in columns])),
+        max(rows, 1),
+        clusters=taken,
+        codings=[codings[column] for column in columns],
+        ranges=[forest.range_of(column) for column in columns],
+        suppression={ready.names[column]: _suppression(ready, column) for column in columns},
+        left_out=ready.left_out,
+    )
+    fitted.why_none = NOT_PRIVATE if options.salt is not None else f"{NOT_PRIVATE} Besides, {ONE_RUN}"
+    if not options.noise:
+        fitted.why_none = f"{NOT_PRIVATE} Besides, all noise is switched off: the file protects nobody."
+    return fitted
+
+
+def _clusters(options: SynDiffix, ready: Prepared, columns: Sequence[int]) -> list[Cluster]:
+    forest = ready.forest
+    if options.target is not None and options.target in ready.names:
+        target = ready.names.index(options.target)
+        classes = ready.codings[target].kind in ("text", "truth")
+        values = [forest.values[column] for column in columns]
+        classes = classes or len(np.unique(forest.values[target])) <= _FEW_CLASSES
+        ranked = ranked_features(values, list(columns).index(target), classes=classes)
+        return clusters_of_target(
+            forest,
+            target,
+            [columns[place] for place in ranked],
+            max_weight=options.max_weight,
+            merge_threshold=options.merge_threshold,
+        )
+    if options.strategy == "single":
+        return [Cluster((), tuple(columns))]
+    if options.strategy == "none":
+        return [Cluster((), (column,)) for column in columns]
+    return clusters_for(
+        forest,
+        columns,
+        max_weight=options.max_weight,
+        merge_threshold=options.merge_threshold,
+        alpha=options.alpha,
+    )
+
+
+def _as_shown(ready: Prepared, column: int, taken: Sequence[ClusterBuckets]) -> Coding:
+    """Leave in the coding of a column only what may be shown."""
+    coding, levels = ready.codings[column], ready.levels[column]
+    safe = ready.forest.safe[column]
+    if safe and levels is None:
+        values = np.unique(ready.forest.values[column])
+        coding = replace(coding, nearest=values[values != coding.null])
+    if levels is None:
+        return coding
+    buckets = ready.forest.buckets([column])
+    single = buckets.low[:, 0] == buckets.high[:, 0]
+    codes = np.arange(len(levels)) if safe else np.unique(buckets.low[single, 0])
+    ranges = set()
+    for own in taken:
+        if column in own.columns:
+            at = own.columns.index(column)
+            wide = own.low[:, at] != own.high[:, at]
+            pairs = np.unique(np.column_stack([own.low[wide, at], own.high[wide, at]]), axis=0)
+            ranges |= {(float(low), float(high)) for low, high in pairs}
+    return with_texts(coding, levels, [int(code) for code in codes], ranges)
+
+
+def _suppression(ready: Prepared, column: int) -> Suppression:
+    """Count what a column lost: values that may not be shown, and records counted with their neighbors."""
+    tree = ready.forest.tree([column])
+    leaf = tree.whole[:, 5] == 1
+    return Suppression(
+        folded=ready.forest.folded.get(column, 0),
+        hidden=int((tree.whole[:, 4] - tree.whole[:, 3])[leaf & (tree.shown == 0)].sum()),
+    )

@@ -1,0 +1,289 @@
+"""Trees of ranges, grown by parting arrays of record numbers.
+
+A node halves its range in every dimension at once. Nodes are numbered in the order in which a walk meets them first,
+so the nodes below node ``v`` are those from ``v + 1`` to ``stop[v] - 1``, and its children are found by jumping from
+one ``stop`` to the next. ``order[first[v]:last[v]]`` are its records.
+
+What a node says about its persons is kept for every column that names persons: how many they are and the exclusive or
+of their hashes, which is the same whatever tree the set of persons is met in.
+"""
+
+# ruff: noqa: PLR0917
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from discreet.synth.syndiffix.hashing import normal, salted
+
+MOST_DEPTH = 1100
+SURE = 7.0  # no draw of `normal` is larger
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def passes(count: int, seed: np.uint64, threshold: float, gap: float, sd: float, salt: Any, step: Any) -> Any:
+    """Whether a set of so many persons is large enough to be shown; the limit is drawn, and belongs to the set."""
+    if count < threshold:
+        return False
+    if sd == 0.0:
+        return True
+    middle = threshold + gap * sd
+    if count >= middle + SURE * sd:
+        return True
+    return count >= middle + sd * normal(step ^ salted(salt, seed))
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def all_pass(counts: Any, seeds: Any, threshold: float, gap: float, sd: float, salt: Any, step: Any) -> Any:
+    """Whether the persons are enough by every column that names them."""
+    shown = True
+    for p in range(len(counts)):
+        shown = shown and passes(counts[p], seeds[p], threshold, gap, sd, salt, step)
+    return shown
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def count_persons(
+    order: Any,
+    first: int,
+    last: int,
+    persons: Any,
+    hashes: Any,
+    seen: Any,
+    mark: int,
+    counts: Any,
+    seeds: Any,
+) -> None:
+    """Count distinct persons of some records, and hash the set of them; records of nobody count for nothing."""
+    for p in range(len(counts)):
+        number = 0
+        seed = np.uint64(0)
+        if persons.shape[1] == 0:
+            for at in range(first, last):
+                seed ^= hashes[p, order[at]]
+            number = last - first
+        else:
+            for at in range(first, last):
+                who = persons[p, order[at]]
+                if who >= 0 and seen[p, who] != mark:
+                    seen[p, who] = mark
+                    seed ^= hashes[p, who]
+                    number += 1
+        counts[p] = number
+        seeds[p] = seed
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _larger(old: Any, room: int) -> Any:
+    made = np.empty((room, old.shape[1]), dtype=old.dtype)
+    made[: len(old)] = old
+    return made
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _child(code: int, node: int, stops: Any, codes: Any) -> int:
+    """Find the child of a node that has a code; -1 where there is none."""
+    at = node + 1
+    while at < stops[node]:
+        if codes[at] == code:
+            return at
+        at = stops[at]
+    return -1
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def grow(
+    values: Any,
+    order: Any,
+    low: Any,
+    width: Any,
+    persons: Any,
+    hashes: Any,
+    salt: Any,
+    step: Any,
+    limits: Any,
+    sub_root: Any,
+    sub_stop: Any,
+    sub_code: Any,
+    sub_dead: Any,
+    safe: bool,
+) -> Any:
+    """Grow the tree of a combination of columns over its records.
+
+    ``limits`` are: the threshold, the gap, its deviation, the thresholds of stubs (single values, ranges), the depth
+    after which few records are not split any more, and how many "few" are. ``sub_root`` and the arrays after it are
+    the trees of one column less, put behind one another: root, stop, code, and whether a node ends what is above it.
+    """
+    dims, rows = values.shape
+    threshold, gap, sd, few_single, few_range = limits[0], limits[1], limits[2], limits[3], limits[4]
+    many = len(hashes)
+    room = 256
+    whole = np.empty((room, 8), dtype=np.int64)  # parent code depth first last leaf stub dead
+    lows = np.empty((room, dims))
+    seen_low = np.empty((room, dims))
+    seen_high = np.empty((room, dims))
+    subs = np.empty((room, dims), dtype=np.int64)
+    counts = np.empty((room, many), dtype=np.int64)
+    seeds = np.empty((room, many), dtype=np.uint64)
+    seen = np.full((many, hashes.shape[1] if persons.shape[1] else 0), -1, dtype=np.int64)
+    wait = np.empty((64 + (1 << dims) * 64, 5), dtype=np.int64)  # parent code first last depth
+    wait[0] = np.array([-1, 0, 0, rows, 0])
+    waiting = 1
+    number = 0
+    other = np.empty(rows, dtype=order.dtype)
+    own = np.empty(rows, dtype=np.int32)
+    at_code = np.zeros((1 << dims) + 1, dtype=np.int64)
+    while waiting > 0:
+        waiting -= 1
+        parent, code, first, last, depth = wait[waiting]
+        node = number
+        number += 1
+        if node == room:
+            room *= 2
+            whole, lows, seen_low = _larger(whole, room), _larger(lows, room), _larger(seen_low, room)
+            seen_high, subs = _larger(seen_high, room), _larger(subs, room)
+            counts, seeds = _larger(counts, room), _larger(seeds, room)
+        single = True
+        for d in range(dims):
+            if parent < 0:
+                lows[node, d] = low[d]
+            else:
+                lows[node, d] = lows[parent, d]
+                if (code >> d) & 1:
+                    lows[node, d] += width[d] / 2.0**depth
+            least, most = np.inf, -np.inf
+            for at in range(first, last):
+                value = values[d, order[at]]
+                least = min(least, value)
+                most = max(most, value)
+            seen_low[node, d] = least
+            seen_high[node, d] = most
+            single = single and least == most
+        count_persons(order, first, last, persons, hashes, seen, node, counts[node], seeds[node])
+        stub = len(sub_root) > 0
+        for j in range(len(sub_root)):
+            if parent < 0:
+                subs[node, j] = sub_root[j]
+            elif subs[parent, j] < 0:
+                subs[node, j] = -1
+            else:
+                gone = dims - 1 - j
+                reduced = ((code >> (gone + 1)) << gone) | (code & ((1 << gone) - 1))
+                subs[node, j] = _child(reduced, subs[parent, j], sub_stop, sub_code)
+            if subs[node, j] >= 0 and not sub_dead[subs[node, j]]:
+                stub = False
+        shown = all_pass(counts[node], seeds[node], threshold, gap, sd, salt, step)
+        enough = few_single if single else few_range
+        dead = stub or not all_pass(counts[node], seeds[node], enough, gap, sd, salt, step)
+        apart = False
+        for d in range(dims):
+            half = width[d] / 2.0 ** (depth + 1)
+            apart = apart or (half > 0 and lows[node, d] + half > lows[node, d])
+        split = not single and not stub and (shown or safe) and apart and depth < MOST_DEPTH
+        if dims == 1 and depth > limits[5] and last - first < limits[6]:
+            split = False
+        whole[node, 0] = parent
+        whole[node, 1] = code
+        whole[node, 2] = depth
+        whole[node, 3] = first
+        whole[node, 4] = last
+        whole[node, 5] = 0 if split else 1
+        whole[node, 6] = 1 if stub else 0
+        whole[node, 7] = 1 if dead else 0
+        if not split:
+            continue
+        at_code[:] = 0
+        for at in range(first, last):
+            row = order[at]
+            mine = 0
+            for d in range(dims):
+                if values[d, row] >= lows[node, d] + width[d] / 2.0 ** (depth + 1):
+                    mine |= 1 << d
+            own[at] = mine
+            at_code[mine + 1] += 1
+        for c in range(1 << dims):
+            at_code[c + 1] += at_code[c]
+        if waiting + (1 << dims) > len(wait):
+            wait = _larger(wait, 2 * len(wait) + (1 << dims))
+        for c in range((1 << dims) - 1, -1, -1):
+            if at_code[c + 1] > at_code[c]:
+                wait[waiting, 0] = node
+                wait[waiting, 1] = c
+                wait[waiting, 2] = first + at_code[c]
+                wait[waiting, 3] = first + at_code[c + 1]
+                wait[waiting, 4] = depth + 1
+                waiting += 1
+        for at in range(first, last):
+            other[first + at_code[own[at]]] = order[at]
+            at_code[own[at]] += 1
+        for at in range(first, last):
+            order[at] = other[at]
+    stop = np.arange(1, number + 1)
+    for node in range(number - 1, 0, -1):
+        parent = whole[node, 0]
+        stop[parent] = max(stop[parent], stop[node])
+    return (
+        whole[:number].copy(),
+        stop,
+        lows[:number].copy(),
+        seen_low[:number].copy(),
+        seen_high[:number].copy(),
+        subs[:number].copy(),
+        counts[:number].copy(),
+        seeds[:number].copy(),
+    )
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def lowest_root(whole: Any, stop: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any) -> int:
+    """Walk down from the root while but one of its halves is more than a handful of outliers."""
+    root = 0
+    while whole[root, 5] == 0:
+        kept, number = -1, 0
+        at = root + 1
+        while at < stop[root]:
+            shown = all_pass(counts[at], seeds[at], limits[0], limits[1], limits[2], salt, step)
+            if whole[at, 5] == 0 or shown:
+                kept = at
+                number += 1
+            at = stop[at]
+        if number != 1:
+            break
+        root = kept
+    return root
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def leaf_for(value: float, whole: Any, stop: Any, lows: Any, width: float) -> int:
+    """Find the leaf of one column that a value outside the range is counted with: the nearest that is there."""
+    node = 0
+    base = whole[0, 2]
+    while whole[node, 5] == 0:
+        upper = value >= lows[node, 0] + width / 2.0 ** (whole[node, 2] - base + 1)
+        at = node + 1
+        chosen = at
+        while at < stop[node]:
+            if (whole[at, 1] == 1) == upper:
+                chosen = at
+            at = stop[at]
+        node = chosen
+    return node
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def count_again(
+    whole: Any, order: Any, persons: Any, hashes: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any,
+    seen_low: Any, seen_high: Any,
+) -> None:  # fmt: skip
+    """Count the persons of every node again, after records came in from outside; ranges stay what they were."""
+    many = len(hashes)
+    seen = np.full((many, hashes.shape[1] if persons.shape[1] else 0), -1, dtype=np.int64)
+    for node in range(len(whole)):
+        count_persons(
+            order, whole[node, 3], whole[node, 4], persons, hashes, seen, node, counts[node], seeds[node]
+        )
+        enough = limits[3] if seen_low[node, 0] == seen_high[node, 0] else limits[4]
+        dead = not all_pass(counts[node], seeds[node], enough, limits[1], limits[2], salt, step)
+        whole[node, 7] = 1 if dead else 0
