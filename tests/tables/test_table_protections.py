@@ -522,3 +522,15 @@ def test_inverse_gaussian_synthesis_says_what_its_law_would_keep_and_claims_noth
     assert made.guarantee is None
     assert "would keep (1, 0.0891)-differential privacy" in made.why_none
     assert round(made.figures["delta"], 4) == 0.0891
+
+
+@pytest.mark.parametrize("law", [NegativeBinomial(0.1), PoissonInverseGaussian(0.1)])
+def test_a_guarantee_that_no_pseudocount_reaches_is_refused(law):
+    for epsilon, delta in ((0.5, 0.0), (8e-209, 1e-300)):
+        with pytest.raises(ParameterError, match="alpha"):
+            law.calibrate(epsilon, delta)
+
+
+def test_counts_spread_beyond_reckoning_are_refused():
+    with pytest.raises(ParameterError, match="smaller dispersion"):
+        PoissonInverseGaussian(1e6).calibrate(1, 0.01)

@@ -58,3 +58,9 @@ def test_empty_grids_are_refused():
         donut_settings(city(50), rings=[])
     with pytest.raises(ParameterError, match="keys"):
         donut_settings(city(50), keys={})
+
+
+def test_rings_that_are_no_pairs_are_refused():
+    homes = Microdata(pl.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}), location=("x", "y"))
+    with pytest.raises(ParameterError, match="pairs"):
+        donut_settings(homes, rings=[(1.0, 2.0, 3.0)])

@@ -94,6 +94,8 @@ def donut_settings(
     """
     if not rings:
         raise ParameterError("rings is empty. Give at least one pair (r_min, r_max).")
+    if any(len(ring) != 2 for ring in rings):
+        raise ParameterError("rings must be pairs (r_min, r_max), e.g. [(50, 100), (100, 200)].")
     sets = dict(keys) if keys is not None else _usual_sets(data)
     if not sets:
         raise ParameterError("keys is empty. Give at least one set, e.g. {'none': []}.")

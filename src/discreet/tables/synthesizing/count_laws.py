@@ -12,13 +12,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 
 _BLOCK = 32
 _LEAST_DISPERSION = 1e-3
-_LARGEST_ALPHA = 1e6
+_LARGEST_ALPHA = 1e4
+_MOST_CHANCES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class MixedPoisson(ABC):
         most = int(
             20 + 2 * more + 60 * math.sqrt(more + self.dispersion * more**2) + 60 * self.dispersion * more
         )
+        if most > _MOST_CHANCES:
+            raise ParameterError(
+                f"A dispersion of {self.dispersion:g} with an alpha of {alpha:g} spreads counts too far for the delta to "
+                "be worked out. Choose a smaller dispersion, or a larger epsilon or delta."
+            )
         p, q = self.pmf(more, most), self.pmf(less, most)
         odds = math.exp(epsilon)
         beyond = max(0.0, 1.0 - float(p.sum())) if p.sum() < 1 - 1e-13 else 0.0
@@ -88,12 +95,16 @@ class MixedPoisson(ABC):
 
     def calibrate(self, epsilon: float, delta: float) -> float:
         """The smallest pseudocount, to within one percent, that reaches a wanted guarantee; it is recomputed."""
+        if not 0 < delta < 1:
+            raise ParameterError(
+                "delta must be above 0 and below 1: with this law no alpha reaches a delta of 0."
+            )
         alpha, step = 1e-3, 1.5
         while self.delta(alpha, epsilon) > delta:
             alpha *= step
             if alpha > _LARGEST_ALPHA:
                 raise ParameterError(
-                    "No alpha below a million reaches this guarantee. Choose a larger epsilon or delta."
+                    "No alpha below 10,000 reaches this guarantee. Choose a larger epsilon or delta."
                 )
         low, high = alpha / step, alpha
         while high / low > 1.01:
@@ -140,16 +151,7 @@ class PoissonInverseGaussian(MixedPoisson):
 
     def pmf(self, mean: float, most: int) -> Floats:
         """The chances of 0, 1, …, by a recursion whose terms are all positive."""
-        s = self.dispersion
-        spread = 1 + 2 * s * mean
-        found = np.zeros(most + 1)
-        found[0] = math.exp((1 - math.sqrt(spread)) / s)
-        if most:
-            found[1] = mean * found[0] / math.sqrt(spread)
-        one, two = 2 * s * mean / spread, mean**2 / spread
-        for y in range(2, most + 1):
-            found[y] = one * (1 - 1.5 / y) * found[y - 1] + two / (y * (y - 1)) * found[y - 2]
-        return found
+        return np.asarray(_inverse_gaussian_chances(float(mean), self.dispersion, most))
 
     def factor_delta(self, ratio: float, epsilon: float) -> float:
         """The delta between inverse Gaussian laws of the same shape whose means have this ratio."""
@@ -168,3 +170,16 @@ class PoissonInverseGaussian(MixedPoisson):
         up = law.sf(above / ratio) - odds * law.sf(above)
         down = law.cdf(below) - odds * law.cdf(below / ratio)
         return float(max(up, down, 0.0))
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _inverse_gaussian_chances(mean: float, s: float, most: int) -> Floats:
+    spread = 1 + 2 * s * mean
+    found = np.zeros(most + 1)
+    found[0] = math.exp((1 - math.sqrt(spread)) / s)
+    if most > 0:
+        found[1] = mean * found[0] / math.sqrt(spread)
+    one, two = 2 * s * mean / spread, mean**2 / spread
+    for y in range(2, most + 1):
+        found[y] = one * (1 - 1.5 / y) * found[y - 1] + two / (y * (y - 1)) * found[y - 2]
+    return found
