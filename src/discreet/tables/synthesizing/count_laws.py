@@ -63,8 +63,8 @@ class MixedPoisson(ABC):
         )
         if most > _MOST_CHANCES:
             raise ParameterError(
-                f"A dispersion of {self.dispersion:g} with an alpha of {alpha:g} spreads counts too far for the delta to "
-                "be worked out. Choose a smaller dispersion, or a larger epsilon or delta."
+                f"A dispersion of {self.dispersion:g} with an alpha of {alpha:g} spreads counts too far for the delta "
+                "to be worked out. Choose a smaller dispersion, or a larger epsilon or delta."
             )
         p, q = self.pmf(more, most), self.pmf(less, most)
         odds = math.exp(epsilon)
