@@ -35,7 +35,7 @@ def line(found) -> np.ndarray:
 
 
 PROVED = {
-    "agd": {"mechanism": "agd", "residual_bound": 10},
+    "agd": {"mechanism": "agd", "residual_bound": 10, "steps": 100},
     "sgd": {"mechanism": "sgd", "delta": 1e-6, "records": 2000, "steps": 60, "standardize": True},
     "kng": {"mechanism": "kng", "theta_bound": 4},
 }

@@ -187,3 +187,13 @@ def test_bad_input_is_refused_by_name():
         with pytest.raises(ParameterError, match=named):
             dp.quantile_regression(wide(), **{**good, **wrong}, ledger=ledger)
         assert ledger.spent.epsilon == 0
+
+
+def test_adaptive_descent_starts_with_the_share_of_epsilon_by_120():
+    """Section 3.6: the first gradient and the first choice get rho(epsilon/120, delta)."""
+    asked = {"y": "y", "x": ["a", "b"], "x_bounds": [(-10, 10)] * 2, "mechanism": "agd", "residual_bound": 15}
+    found = dp.quantile_regression(wide(), epsilon=1.0, **asked).figures
+    assert found["rho_first"] == pytest.approx(dp.zcdp_from(1 / 120, 1e-8))
+    assert found["rho_first"] == pytest.approx((1 / 120) ** 2 / (4 * np.log(1e8)), rel=1e-3)
+    several = dp.quantile_regression(wide(), epsilon=1.0, tau=[0.25, 0.75], **asked).detail["constants"]
+    assert several["rho_first"].to_list() == pytest.approx([dp.zcdp_from(0.5 / 120, 1e-8)] * 2)

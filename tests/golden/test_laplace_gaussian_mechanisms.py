@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import dp
+from discreet.guarantees import in_plain_words
 
 
 def test_a_count_of_100_under_epsilon_one_half():
@@ -60,3 +61,22 @@ def test_the_log_ratio_of_two_neighboring_answers_never_passes_epsilon():
     ratio = epsilon * (np.abs(places - 1) - np.abs(places))
     assert np.abs(ratio).max() == pytest.approx(epsilon)
     assert set(np.round(np.abs(ratio), 12)) == {epsilon}
+
+
+def test_factors_of_the_odds_that_reports_tell():
+    """Section 5: the table of e^epsilon; reports round up."""
+    for epsilon, factor in ((0.01, 1.0101), (0.1, 1.1052), (1, 2.7183), (4.2, 66.69)):
+        assert math.exp(epsilon) == pytest.approx(factor, rel=1e-4)
+        told = in_plain_words(epsilon, adjacency="replace").split("factor of ")[1].split(" at")[0]
+        assert factor <= float(told) + 5e-5
+        assert float(told) < 1.01 * factor
+
+
+def test_the_ratio_of_continuous_densities_is_epsilon_outside_and_less_within():
+    """Section 5: f(D) = 0, f(D') = 1, scale 1/epsilon."""
+    epsilon = 0.7
+    x = np.linspace(-5, 6, 2201)
+    ratio = epsilon * (np.abs(x - 1) - np.abs(x))
+    assert np.abs(ratio).max() <= epsilon * (1 + 1e-12)
+    assert ratio[x <= 0] == pytest.approx(epsilon)
+    assert ratio[x >= 1] == pytest.approx(-epsilon)

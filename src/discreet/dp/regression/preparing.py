@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.dp.budget import rational_epsilon
+from discreet.dp.calibration import zcdp_from
 from discreet.dp.mechanisms import words_of
 from discreet.dp.regression import gradient_sampling, objective_perturbation, private_descent
 from discreet.dp.regression.check_loss import CheckLoss, Kernel
@@ -22,17 +23,19 @@ from discreet.randomness import fresh_seed, generator
 Mechanism = Literal["opm", "kng", "sgd", "agd", "nonprivate"]
 Calibration = Literal["accountant", "closed-form"]
 _STEPS = 1000
-_DIVIDED = 100
-"""Into how many steps the budget of the adaptive descent is divided at first. The source starts with epsilon/120, which
-is thousands of steps that are little but noise: on its first design the error is then twice as large."""
+_START = 120
+"""The first gradient and every choice of adaptive descent get what zero-concentrated privacy has for epsilon/120."""
 
 _ARITHMETIC = (
-    "the proof of objective perturbation is about real numbers and the exact minimizer, and what was drawn and fitted "
-    "are floating-point numbers. mechanism='agd' is proved for what it computes."
+    "objective perturbation is private because the minimizer tells its noise one to one, with a known Jacobian. That "
+    "is true of real numbers and the exact minimizer. Here noise and minimizer are floating-point numbers: which of them "
+    "can come out depends on the records in the last digits, and rounding them does not bound by how much. "
+    "mechanism='agd' is proved for what it computes."
 )
 _APPROXIMATE = (
-    "with more than two coefficients the K-norm gradient is drawn by a walk that only comes near to its law. "
-    "mechanism='agd' is proved for what it computes."
+    "with more than two coefficients the K-norm gradient is drawn by a walk of a fixed length, in floating-point "
+    "numbers, that starts at a fit to the records. No bound is known on how far its law is from the one of the proof, "
+    "and a delta would have to hold that distance. mechanism='agd' is proved for what it computes."
 )
 _CLOSED_FORM = "the noise of the closed form is drawn in floating point. Use calibration='accountant'."
 _NONPRIVATE = "no noise was drawn. This is for comparisons within the house."
@@ -219,7 +222,7 @@ def _agd(design: Design, tau: float, asked: Settings) -> Prepared:
         )
     loss = asked.loss(tau)
     rho = asked.rho * (1 - 1e-9)  # shares that add up to it may pass it by a last digit
-    first = rho / (2 * (asked.steps or _DIVIDED))
+    first = rho / (2 * asked.steps) if asked.steps else zcdp_from(asked.epsilon / _START, asked.delta)
     slopes = private_descent.Slopes(
         design,
         loss,

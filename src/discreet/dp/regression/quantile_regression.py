@@ -88,7 +88,8 @@ def quantile_regression(
         ``"opm"`` (objective perturbation), ``"kng"`` (K-norm gradient), ``"sgd"`` (stochastic descent), ``"agd"``
         (descent with an adaptive budget) or ``"nonprivate"``. The guarantee is proved for what is computed by
         ``"agd"``, by ``"sgd"`` with the accountant and by ``"kng"`` with one or two coefficients; the others enter
-        their price into the ledger and claim nothing.
+        their price into the ledger and claim nothing. ``"opm"``: its proof needs real numbers and the exact minimizer.
+        ``"kng"`` with more coefficients: its walk has no proved distance from its law.
     epsilon, delta
         The budget. ``"opm"`` takes a delta and then draws normal noise; ``"sgd"`` needs one; ``"agd"`` has 1e-8 unless
         given.
@@ -117,8 +118,10 @@ def quantile_regression(
         For ``"sgd"``: about how many records there are, as far as that is public (needed under ``"add-remove"``), and
         about how many are looked at in a step.
     steps
-        How many steps ``"sgd"`` (1000) and the walks of ``"kng"`` (4000) take; into how many the budget of ``"agd"``
-        (100) is divided at first.
+        How many steps ``"sgd"`` (1000) and the walks of ``"kng"`` (4000) take; into how many the budget of ``"agd"`` is
+        divided at first. Unless given, ``"agd"`` starts as its source does, with the share of epsilon/120: thousands of
+        steps, each a pass over the records. Fewer are faster and, on the source's first two designs, err half as much:
+        take 10 to 100 for a large file.
     calibration
         For ``"sgd"``: noise by an accountant, or by the closed form for n² steps.
     weight, max_weight
