@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet import Microdata, dp, synth
 from discreet.errors import DiscreetError, DiscreetWarning, ParameterError
-from discreet.synth.pmse_mechanism.drawing import chances, exactly
+from discreet.synth.pmse_mechanism.drawing import by_walking, chances, exactly
 from discreet.synth.pmse_mechanism.trees import tree_pmse
 
 RNG = np.random.default_rng(7)
@@ -222,3 +222,57 @@ def test_beside_a_claim_a_warning_depends_on_no_record():
         warnings.simplefilter("error")
         for data in (near, far):
             rich.fit(data)
+
+
+def test_numbers_that_may_be_missing_are_drawn_with_gaps(tmp_path):
+    gaps = SIZE.with_columns(height=pl.when(pl.int_range(SIZE.height) % 4 > 0).then("height"))
+    plan = synth.PMSEMechanism(
+        80.0, **(QUICK | {"particles": 60, "depth": 1}), gaps="height", never_missing="works"
+    )
+    fitted = plan.fit(Microdata(gaps), seed=3)
+    made = fitted.sample(4000, seed=1).frame
+    assert made.schema == gaps.schema
+    assert made["height"].null_count() / 4000 == pytest.approx(0.25, abs=0.15)
+    assert made["height"].mean() == pytest.approx(170, abs=6)
+    again = synth.load(fitted.save(tmp_path / "model"))
+    assert again.sample(50, seed=2).frame.equals(fitted.sample(50, seed=2).frame)
+    exact = synth.PMSEMechanism(4.0, **QUICK, sampler="candidates", gaps="height").fit(Microdata(gaps))
+    assert exact.guarantee is not None
+    with pytest.raises(DiscreetError, match="gaps"):
+        synth.PMSEMechanism(1.0, **QUICK, gaps="works").fit(Microdata(SIZE))
+
+
+def test_walks_at_a_ladder_of_temperatures_find_the_parameters_too():
+    plan = synth.PMSEMechanism(
+        60.0, **QUICK, sampler="metropolis", steps=300, n_quality_draws=2, never_missing="works"
+    )
+    fitted = plan.fit(Microdata(SIZE), seed=4)
+    assert fitted.guarantee is None
+    assert "approaches" in fitted.why_none
+    assert fitted.sample(4000, seed=1).frame["height"].mean() == pytest.approx(170, abs=6)
+
+
+def test_a_walk_comes_to_the_law_of_prior_times_quality():
+    """One parameter, whose law is known: a normal prior times exp(-T u) with u a step at 1."""
+
+    def quality(theta):
+        return 0.0 if theta[0] > 1 else 0.25
+
+    made = by_walking(quality, 1, width=1.0, temperature=8.0, many=12_000, rng=np.random.default_rng(1))
+    above = 0.158655
+    wanted = above / (above + (1 - above) * np.exp(-2.0))
+    assert (made.thetas > 1).mean() == pytest.approx(wanted, abs=0.04)
+
+
+@settings(max_examples=25, deadline=None)
+@given(small, st.integers(1, 3))
+def test_the_mean_of_several_files_moves_no_more_than_one(case, draws):
+    """Every file moves by the tight bound at most, and so does their mean."""
+    original, made, row, new = case
+    records, synthetic = (np.array(part, dtype=np.float64) for part in (original, made))
+    moved = records.copy()
+    moved[row] = new
+    rng = np.random.default_rng(draws)
+    files = [synthetic[rng.permutation(len(synthetic))] + rng.integers(0, 2) for _ in range(draws)]
+    before, after = (np.mean([tree_pmse(own, made) for made in files]) for own in (records, moved))
+    assert abs(before - after) <= dp.pmse_sensitivity(len(records), kind="tight") + 1e-12

@@ -28,8 +28,8 @@ _START = 120
 
 _ARITHMETIC = (
     "objective perturbation is private because the minimizer tells its noise one to one, with a known Jacobian. That "
-    "is true of real numbers and the exact minimizer. Here noise and minimizer are floating-point numbers: which of them "
-    "can come out depends on the records in the last digits, and rounding them does not bound by how much. "
+    "is true of real numbers and the exact minimizer. Here noise and minimizer are floating-point numbers: which of "
+    "them can come out depends on the records in the last digits, and rounding them does not bound by how much. "
     "mechanism='agd' is proved for what it computes."
 )
 _APPROXIMATE = (

@@ -22,6 +22,7 @@ _GRID = 2**40  # qualities are rounded to these parts, and the sensitivity grows
 _ESS = 0.5
 _MOVES = 4
 _MOST_STEPS = 200
+_RUNGS = 7
 SURE_ODDS = 5.0
 
 
@@ -118,6 +119,43 @@ def by_particles(
             taken, tried = taken + int(yes.sum()), tried + many
             scale *= 1.3 if yes.mean() > 0.3 else 0.6
     return Particles(thetas, qualities, taken / max(tried, 1), steps)
+
+
+def by_walking(
+    quality: Quality, dim: int, *, width: float, temperature: float, many: int, rng: np.random.Generator
+) -> Particles:
+    """Walk at a ladder of temperatures from that of the prior on, and let neighbors change places now and then.
+
+    Every walk starts from the prior and takes ``many`` steps, whatever the records are; the later half of the one at
+    the last temperature is kept. A state keeps its quality until it moves: quality comes from random numbers that are
+    the same for all states, so that nothing is estimated anew.
+    """
+    ladder = np.concatenate([[0.0], temperature * np.geomspace(1 / 2**_RUNGS, 1.0, _RUNGS)])
+    thetas = width * rng.standard_normal((len(ladder), dim))
+    qualities = np.array([quality(theta) for theta in thetas])
+    scales = np.full(len(ladder), width * 2.38 / math.sqrt(dim))
+    kept, found, taken, tried = [], [], 0, 0
+    for step in range(many):
+        moved = thetas + scales[:, None] * rng.standard_normal(thetas.shape)
+        moved[0] = width * rng.standard_normal(dim)
+        new = np.array([quality(theta) for theta in moved])
+        logs = -ladder * (new - qualities) - ((moved**2).sum(1) - (thetas**2).sum(1)) / (2 * width**2)
+        logs[0] = 0.0
+        yes = np.log(rng.random(len(ladder))) < logs
+        thetas[yes], qualities[yes] = moved[yes], new[yes]
+        if step < many // 2:
+            # Later on the width of a step may not depend on the way so far.
+            scales *= np.where(yes, 1.1, 0.96)
+        else:
+            taken, tried = taken + int(yes[-1]), tried + 1
+        at = int(rng.integers(len(ladder) - 1))
+        change = (ladder[at + 1] - ladder[at]) * (qualities[at + 1] - qualities[at])
+        if np.log(rng.random()) < change:
+            thetas[[at, at + 1]], qualities[[at, at + 1]] = thetas[[at + 1, at]], qualities[[at + 1, at]]
+        if step >= many // 2:
+            kept.append(thetas[-1].copy())
+            found.append(float(qualities[-1]))
+    return Particles(np.array(kept), np.array(found), taken / max(tried, 1), many)
 
 
 def _next(qualities: Floats, left: float) -> float:

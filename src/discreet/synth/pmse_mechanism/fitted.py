@@ -48,8 +48,7 @@ class FittedParameters(Fitted):
         """Draw a file from one of the vectors of parameters."""
         theta = self.thetas[int(stream("which").integers(len(self.thetas)))]
         units = self.generator.made(theta, self.generator.noise(n, stream("records")))
-        # A draw from the tail of a wide prior may pass what a column can hold.
-        return self.generator.frame(np.clip(np.nan_to_num(units, nan=0.0), -1e12, 1e12))
+        return self.generator.frame(self.generator.held(units))
 
     def state(self) -> dict[str, Any]:
         """Return the model for a file."""

@@ -13,18 +13,18 @@ from discreet import dp, engine
 from discreet.arrays import Floats
 from discreet.dp.entropy import refuse_seeded
 from discreet.dp.pmse_sensitivity import SensitivityKind, pmse_sensitivity
-from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
+from discreet.errors import DiscreetWarning, ParameterError
 from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import levels_of
-from discreet.synth.belonging import units_left_out
 from discreet.synth.pmse_mechanism.drawing import (
     SURE_ODDS,
     Diagnosis,
     Quality,
     by_particles,
+    by_walking,
     exactly,
     log_odds,
     split_r_hat,
@@ -32,6 +32,7 @@ from discreet.synth.pmse_mechanism.drawing import (
 from discreet.synth.pmse_mechanism.fitted import FittedParameters
 from discreet.synth.pmse_mechanism.regressions import Regressions, columns_declared
 from discreet.synth.pmse_mechanism.trees import DEEPEST, best_pmse, quantile_cuts
+from discreet.synth.private_marginals.naming import left_out_of, listed, refuse_several_records
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 _APPROACHED = (
@@ -72,7 +73,10 @@ class PMSEMechanism(Synthesizer):
     domain
         ``{column: [levels]}`` of every category.
     never_missing
-        Categories that cannot be missing; all others may be. Numbers are modelled without gaps.
+        Categories that cannot be missing; all others may be.
+    gaps
+        Numbers that may be missing; all others cannot be. Whether one is missing is a logistic regression on the
+        columns before, and a column of its own for trees.
     width
         Standard deviation of the prior of every parameter, in those units.
     n_datasets
@@ -88,12 +92,16 @@ class PMSEMechanism(Synthesizer):
         How many thresholds a number has at most.
     sensitivity
         ``"published"`` (1/n) or ``"tight"`` (1/(2(n + 1)), half the noise); see `discreet.dp.pmse_sensitivity`.
+    n_quality_draws
+        How many files are made from a vector of parameters; u is their mean. All vectors get the same random numbers,
+        so that the bound on u holds for the mean as well.
     sampler
-        ``"smc"``: particles carried from the prior, nearer to the optimum and without a claim, because they only
-        approach the law of the proof. ``"candidates"``: an exact draw among ``candidates`` draws from the prior, with
-        the guarantee.
-    candidates, particles, runs
-        How many candidates, particles a run and independent runs.
+        ``"smc"``: particles carried from the prior; ``"metropolis"``: walks at a ladder of temperatures that change
+        places, started from the prior. Both come nearer to the optimum and make no claim, because they only approach
+        the law of the proof. ``"candidates"``: an exact draw among ``candidates`` draws from the prior, with the
+        guarantee.
+    candidates, particles, steps, runs
+        How many candidates, particles a run, steps of a walk and independent runs.
     leave_out
         Columns that the synthetic file shall not have.
 
@@ -123,21 +131,33 @@ class PMSEMechanism(Synthesizer):
     prior: Mapping[str, Any] | None = None
     domain: Mapping[str, Any] | None = None
     never_missing: Columns = None
+    gaps: Columns = None
     width: float = 1.0
     n_datasets: int = 1
     quality: Literal["optimal-tree", "fixed-partition", "greedy-tree"] = "optimal-tree"
     depth: int = 2
     thresholds: int = 32
     sensitivity: SensitivityKind = "published"
-    sampler: Literal["smc", "candidates"] = "smc"
+    n_quality_draws: int = 1
+    sampler: Literal["smc", "metropolis", "candidates"] = "smc"
     candidates: int = 2_000
     particles: int = 200
+    steps: int = 1_000
     runs: int = 2
     leave_out: Columns = None
 
     def __post_init__(self) -> None:
         dp.checked_epsilon(self.epsilon)
-        least = {"n_datasets": 1, "depth": 1, "thresholds": 1, "candidates": 2, "particles": 20, "runs": 2}
+        least = {
+            "n_datasets": 1,
+            "depth": 1,
+            "thresholds": 1,
+            "n_quality_draws": 1,
+            "candidates": 2,
+            "particles": 20,
+            "steps": 20,
+            "runs": 2,
+        }
         for name, smallest in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
@@ -189,9 +209,12 @@ class PMSEMechanism(Synthesizer):
         if not names:
             raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
         frame = engine.collect(data, names)
-        never = (self.never_missing,) if isinstance(self.never_missing, str) else self.never_missing or ()
         generator = Regressions(
-            tuple(columns_declared(frame, self.prior or {}, self.domain or {}, list(never)))
+            tuple(
+                columns_declared(
+                    frame, self.prior or {}, self.domain or {}, listed(self.never_missing), listed(self.gaps)
+                )
+            )
         )
         generator.check()
         units = np.column_stack([column.units(frame[column.attribute.name]) for column in generator.columns])
@@ -228,7 +251,7 @@ class PMSEMechanism(Synthesizer):
             )
             diagnosis = self._looked_at(tried, found, n)
         else:
-            thetas, diagnosis = self._by_particles(quality, generator.dim, n, stream)
+            thetas, diagnosis = self._approached(quality, generator.dim, n, stream)
         # Beside a claim even a warning may not depend on the records: it says what no file could change.
         odds = diagnosis.log_odds if why else self.best_log_odds(n)
         if odds < SURE_ODDS:
@@ -258,18 +281,24 @@ class PMSEMechanism(Synthesizer):
     def _why_no_claim(self) -> str:
         if self.quality == "greedy-tree":
             return _GREEDY
-        return _APPROACHED if self.sampler == "smc" else ""
+        return "" if self.sampler == "candidates" else _APPROACHED
 
     def _quality(self, generator: Regressions, units: Floats, stream: Stream) -> Quality:
         """The pMSE of a vector of parameters, with random numbers that are the same for all of them."""
-        noise = generator.noise(len(units), stream("noise"))
+        noises = [
+            generator.noise(len(units), stream("noise", *([str(number)] if number else [])))
+            for number in range(self.n_quality_draws)
+        ]
         original = generator.split(units)
         fixed = self._public_cuts(generator) if self.quality == "fixed-partition" else None
         greedy = self.quality == "greedy-tree"
 
         def quality(theta: Floats) -> float:
+            return float(np.mean([of_one(theta, noise) for noise in noises]))
+
+        def of_one(theta: Floats, noise: Floats) -> float:
             made = generator.made(theta, noise)
-            if not np.isfinite(made).all():
+            if not generator.usable(made):
                 return 0.25
             synthetic = generator.split(made)
             if fixed is not None:
@@ -288,17 +317,21 @@ class PMSEMechanism(Synthesizer):
         numbers = ndtri(np.arange(1, pieces) / pieces)
         cuts: list[Floats] = []
         for column in generator.columns:
-            cuts += [numbers] if column.is_number else [np.array([0.5])] * column.attribute.size
+            if column.is_number:
+                cuts += [numbers, *([np.array([0.5])] if column.has_gaps else [])]
+            else:
+                cuts += [np.array([0.5])] * column.attribute.size
         return cuts
 
-    def _by_particles(self, quality: Quality, dim: int, n: int, stream: Stream) -> tuple[Floats, Diagnosis]:
+    def _approached(self, quality: Quality, dim: int, n: int, stream: Stream) -> tuple[Floats, Diagnosis]:
+        walking = self.sampler == "metropolis"
         made = [
-            by_particles(
+            (by_walking if walking else by_particles)(
                 quality,
                 dim,
                 width=self.width,
                 temperature=self.temperature(n),
-                many=self.particles,
+                many=self.steps if walking else self.particles,
                 rng=stream("run", str(number)),
             )
             for number in range(self.runs)
@@ -325,27 +358,15 @@ class PMSEMechanism(Synthesizer):
         return Diagnosis(float(odds), float(found.min()), float((weights * found).sum() / weights.sum()))
 
     def _left_out(self, data: Microdata) -> dict[str, str]:
-        never = (self.never_missing,) if isinstance(self.never_missing, str) else self.never_missing or ()
-        leave = (self.leave_out,) if isinstance(self.leave_out, str) else self.leave_out or ()
-        for setting, named in (
-            ("leave_out", leave),
-            ("prior", self.prior or ()),
-            ("domain", self.domain or ()),
-            ("never_missing", never),
-        ):
-            for name in named:
-                if name not in data.schema:
-                    raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
-        if data.roles.person or data.roles.contributor:
-            raise ParameterError(
-                "The guarantee is one for records, and the file says that a person may have several. Keep one record a "
-                "person and leave out the role, or use AIM, which bounds them."
-            )
-        left_out = dict.fromkeys(leave, "as asked for")
-        left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
-        if data.roles.weight and data.roles.weight not in left_out:
-            left_out[data.roles.weight] = "the weight: one record would count many times"
-        return left_out | units_left_out(data, None, left_out)
+        named = {
+            "leave_out": listed(self.leave_out),
+            "prior": tuple(self.prior or ()),
+            "domain": tuple(self.domain or ()),
+            "never_missing": listed(self.never_missing),
+            "gaps": listed(self.gaps),
+        }
+        refuse_several_records(data)
+        return left_out_of(data, named)
 
 
 def _mode_widths(thetas: Floats, qualities: Floats) -> Floats:

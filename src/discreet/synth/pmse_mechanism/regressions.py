@@ -45,19 +45,25 @@ class Column:
     @property
     def features(self) -> int:
         """How many numbers tell later columns about it."""
-        return 1 if self.is_number else self.attribute.size - 1
+        return 1 + self.has_gaps if self.is_number else self.attribute.size - 1
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether it is a number that may be missing."""
+        return self.is_number and self.attribute.has_missing
 
     def units(self, series: pl.Series) -> Floats:
         """The column in its units, or as codes."""
         if not self.is_number:
             return self.attribute.encode(series).astype(np.float64)
-        numbers = as_numbers(series)
-        if numbers.null_count() or not np.isfinite(numbers.to_numpy()).all():
+        values = as_numbers(series).to_numpy().astype(np.float64)
+        good = np.isfinite(values) | (np.isnan(values) & self.has_gaps)
+        if not good.all():
             raise ColumnError(
-                f"Column '{series.name}' has missing values, and a number is modelled without. Fill them, leave the "
-                "column out, or declare its levels under domain."
+                f"Column '{series.name}' has missing or infinite values, and was declared without. Name it under gaps, "
+                "fill them, or leave the column out. This refusal itself tells that there are some."
             )
-        return np.asarray((numbers.to_numpy().astype(np.float64) - self.center) / self.spread)
+        return np.asarray((values - self.center) / self.spread)
 
     def state(self) -> dict[str, Any]:
         """Return the column for a model file."""
@@ -70,9 +76,18 @@ class Column:
 
 
 def columns_declared(
-    frame: pl.DataFrame, prior: Mapping[str, Any], domain: Mapping[str, Any], never_missing: Sequence[str]
+    frame: pl.DataFrame,
+    prior: Mapping[str, Any],
+    domain: Mapping[str, Any],
+    never_missing: Sequence[str],
+    gaps: Sequence[str] = (),
 ) -> list[Column]:
     """Make columns from what was declared alone."""
+    for name in gaps:
+        if name not in prior:
+            raise ColumnError(
+                f"Column '{name}' was named under gaps, which is for numbers that have a prior."
+            )
     made = []
     for name in frame.columns:
         series = frame[name]
@@ -106,7 +121,7 @@ def columns_declared(
         whole = 0 if series.dtype.is_integer() else None
         made.append(
             Column(
-                Attribute(name, series.dtype, None, np.array([0.0, 1.0]), False, whole),
+                Attribute(name, series.dtype, None, np.array([0.0, 1.0]), name in gaps, whole),
                 float(numbers[0]),
                 float(numbers[1]),
             )
@@ -125,14 +140,19 @@ class Regressions:
         """How many parameters there are."""
         total = features = 0
         for column in self.columns:
-            total += features + 2 if column.is_number else (column.attribute.size - 1) * (features + 1)
+            if column.is_number:
+                total += features + 2 + (features + 1) * column.has_gaps
+            else:
+                total += (column.attribute.size - 1) * (features + 1)
             features += column.features
         return total
 
     @property
     def noises(self) -> int:
         """How many random numbers a record takes."""
-        return sum(1 if column.is_number else column.attribute.size for column in self.columns)
+        return sum(
+            1 + column.has_gaps if column.is_number else column.attribute.size for column in self.columns
+        )
 
     def check(self) -> None:
         """Refuse more parameters than a sampler can explore."""
@@ -143,12 +163,26 @@ class Regressions:
             )
 
     def noise(self, n: int, rng: np.random.Generator) -> Floats:
-        """Random numbers for so many records: normal for numbers, Gumbel for levels."""
-        parts = [
-            rng.standard_normal((n, 1)) if column.is_number else rng.gumbel(size=(n, column.attribute.size))
-            for column in self.columns
-        ]
+        """Random numbers for so many records: normal for numbers, logistic for their gaps, Gumbel for levels."""
+        parts: list[Floats] = []
+        for column in self.columns:
+            if not column.is_number:
+                parts.append(rng.gumbel(size=(n, column.attribute.size)))
+                continue
+            parts.append(rng.standard_normal((n, 1)))
+            if column.has_gaps:
+                parts.append(rng.logistic(size=(n, 1)))
         return np.concatenate(parts, axis=1)
+
+    def usable(self, units: Floats) -> bool:
+        """Whether a file has numbers where it should: what passed all bounds is none, and a gap only where declared."""
+        gaps = np.array([column.has_gaps for column in self.columns])
+        return bool((np.isfinite(units) | (np.isnan(units) & gaps)).all())
+
+    def held(self, units: Floats) -> Floats:
+        """The file within what a column can hold: a draw from the tail of a wide prior may pass it."""
+        gaps = np.array([column.has_gaps for column in self.columns])
+        return np.asarray(np.clip(np.where(np.isnan(units) & ~gaps, 0.0, units), -1e12, 1e12))
 
     def made(self, theta: Floats, noise: Floats) -> Floats:
         """The file of these parameters and random numbers, in units and codes; may hold numbers beyond any bound."""
@@ -161,9 +195,17 @@ class Regressions:
                 wide = known.shape[1]
                 if column.is_number:
                     mean = known @ theta[at : at + wide]
-                    out[:, j] = mean + np.exp(theta[at + wide]) * noise[:, place]
+                    value = mean + np.exp(theta[at + wide]) * noise[:, place]
                     at, place = at + wide + 1, place + 1
-                    known = np.column_stack([known, out[:, j]])
+                    out[:, j] = value
+                    if column.has_gaps:
+                        gone = known @ theta[at : at + wide] + noise[:, place] > 0
+                        at, place = at + wide, place + 1
+                        # What is no number because it passed all bounds is no gap.
+                        out[:, j] = np.where(gone, np.nan, np.where(np.isnan(value), np.inf, value))
+                        known = np.column_stack([known, np.where(gone, 0.0, value), gone])
+                    else:
+                        known = np.column_stack([known, value])
                     continue
                 size = column.attribute.size
                 slopes = theta[at : at + wide * (size - 1)].reshape(wide, size - 1)
@@ -175,15 +217,17 @@ class Regressions:
         return out
 
     def split(self, units: Floats) -> Floats:
-        """Columns that trees split: numbers as they are, one for every level of a category."""
+        """Columns that trees split: numbers as they are, their gaps, one for every level of a category."""
         parts: list[Floats] = []
         for j, column in enumerate(self.columns):
             own = units[:, j]
-            parts += (
-                [own]
-                if column.is_number
-                else [np.asarray(own == code, dtype=np.float64) for code in range(column.attribute.size)]
-            )
+            if not column.is_number:
+                parts += [np.asarray(own == code, dtype=np.float64) for code in range(column.attribute.size)]
+            elif column.has_gaps:
+                gone = np.isnan(own)
+                parts += [np.where(gone, 0.0, own), gone.astype(np.float64)]
+            else:
+                parts.append(own)
         return np.column_stack(parts)
 
     def frame(self, units: Floats) -> pl.DataFrame:
@@ -191,7 +235,8 @@ class Regressions:
         made = []
         for j, column in enumerate(self.columns):
             if column.is_number:
-                codes: Integers = np.zeros(len(units), dtype=np.int64)
+                # The last code of a number is a gap.
+                codes: Integers = np.isnan(units[:, j]).astype(np.int64)
                 made.append(column.attribute.decode(codes, column.center + column.spread * units[:, j]))
             else:
                 made.append(column.attribute.decode(units[:, j].astype(np.int64), None))

@@ -12,11 +12,11 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Integers
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.errors import ParameterError
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
-from discreet.synth.belonging import units_left_out
 from discreet.synth.private_marginals.declaring import declared
+from discreet.synth.private_marginals.naming import left_out_of, listed, refuse_several_records
 from discreet.synth.synthesizer import Stream
 
 MOST_CELLS = 10_000_000
@@ -94,24 +94,13 @@ def declared_columns(
     data: Microdata, domain: Mapping[str, Any] | None, never_missing: Columns, leave_out: Columns
 ) -> tuple[list[str], dict[str, str]]:
     """The columns to synthesize, and those left out with the reason; records must be a person each."""
-    for setting, named in (
-        ("leave_out", listed(leave_out)),
-        ("domain", tuple(domain or {})),
-        ("never_missing", listed(never_missing)),
-    ):
-        for name in named:
-            if name not in data.schema:
-                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
-    if data.roles.person or data.roles.contributor:
-        raise ParameterError(
-            "The guarantee is one for records, and the file says that a person may have several. Keep one record a "
-            "person and leave out the role, or use AIM, which bounds them."
-        )
-    left_out = dict.fromkeys(listed(leave_out), "as asked for")
-    left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
-    if data.roles.weight and data.roles.weight not in left_out:
-        left_out[data.roles.weight] = "the weight: one record would count many times"
-    left_out |= units_left_out(data, None, left_out)
+    named = {
+        "leave_out": listed(leave_out),
+        "domain": tuple(domain or ()),
+        "never_missing": listed(never_missing),
+    }
+    refuse_several_records(data)
+    left_out = left_out_of(data, named)
     names = [name for name in data.columns if name not in left_out]
     if not names:
         raise ParameterError("There is no column to synthesize. Name fewer columns in leave_out.")
@@ -129,8 +118,3 @@ def cells_declared(domain: Mapping[str, Any] | None, bins: int, never_missing: C
         )
         many *= (bins if is_range else len(set(values))) + (name not in listed(never_missing))
     return many
-
-
-def listed(columns: Columns) -> tuple[str, ...]:
-    """Columns as the user names them: one, several or none."""
-    return (columns,) if isinstance(columns, str) else tuple(columns or ())

@@ -16,11 +16,10 @@ from discreet import dp, engine
 from discreet.arrays import Floats
 from discreet.dp.contributions import unit_of
 from discreet.engine import counted_unit
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy
-from discreet.microdata import Columns, Microdata, require_microdata
+from discreet.microdata import Microdata, require_microdata
 from discreet.synth.bayesian_network.coding import Attribute
-from discreet.synth.belonging import units_left_out
 from discreet.synth.private_marginals.counting import Small, counted
 from discreet.synth.private_marginals.declaring import declared
 from discreet.synth.private_marginals.impossible import Combination, combinations_of
@@ -32,6 +31,7 @@ from discreet.synth.private_marginals.measuring import (
     noisy,
     variance_of,
 )
+from discreet.synth.private_marginals.naming import left_out_of, listed
 from discreet.synth.synthesizer import Stream
 
 if TYPE_CHECKING:
@@ -125,7 +125,15 @@ class Prepared:
 def prepared(plan: MST | AIM, data: Microdata, *, fewest: int) -> Prepared:
     """Read a file as codes; everything that can be refused is refused here, before a budget is touched."""
     require_microdata(data)
-    left_out = _left_out(plan, data)
+    left_out = left_out_of(
+        data,
+        {
+            "leave_out": listed(plan.leave_out),
+            "domain": tuple(plan.domain or ()),
+            "borders": tuple(plan.borders or ()),
+            "never_missing": listed(plan.never_missing),
+        },
+    )
     names = [name for name in data.columns if name not in left_out]
     if len(names) < fewest:
         raise ParameterError(
@@ -224,28 +232,3 @@ def measured_alone(
         # Groups are never more than levels, so that the type of the codes holds them too.
         [each.group.astype(own.dtype)[own] for each, own in zip(groupings, codes, strict=True)],
     )
-
-
-def listed(columns: Columns) -> tuple[str, ...]:
-    """Columns as the user names them: one, several or none."""
-    return (columns,) if isinstance(columns, str) else tuple(columns or ())
-
-
-def _left_out(plan: MST | AIM, data: Microdata) -> dict[str, str]:
-    for setting, named in (
-        ("leave_out", listed(plan.leave_out)),
-        ("domain", tuple(plan.domain or {})),
-        ("borders", tuple(plan.borders or {})),
-        ("never_missing", listed(plan.never_missing)),
-    ):
-        for name in named:
-            if name not in data.schema:
-                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
-    left_out = dict.fromkeys(listed(plan.leave_out), "as asked for")
-    left_out |= {n: "an identifier" for n in data.roles.identifiers if n not in left_out}
-    if data.roles.weight and data.roles.weight not in left_out:
-        left_out[data.roles.weight] = "the weight: one record would count many times"
-    contributor = data.roles.contributor
-    if contributor and contributor not in left_out:
-        left_out[contributor] = "it says whose the records are"
-    return left_out | units_left_out(data, None, left_out)

@@ -1,0 +1,49 @@
+"""Which columns does a private generator synthesize? Those of the file, less what a role or the user takes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Columns, Microdata
+from discreet.synth.belonging import units_left_out
+
+
+def listed(columns: Columns) -> tuple[str, ...]:
+    """Columns as the user names them: one, several or none.
+
+    Examples
+    --------
+    >>> listed("age"), listed(None)
+    (('age',), ())
+    """
+    return (columns,) if isinstance(columns, str) else tuple(columns or ())
+
+
+def left_out_of(data: Microdata, named: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Columns that are not synthesized, and why; by roles and parameters, never by what the records are.
+
+    ``named`` has the columns by the parameter under which the user named them.
+    """
+    for setting, columns in named.items():
+        for name in columns:
+            if name not in data.schema:
+                raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
+    left_out = dict.fromkeys(named["leave_out"], "as asked for")
+    left_out |= {name: "an identifier" for name in data.roles.identifiers if name not in left_out}
+    for column, why in (
+        (data.roles.weight, "the weight: one record would count many times"),
+        (data.roles.contributor, "it says whose the records are"),
+    ):
+        if column and column not in left_out:
+            left_out[column] = why
+    return left_out | units_left_out(data, None, left_out)
+
+
+def refuse_several_records(data: Microdata) -> None:
+    """Refuse a file that says that a person may have several records, where the guarantee is one for records."""
+    if data.roles.person or data.roles.contributor:
+        raise ParameterError(
+            "The guarantee is one for records, and the file says that a person may have several. Keep one record a "
+            "person and leave out the role, or use AIM, which bounds them."
+        )
