@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from discreet.attack.explanations.shapley import Explanation, explain, shapley_values
     from discreet.attack.explanations.shapley_reconstruction import shapley_reconstruction
     from discreet.attack.explanations.shapley_sweep import shapley_sweep
+    from discreet.attack.models.membership import model_membership
+    from discreet.attack.models.structure import model_structure
     from discreet.attack.releases.attribute_reconstruction import attribute_reconstruction
     from discreet.attack.releases.inference import inference
     from discreet.attack.releases.linkability import linkability
@@ -47,6 +49,8 @@ _HOME = {
     "linkability": "releases.linkability",
     "measured": "success",
     "membership": "releases.membership",
+    "model_membership": "models.membership",
+    "model_structure": "models.structure",
     "shadow_membership": "releases.shadow_models",
     "singling_out": "releases.singling_out",
 }
@@ -72,6 +76,8 @@ __all__ = [
     "linkability",
     "measured",
     "membership",
+    "model_membership",
+    "model_structure",
     "shadow_membership",
     "singling_out",
 ]

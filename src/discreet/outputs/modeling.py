@@ -173,10 +173,27 @@ def checked_statsmodels(
 
 
 def checked_sklearn(
-    model: Any, regressors: Any, outcome: Any, policy: OutputPolicy, *, shown: Sequence[str] = ()
+    model: Any,
+    regressors: Any,
+    outcome: Any,
+    policy: OutputPolicy,
+    *,
+    shown: Sequence[str] = (),
+    others: tuple[Any, Any] | None = None,
 ) -> Draft:
-    """Check a model that scikit-learn has fitted: linear ones as models, trees as tables, the rest by a human."""
+    """Check a model that scikit-learn has fitted: linear ones as models, trees as tables, the rest by what they hold.
+
+    Whatever it is, with ``others`` (records and outcomes of people it was not trained on) it is attacked: does it give
+    its training records away?
+    """
     draft = _sklearn_draft(model, regressors, outcome, policy, shown)
+    if others is not None:
+        if outcome is None:
+            raise ParameterError("To attack the model its outcomes are needed: give y beside X.")
+        from discreet.outputs.model_attacks import membership_finding
+
+        found = membership_finding(model, regressors, outcome, others)
+        draft = replace(draft, checked=draft.checked.with_more([found]))
     matrix, names = _matrix(regressors)
     y = None if outcome is None else _outcome(outcome)
     return replace(draft, entries=(entered(draft.kind, _records(matrix, names, y), Question(())),))
@@ -225,9 +242,13 @@ def _sklearn_draft(
         else {}
     )
     table = pl.DataFrame({"setting": list(settings), "value": list(settings.values())})
-    return Draft(
-        kind, {"settings": table}, CheckResult([Finding("not covered", barn, "review", reason)]), result=model
-    )
+    from discreet.outputs.model_attacks import structure_findings
+
+    findings = [
+        Finding("not covered", barn, "review", reason),
+        *structure_findings(model, regressors, outcome, policy),
+    ]
+    return Draft(kind, {"settings": table}, CheckResult(findings), result=model)
 
 
 def _weights(model: Any, records: int) -> Floats | None:

@@ -417,14 +417,19 @@ class Session(Recorder):
         X: Any,
         y: Any = None,
         *,
+        others: tuple[Any, Any] | None = None,
         shown: Sequence[str] = (),
         name: str | None = None,
         comment: str = "",
     ) -> Output:
-        """Check a fitted scikit-learn model: linear ones as models, trees as tables, the rest by a human."""
-        return self._record(
-            modeling.checked_sklearn(model, X, y, self.policy, shown=shown), None, name, comment
-        )
+        """Check a fitted scikit-learn model: linear ones as models, trees as tables, the rest by what they hold.
+
+        Records that a model carries and leaves of few people are refused (`discreet.attack.model_structure`); what
+        else it may have learned is for a human. With ``others``, the records and outcomes of people it was not
+        trained on, it is attacked as well (`discreet.attack.model_membership`).
+        """
+        draft = modeling.checked_sklearn(model, X, y, self.policy, shown=shown, others=others)
+        return self._record(draft, None, name, comment)
 
     def custom(self, file: str | Path, *, comment: str = "", name: str | None = None) -> Output:
         """Add a file that something else made: a human looks at it. Kinds that the policy blocks are refused."""

@@ -168,21 +168,21 @@ def membership(
     root = int(generator(seed).integers(2**62))
     people, background = _people(victims, reference, attacks, methods, root)
     scores = _scores(victims, people, background, methods, neighbors, distance, progress)
-    judged = _judged(scores, root)
-    chosen = scores[judged.method]
+    found = judged(scores, root)
+    chosen = scores[found.method]
     everybody = people[0]
     return measured(
         "membership",
-        judged.attack,
-        judged.control,
-        judged.guessed,
-        doing=f"recognizes a person as being in the file ({_WAYS[judged.method]})",
+        found.attack,
+        found.control,
+        found.guessed,
+        doing=f"recognizes a person as being in the file ({_WAYS[found.method]})",
         figures=roc_figures(chosen),
         caveats=victims.caveats,
         parameters={
             "attacks": attacks,
             "method": list(methods),
-            "chosen": judged.method,
+            "chosen": found.method,
             "reference": reference is not None,
             "neighbors": neighbors,
             "columns": list(victims.names),
@@ -235,7 +235,7 @@ def _scores(  # noqa: PLR0917
     neighbors: int,
     distance: Distance,
     progress: bool,
-) -> dict[Method, Scores]:
+) -> dict[str, Scores]:
     """Score everybody by each method; more means a member."""
     assert victims.control is not None
     asked = pl.concat([victims.original[people[0]], victims.control[people[1]]])
@@ -247,7 +247,7 @@ def _scores(  # noqa: PLR0917
         raise ColumnError("No column of the release varies, so nobody can be recognized. Name other columns.")
     points, released = space.place(asked), space.place(victims.released)
     cut = len(people[0])
-    found: dict[Method, Scores] = {}
+    found: dict[str, Scores] = {}
     if "distance" in methods:
         away = nearest(space, points, released, progress=progress, description="To release").distance[:, 0]
         found["distance"] = Scores(-away[:cut], -away[cut:])
@@ -268,19 +268,21 @@ def _spread(space: MixedSpace, points: Points, crowd: Points, neighbors: int, pr
     return away + (float(np.quantile(some, 0.01)) if len(some) else 1.0)
 
 
-class _Judged(NamedTuple):
-    method: Method
+class Judged(NamedTuple):
+    """The attacker who was chosen on one half of the people, and what they achieved on the other."""
+
+    method: str
     attack: Tally
     control: Tally
     guessed: float
 
 
-def _judged(scores: Mapping[Method, Scores], root: int) -> _Judged:
+def judged(scores: Mapping[str, Scores], root: int) -> Judged:
     """Choose attacker and cut on one half of the people, and count on the other."""
     first = next(iter(scores.values()))
     rng = generator(root, "halves")
     halves = [_half(len(side), rng) for side in first]
-    best: tuple[float, Method, float] | None = None
+    best: tuple[float, str, float] | None = None
     for name, one in scores.items():
         gain, cut = best_cut(one.members[halves[0]], one.others[halves[1]])
         if best is None or gain > best[0]:
@@ -292,7 +294,7 @@ def _judged(scores: Mapping[Method, Scores], root: int) -> _Judged:
     )
     # Who says "member" blindly as often as the attacker does is right about members just as often.
     guessed = (attack.hits + control.hits) / (attack.tries + control.tries)
-    return _Judged(method, attack, control, guessed)
+    return Judged(method, attack, control, guessed)
 
 
 def _half(rows: int, rng: np.random.Generator) -> Flags:
@@ -310,6 +312,8 @@ def best_cut(members: Floats, others: Floats) -> tuple[float, float]:
     (0.66..., 0.8)
     """
     cuts = np.unique(np.concatenate([members, others]))
+    # From the lowest score on everybody is taken for a member, which is no decision.
+    cuts = cuts[1:] if len(cuts) > 1 else cuts
     inside = 1 - np.searchsorted(np.sort(members), cuts, side="left") / len(members)
     outside = 1 - np.searchsorted(np.sort(others), cuts, side="left") / len(others)
     at = int(np.argmax(inside - outside))
@@ -334,6 +338,6 @@ def roc_figures(scores: Scores) -> dict[str, float | None]:
     return told
 
 
-def _methods_table(scores: Mapping[Method, Scores]) -> pl.DataFrame:
+def _methods_table(scores: Mapping[str, Scores]) -> pl.DataFrame:
     told = [{"method": name, **roc_figures(one)} for name, one in scores.items()]
     return pl.DataFrame(told, schema_overrides={"tpr_at_fpr_001": pl.Float64, "tpr_at_fpr_01": pl.Float64})

@@ -1,0 +1,1 @@
+"""Attacks against a trained model: what it holds of its training records, and whether it gives members away."""
