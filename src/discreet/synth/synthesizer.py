@@ -29,6 +29,7 @@ from discreet.one_thread import on_one_thread, one_thread
 from discreet.parameters import check, typed_parameters
 from discreet.randomness import Seed, fresh_seed, generator
 from discreet.synth.model_files import damaged, load_state, save_state
+from discreet.synth.sampling_in_parts import ROWS_PER_PART, Parts, write_parts
 from discreet.value_gate import MARK, holds_values
 
 __all__ = ["Fitted", "Stream", "Synthesizer", "load", "load_plan", "save_plan", "seed_of"]
@@ -176,7 +177,16 @@ class Fitted(ABC):
         """Make the model again from its state."""
 
     def sample(
-        self, n: int | None = None, *, copies: int = 1, progress: bool = False, seed: Seed = None
+        self,
+        n: int | None = None,
+        *,
+        copies: int = 1,
+        to: str | Path | None = None,
+        rows_per_part: int = ROWS_PER_PART,
+        workers: int = 1,
+        resume: bool = False,
+        progress: bool = False,
+        seed: Seed = None,
     ) -> Any:
         """Draw synthetic files.
 
@@ -186,6 +196,15 @@ class Fitted(ABC):
             Number of records; as many as the original has unless given.
         copies
             Number of files, each drawn anew.
+        to
+            A folder for Parquet parts, for files larger than memory: only ``rows_per_part`` records are held at a time.
+            What a model keeps of a whole file (exact totals, say) holds part by part.
+        rows_per_part
+            Records of a part; another number draws other records.
+        workers
+            Processes that draw parts; the bytes do not depend on it.
+        resume
+            Go on with a folder in which a run with the same model, ``n`` and seed was stopped.
         seed
             Same model, same seed: same bytes out.
         progress
@@ -194,7 +213,8 @@ class Fitted(ABC):
         Returns
         -------
         Microdata
-            One synthetic file with the roles of the original, or a list of them where ``copies`` is more than one.
+            One synthetic file with the roles of the original, or a list of them where ``copies`` is more than one; with
+            ``to`` a Polars query of the parts.
         """
         size = self.rows if n is None else n
         for what, value in (("n", size), ("copies", copies)):
@@ -205,9 +225,19 @@ class Fitted(ABC):
                 f"Some columns are kept as they are, so a synthetic file has the {self.rows:,} records of the "
                 "original. Leave n out, or synthesize those columns too."
             )
+        root = seed_of(seed)
+        if to is not None:
+            if copies != 1:
+                raise ParameterError(
+                    "A folder takes one copy. Name a folder for each, with seeds of their own."
+                )
+            if resume and seed is None:
+                raise ParameterError("resume=True goes on with the seed of the first run: give it.")
+            with self._trusted():
+                parts = Parts(Path(to), int(size), rows_per_part, root)
+                return write_parts(self, parts, workers=workers, resume=resume, progress=progress)
         from discreet.progress import track
 
-        root = seed_of(seed)
         with one_thread(), self._trusted():
             files = [
                 self._in_kind(self.draw(int(size), Stream(root, f"copy {number}")))

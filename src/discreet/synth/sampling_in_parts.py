@@ -1,0 +1,212 @@
+"""Synthetic files larger than memory: Parquet parts in a folder, drawn one by one or in several processes.
+
+A part has a fixed number of records and a random stream of its own, so that the bytes do not depend on how many
+processes draw. A manifest beside the parts says which are finished; a run that was stopped goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from discreet.dp.entropy import Stream
+from discreet.errors import InputError, ParameterError
+from discreet.files.atomic import replacing
+from discreet.files.staging import scratch_folder
+from discreet.microdata import Microdata
+from discreet.one_thread import one_thread
+from discreet.progress import track
+
+if TYPE_CHECKING:
+    from discreet.synth.synthesizer import Fitted
+
+MANIFEST = "manifest.json"
+ROWS_PER_PART = 250_000
+_CHECKED = 16
+_UNITS = ("household", "person", "contributor")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which parts a folder is to have.
+
+    Attributes
+    ----------
+    folder
+        Where they go.
+    rows, rows_per_part
+        The records of all parts together, and of each but the last.
+    root
+        The seed; it is not written anywhere.
+    """
+
+    folder: Path
+    rows: int
+    rows_per_part: int
+    root: int
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return -(-self.rows // self.rows_per_part)
+
+    def path(self, number: int) -> Path:
+        """Where a part goes."""
+        return self.folder / f"part-{number:06d}.parquet"
+
+    def size(self, number: int) -> int:
+        """How many records a part has."""
+        return min(self.rows_per_part, self.rows - number * self.rows_per_part)
+
+
+def write_parts(fitted: Fitted, parts: Parts, *, workers: int, resume: bool, progress: bool) -> Microdata:
+    """Draw all parts that are not there yet, and return the folder as a file that is read part by part."""
+    _check(fitted, parts, workers)
+    mark = _mark(fitted, parts)
+    done = _finished(parts, mark, resume=resume)
+    waiting = [number for number in range(parts.count) if number not in done]
+    drawn = _here(fitted, parts, waiting) if workers == 1 else _elsewhere(fitted, parts, waiting, workers)
+    _note(parts, mark, done)
+    for number, digest in track(drawn, total=len(waiting), description="Drawing parts", progress=progress):
+        done[number] = digest
+        _note(parts, mark, done)
+    return fitted.like.with_frame(pl.scan_parquet(parts.folder / "part-*.parquet"))
+
+
+def _check(fitted: Fitted, parts: Parts, workers: int) -> None:
+    for what, value in (("workers", workers), ("rows_per_part", parts.rows_per_part)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ParameterError(f"{what} must be a whole number of at least 1.")
+    if fitted.keeps_records:
+        raise ParameterError(
+            "Some columns are kept as they are, so that the synthetic file has the records of the original and cannot "
+            "be drawn in parts. Synthesize those columns too, or sample without a folder."
+        )
+    units = [role for role in _UNITS if getattr(fitted.like.roles, role)]
+    if units and parts.count > 1:
+        raise ParameterError(
+            f"The model draws a '{units[0]}' for its records, whose numbers would begin anew in every part. Raise "
+            "rows_per_part to n, or sample without a folder."
+        )
+    if parts.folder.exists() and not parts.folder.is_dir():
+        raise InputError(f"'{parts.folder.name}' is a file. Name a folder for the parts.")
+
+
+def _mark(fitted: Fitted, parts: Parts) -> str:
+    """Tell model and seed apart from others by a few records that are drawn for it and kept nowhere."""
+    few = fitted.draw(_CHECKED, Stream(parts.root, "check of parts"))
+    written = few.with_columns(pl.all().cast(pl.String)).write_csv() + repr(dict(few.schema))
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def _finished(parts: Parts, mark: str, *, resume: bool) -> dict[int, str]:
+    """Read which parts are there, whole and from this model and seed."""
+    parts.folder.mkdir(parents=True, exist_ok=True)
+    there = sorted(file.name for file in parts.folder.iterdir() if not file.name.startswith("."))
+    if not there:
+        return {}
+    manifest = parts.folder / MANIFEST
+    if not resume or not manifest.exists():
+        way_out = "Name an empty one." if resume else "Name an empty one, or go on with resume=True."
+        raise InputError(f"The folder '{parts.folder.name}' is not empty. {way_out}")
+    try:
+        noted = json.loads(manifest.read_text(encoding="utf-8"))
+        same = all(noted[name] == value for name, value in _head(parts, mark).items())
+        finished = {int(number): str(digest) for number, digest in noted["finished"].items()}
+    except (ValueError, KeyError, AttributeError, OSError) as error:
+        raise InputError(
+            f"The manifest of '{parts.folder.name}' cannot be read. Name an empty folder."
+        ) from error
+    if not same:
+        raise InputError(
+            f"The parts in '{parts.folder.name}' are of another model, another seed, or another number of records. "
+            "Give the seed of the first run, or name an empty folder."
+        )
+    return {
+        number: digest
+        for number, digest in finished.items()
+        if parts.path(number).exists() and _digest(parts.path(number)) == digest
+    }
+
+
+def _head(parts: Parts, mark: str) -> dict[str, Any]:
+    return {"rows": parts.rows, "rows_per_part": parts.rows_per_part, "model_and_seed": mark}
+
+
+def _note(parts: Parts, mark: str, done: dict[int, str]) -> None:
+    document = {
+        **_head(parts, mark),
+        "parts": parts.count,
+        "complete": len(done) == parts.count,
+        "finished": {str(number): done[number] for number in sorted(done)},
+    }
+    with replacing(parts.folder / MANIFEST) as unfinished:
+        unfinished.write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _here(fitted: Fitted, parts: Parts, waiting: list[int]) -> Iterator[tuple[int, str]]:
+    for number in waiting:
+        yield number, _drawn(fitted, parts, number)
+
+
+def _drawn(fitted: Fitted, parts: Parts, number: int) -> str:
+    """Draw one part and put it in place whole."""
+    with one_thread():
+        frame = fitted.draw(parts.size(number), Stream(parts.root, "part", str(number)))
+    there = [name for name in fitted.like.columns if name in frame.columns]
+    fresh = [name for name in frame.columns if name not in there]
+    path = parts.path(number)
+    with replacing(path) as unfinished:
+        frame.select(*there, *fresh).write_parquet(unfinished)
+    return _digest(path)
+
+
+_model: Fitted | None = None
+
+
+def _open_model(path: str) -> None:
+    global _model  # noqa: PLW0603 - a worker process reads the model once
+    from discreet.synth.synthesizer import load
+
+    _model = load(path)
+
+
+def _drawn_elsewhere(parts: Parts, number: int) -> tuple[int, str]:
+    assert _model is not None
+    return number, _drawn(_model, parts, number)
+
+
+def _elsewhere(fitted: Fitted, parts: Parts, waiting: list[int], workers: int) -> Iterator[tuple[int, str]]:
+    with scratch_folder() as folder:
+        model = fitted.save(folder / "model.zip")
+        pool = ProcessPoolExecutor(
+            min(workers, max(len(waiting), 1)),
+            mp_context=get_context("spawn"),
+            initializer=_open_model,
+            initargs=(str(model),),
+        )
+        with pool:
+            drawing = [pool.submit(_drawn_elsewhere, parts, number) for number in waiting]
+            try:
+                for future in as_completed(drawing):
+                    yield future.result()
+            except BrokenProcessPool as error:
+                raise InputError(
+                    "A worker process ended before its time: it may have run out of memory (use fewer workers, or "
+                    "fewer rows_per_part), or the script lacks the line if __name__ == '__main__': around its calls. "
+                    "The parts that are finished stay; go on with resume=True and the same seed."
+                ) from error
