@@ -190,3 +190,7 @@ def test_a_figure_goes_by_the_words_of_its_own_measure():
     assert words_at("bars", "copied_share", measure="new_rows") is None
     assert label_of("tables", measure="tabular") == "Tables compared"
     assert heading_of("tables", measure="tabular") == "Tables"
+
+
+def test_every_measure_says_what_must_be_in_memory():
+    assert not [card.name for card in all_cards() if not card.work]

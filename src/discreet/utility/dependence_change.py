@@ -27,6 +27,7 @@ _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
 
 
 @measure(
+    work="whole-file",
     title="Relations between columns",
     question="Are relations between two columns as strong as they were?",
     headline="mean change of a relation",

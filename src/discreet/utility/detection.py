@@ -30,6 +30,7 @@ _LEARNER: dict[str, Any] = {
 
 
 @measure(
+    work="whole-file",
     chapter="joint",
     place=4,
     figures={"value": Figure(better=0.5), "auc": Figure(better=0.5, summary=True)},

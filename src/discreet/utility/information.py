@@ -30,6 +30,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
+    work="whole-file",
     question="How much less do the columns say than before?",
     headline="of the information is lost",
     chapter="margins",

@@ -30,6 +30,7 @@ from discreet.utility.table_distance import table_distances
 
 
 @measure(
+    work="class-wise",
     title="Columns by themselves",
     question="Does each column, by itself, have the shares and quantiles it had?",
     headline="largest distance of a column",

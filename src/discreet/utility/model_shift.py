@@ -23,6 +23,7 @@ Importance = Literal["impurity", "permutation"]
 
 
 @measure(
+    work="whole-file",
     title="Trees of a target",
     question="Does a tree grown on the release separate real groups as well?",
     headline="more impurity",
@@ -153,6 +154,7 @@ def gini_change(
 
 
 @measure(
+    work="whole-file",
     title="Importance of features",
     question="Does a model rely on the same features?",
     headline="of the importance moved",

@@ -31,6 +31,7 @@ _SLACK = 1e-12
 
 
 @measure(
+    work="whole-file",
     title="New records",
     question="How many released records match no real one?",
     headline="of the records are new",

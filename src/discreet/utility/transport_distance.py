@@ -24,6 +24,7 @@ Cost = Literal["sqeuclidean", "euclidean"]
 
 
 @measure(
+    work="whole-file",
     title="Distance of whole records",
     question="How far would whole records have to be moved?",
     headline="mean cost a record",

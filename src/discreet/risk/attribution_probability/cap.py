@@ -42,6 +42,7 @@ from discreet.risk.classes.company import company_caveats
 
 
 @measure(
+    work="class-wise",
     question="How often can a sensitive value be guessed from the keys?",
     headline="of the guesses are right",
     chapter="learned",

@@ -21,6 +21,7 @@ from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
 
 
 @measure(
+    work="class-wise",
     question="How common is one sensitive value within a group?",
     headline="commonest value, at most (alpha)",
     chapter="learned",

@@ -24,6 +24,7 @@ from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
 
 
 @measure(
+    work="class-wise",
     question="How much more confident can an intruder become about a sensitive value?",
     headline="largest gain (beta)",
     chapter="learned",
@@ -151,6 +152,7 @@ def beta_likeness(
 
 
 @measure(
+    work="class-wise",
     question="How far does a group move the odds of a sensitive value?",
     headline="largest shift (delta)",
     chapter="learned",

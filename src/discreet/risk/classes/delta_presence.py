@@ -20,6 +20,7 @@ from discreet.risk.classes.company import company_caveats, company_figures, head
 
 
 @measure(
+    work="class-wise",
     question="How many people of the population share the rarest combination?",
     headline="smallest group in the population",
     chapter="population",
@@ -124,6 +125,7 @@ def k_map(
 
 
 @measure(
+    work="class-wise",
     question="Can an intruder tell that someone is in the file?",
     headline="highest chance of being in the file",
     chapter="population",

@@ -45,6 +45,7 @@ def _smallest_group(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    work="class-wise",
     question="How many people share the rarest combination of keys?",
     headline="smallest group (k)",
     chapter="found",
@@ -188,6 +189,7 @@ def _chance_of_being_found(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    work="class-wise",
     title="Re-identification",
     question="How likely is an intruder to point at the right record?",
     headline="highest chance",

@@ -20,6 +20,7 @@ from discreet.risk.classes.k_anonymity import key_caveats, records_below
 
 
 @measure(
+    work="class-wise",
     question="Which keys make people stand out?",
     headline="of the records no longer alone without one key",
     chapter="keys",

@@ -45,6 +45,7 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    work="class-wise",
     question="Can the sensitive value be read off once the group is known?",
     headline="fewest values in a group (l)",
     chapter="learned",

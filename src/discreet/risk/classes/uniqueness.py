@@ -39,6 +39,7 @@ def _to_remember(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    work="class-wise",
     question="How many people are alone with their combination of keys?",
     headline="of the records are alone",
     chapter="found",

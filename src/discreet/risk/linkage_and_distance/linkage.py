@@ -51,6 +51,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
+    work="whole-file",
     question="How many released records can be led back to their person?",
     headline="of the released records led back",
     chapter="found",

@@ -64,6 +64,7 @@ def _of_samples(
 
 
 @measure(
+    work="whole-file",
     title="Nearest neighbors",
     question="Does the release keep too close to the people it was made from?",
     headline="distance to the closest original, median",

@@ -30,6 +30,7 @@ from discreet.risk.synthetic_copies.side_by_side import check_categorical, table
 
 
 @measure(
+    work="whole-file",
     question="Can the people who stand out be found again in the release?",
     headline="outliers with exactly one match",
     chapter="found",

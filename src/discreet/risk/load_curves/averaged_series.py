@@ -36,6 +36,7 @@ Grouping = Literal["mdav", "random"]
 
 
 @measure(
+    work="whole-file",
     question="What do averaged curves give away about one contributor?",
     headline="of the averages give the largest away",
     chapter="learned",

@@ -51,6 +51,7 @@ class Fitted:
 
 
 @measure(
+    work="class-wise",
     title="Log-linear risk",
     question="How many of those alone in the file are alone in the population?",
     headline="right matches on unique records (tau2)",

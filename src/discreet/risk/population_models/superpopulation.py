@@ -30,6 +30,7 @@ _STUDIED = 0.05
 
 
 @measure(
+    work="class-wise",
     title="Population risk",
     question="How likely is a match between the file and the population right?",
     headline="chance that a match is right (B)",
@@ -195,6 +196,7 @@ def population(
 
 
 @measure(
+    work="class-wise",
     question="How likely is a match right, counted in the population itself?",
     headline="chance that a match is right (B)",
     chapter="population",

@@ -40,6 +40,7 @@ def _people_found(found: Measure) -> Iterator[KeyNumber]:
 
 
 @measure(
+    work="class-wise",
     title="Individual risk",
     question="How likely is each person to be found in the population?",
     headline="average chance of being found in the population",

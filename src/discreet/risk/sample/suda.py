@@ -38,6 +38,7 @@ _FRACTION_UNLESS_TOLD = 0.1
 
 
 @measure(
+    work="class-wise",
     question="Who stands out on few keys already, and which keys do it?",
     headline="of the records are alone on few keys",
     chapter="keys",

@@ -34,6 +34,7 @@ from discreet.risk.sample.key_sets import CodedKeys, Inherited, KeySet, checked_
 
 
 @measure(
+    work="class-wise",
     question="Which few keys taken together are too rare?",
     headline="of the records have a rare combination",
     chapter="keys",

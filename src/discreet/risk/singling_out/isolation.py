@@ -112,6 +112,7 @@ class _Limits:
 
 
 @measure(
+    work="class-wise",
     question="How much better than a blind guess does the file single people out?",
     headline="times the blind guess, at most",
     chapter="population",

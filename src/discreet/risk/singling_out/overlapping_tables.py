@@ -27,6 +27,7 @@ from discreet.risk.classes.k_anonymity import key_caveats
 
 
 @measure(
+    work="class-wise",
     question="Can records be rebuilt from tables that overlap?",
     headline="of the records rebuilt",
     chapter="found",

@@ -30,6 +30,7 @@ from discreet.risk.successive_releases.crossing import (
 
 
 @measure(
+    work="class-wise",
     question="Who becomes identifiable when two releases are compared?",
     headline="people become identifiable",
     chapter="found",

@@ -53,6 +53,7 @@ IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
 
 
 @measure(
+    work="class-wise",
     question="What can be learned about one column from a synthetic file?",
     headline="of the people (DiSCO)",
     chapter="learned",
@@ -236,6 +237,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
+    work="class-wise",
     question="What can be learned about every column from a synthetic file?",
     headline="of the people, worst column (DiSCO)",
     chapter="learned",

@@ -23,6 +23,7 @@ from discreet.risk.attribution_probability.intervals import overlapping
 
 
 @measure(
+    work="class-wise",
     question="Which groups does the release say something true about as a whole?",
     headline="of what is told about groups is true",
     chapter="learned",

@@ -32,6 +32,7 @@ _AS_GOOD_AS_EQUAL = 0.01
 
 
 @measure(
+    work="whole-file",
     title="Copies of people",
     question="How many people come back in the release, whole or almost?",
     headline="of the people come back, beyond chance",

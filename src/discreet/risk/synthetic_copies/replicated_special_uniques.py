@@ -21,6 +21,7 @@ from discreet.risk.sample.minimal_uniques import minimal_uniques
 
 
 @measure(
+    work="whole-file",
     question="How many released records stand out just as somebody of the original does?",
     headline="of those who stand out do so like a real person",
     chapter="found",

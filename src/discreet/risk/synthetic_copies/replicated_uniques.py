@@ -28,6 +28,7 @@ Which = Literal["original", "released"]
 
 
 @measure(
+    work="class-wise",
     question="How many people alone in the original are alone in the release too?",
     headline="of the records are alone in both files",
     chapter="found",

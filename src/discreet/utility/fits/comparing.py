@@ -102,6 +102,7 @@ def compare_fits(
 
 
 @measure(
+    work="whole-file",
     title="Answers of models",
     question="Would an analyst of the release come to the same conclusions?",
     headline="mean overlap of intervals",

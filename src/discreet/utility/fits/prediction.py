@@ -30,6 +30,7 @@ _GRIDS: Mapping[str, dict[str, list[Any]]] = {
 
 
 @measure(
+    work="whole-file",
     title="Training on the release",
     question="Does a model trained on the release predict real people as well?",
     headline="loss of predictive power",

@@ -68,6 +68,7 @@ def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
+    work="whole-file",
     name="pmse_logit",
     title="Propensity by columns alone (pMSE)",
     question="Can a model that looks at each column by itself tell them apart?",
@@ -79,6 +80,7 @@ def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
     compare=OfPair(6, "utility", settings=_of_columns_alone),
 )
 @measure(
+    work="whole-file",
     title="Propensity (pMSE)",
     question="Can a tree tell released records from real ones?",
     headline="mean squared propensity difference (pMSE)",
