@@ -86,10 +86,11 @@ def test_a_fair_coin_has_a_blind_guess_of_one_half_and_no_risk(method):
 
 
 def test_a_guess_is_as_wrong_above_as_it_is_below():
-    """Anonymeter 1.0 takes a guess that is too high for right, however high."""
-    truth = np.array([100.0, 100.0, 100.0, 0.0, -50.0])
-    guess = np.array([106.0, 94.0, 104.0, 0.0, -52.0])
-    assert is_right(guess, truth, Secret(truth, 0), 0.05, 0.0).tolist() == [False, False, True, True, True]
+    """Anonymeter divides by the guess with its sign, so that a guess below zero is right, however far off."""
+    truth = np.array([100.0, 100.0, 100.0, 0.0, -50.0, 100.0])
+    guess = np.array([106.0, 94.0, 104.0, 0.0, -52.0, -7.0])
+    right = [False, False, True, True, True, False]
+    assert is_right(guess, truth, Secret(truth, 0), 0.05, 0.0).tolist() == right
 
 
 @settings(max_examples=40)
