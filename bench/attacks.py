@@ -11,10 +11,10 @@ tasks on the same files in an environment of its own:
 
 Where the two differ, and why:
 
-- Its naive attack on a secret was found to be right about a fair coin in 0.027 of the cases. The blind guess here is the
-  one answer that fits most people: 0.5 for a coin.
-- Its tolerance divides by the guess with its sign: a guess below zero is right, however far off. Here the distance counts
-  in both directions, as a share of the true number.
+- Its naive attack on a secret was found to be right about a fair coin in 0.027 of the cases. The blind guess here is
+  the one answer that fits most people: 0.5 for a coin.
+- Its tolerance divides by the guess with its sign: a guess below zero is right, however far off. Here the distance
+  counts in both directions, as a share of the true number.
 - It takes no seed. Here the same seed gives the same answer.
 - It fits a curve to correct for the size of the control; here the counts of a smaller control are extrapolated without
   a form (`discreet.attack.releases.control_size`).
