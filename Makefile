@@ -13,6 +13,7 @@ demo: $(VENV)/core
 	  --html demo/report.html || [ $$? -eq 3 ]
 	@echo
 	@echo "Open demo/report.html in a browser."
+	@echo "The whole job in a browser, without writing code: $(BIN)/pip install -c constraints.txt -e '.[app]' && $(BIN)/discreet app"
 
 test: install lint
 	$(BIN)/python tests/warm_kernels.py

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from app.conftest import ROWS, opened, settled, texts_of
 
@@ -106,3 +108,46 @@ async def test_a_file_that_changes_on_disk_is_noticed(people, tmp_path, monkeypa
         await settled(desk)
         assert "changed on disk" in journey.refused("assess_file", "file")
         assert journey.roles, "what was set is kept"
+
+
+async def test_a_dropped_file_lies_in_the_private_folder_and_is_gone_at_the_end(
+    people, tmp_path, monkeypatch
+):
+    from nicegui import ui
+
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        await user.open("/")
+        upload = next(iter(user.find(marker="upload").elements))
+        file = ui.upload.SmallFileUpload("../../people.csv", "text/csv", people.read_bytes())
+        await upload.handle_uploads([file])
+        await user.should_see("How the file was read", retries=50)
+        await settled(desk)
+        journey = desk.journeys[1]
+        assert journey.rows == ROWS
+        assert desk.folder.path.resolve() in Path(journey.place).resolve().parents
+        assert journey.to_dict()["place"] == "", "a project file does not speak of a place that will be gone"
+        place = Path(journey.place)
+    assert not place.exists()
+
+
+async def test_a_project_file_can_be_dropped_too_and_one_without_its_data_asks_for_it(
+    people, tmp_path, monkeypatch
+):
+    from discreet.app.journey import Journey
+
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        saved = Journey(name="people.csv", kind="upload", place=str(people), roles={"age": "keys"}).save(
+            tmp_path / "p"
+        )
+        journey = desk.begin(str(saved))
+        assert journey.place == ""
+        await user.open(f"/{journey.number}/file")
+        await user.should_see("Which file is to be released?")
+        await user.should_see("It was made from 'people.csv'")
+        user.find(marker="place").type(str(people))
+        user.find(marker="open").click()
+        await user.should_see("How the file was read", retries=50)
+        await settled(desk)
+        assert len(desk.journeys) == 1
+        assert journey.roles == {"age": "keys"}
+        assert journey.rows == ROWS

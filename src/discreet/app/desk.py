@@ -22,7 +22,6 @@ class Desk:
     journeys: dict[int, Journey] = field(default_factory=dict)
     dark: bool | None = None
     outputs: dict[str, Any] = field(default_factory=dict)  # the review desk: folder, packages, checker
-    refusal: str = ""
 
     def add(self, journey: Journey) -> Journey:
         """Put a journey on the desk."""
@@ -30,8 +29,19 @@ class Desk:
         self.journeys[journey.number] = journey
         return journey
 
-    def begin(self, place: str, *, kind: str = "file", name: str = "", query: str = "") -> Journey:
-        """Begin the journey of a file, a database, or one that was saved in a project file."""
+    def begin(
+        self,
+        place: str,
+        *,
+        kind: str = "file",
+        name: str = "",
+        query: str = "",
+        waiting: Journey | None = None,
+    ) -> Journey:
+        """Begin the journey of a file, a database, or one that was saved in a project file.
+
+        ``waiting`` is a journey whose file was an upload and is to be found again: it goes on with this one.
+        """
         place = place.strip()
         if not place:
             raise InputError("Name a file on this machine, or the address of a database.")
@@ -46,6 +56,9 @@ class Desk:
                 if path.parent.is_dir()
                 else f"There is no folder '{path.parent}'."
             )
+        if waiting is not None and waiting.number in self.journeys:
+            waiting.name, waiting.kind, waiting.place = name or path.name, kind, str(path.resolve())
+            return waiting
         return self.add(Journey(name=name or path.name, kind=kind, place=str(path.resolve())))
 
     def remove(self, journey: Journey) -> None:

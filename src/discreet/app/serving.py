@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
@@ -75,8 +76,6 @@ def serve(
         desk = Desk(folder, door)
         if file:
             desk.begin(file)
-        announce(f"Open {door.address}")
-        announce("The address works once. Uploads are removed when this ends. Press Ctrl+C to end.")
         certificate = (
             {"ssl_certfile": str(tls_certificate), "ssl_keyfile": str(tls_key)} if tls_certificate else {}
         )
@@ -86,13 +85,13 @@ def serve(
 
 def run(desk: Desk, host: str, port: int, *, idle: float, show: bool, **certificate: str) -> None:
     """Run the server for a desk until it is interrupted."""
-    from nicegui import app, core, ui
+    from nicegui import app, background_tasks, core, ui
 
     from discreet.app.routes import root_of
 
     app.add_static_files("/assets", Path(__file__).parent / "assets")
     app.add_middleware(Guard, door=desk.door)
-    app.on_startup(lambda: _opened(desk, show))
+    app.on_startup(lambda: background_tasks.create(_opened(desk, host, port, show=show)))
     app.on_shutdown(desk.close)
     app.timer(5.0, lambda: _lock_when_idle(desk, idle))
     core.sio.eio.cors_allowed_origins = []  # the guard compares origins before a socket is reached
@@ -116,7 +115,19 @@ def run(desk: Desk, host: str, port: int, *, idle: float, show: bool, **certific
     )
 
 
-def _opened(desk: Desk, show: bool) -> None:
+async def _opened(desk: Desk, host: str, port: int, *, show: bool) -> None:
+    """Tell the address, and open the browser, as soon as somebody would be let in there."""
+    here = LOOPBACK if host in ("0.0.0.0", "localhost") else host
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(here, port)
+        except OSError:
+            await asyncio.sleep(0.05)
+            continue
+        writer.close()
+        break
+    desk.door.announce(f"Open {desk.door.address}")
+    desk.door.announce("The address works once. Uploads are removed when this ends. Press Ctrl+C to end.")
     if show:
         webbrowser.open(desk.door.address)
 

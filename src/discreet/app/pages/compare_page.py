@@ -112,7 +112,7 @@ def risk_table(rows: list[dict[str, Any]]) -> None:
         return
     names = [name for name in rows[0] if name not in ("state", "mark", "tone")]
     widgets.table(
-        "The risk before and after",
+        "Figures of the original and of the release",
         ["Figure" if name == "label" else name.capitalize() for name in names],
         [[str(row[name]) for name in names] for row in rows],
     )

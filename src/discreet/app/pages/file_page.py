@@ -83,9 +83,11 @@ def _first_screen(desk: Desk, journey: Journey) -> None:
         "discreet finds out who could be found in it, protects them, says what that costs, and writes the papers to "
         "sign. The file stays on this machine.",
     )
-    if desk.refusal:
-        widgets.refusal(desk.refusal)
-        desk.refusal = ""
+    if journey.name:
+        widgets.said(
+            f"The project is open; its data are not. It was made from '{journey.name}', which was dropped here and is "
+            "gone with that page. Drop it again or point to it: roles and steps are kept."
+        )
     with ui.element("div").classes("columns2"):
         with ui.element("section").classes("sheet").props('aria-label="Drop a file"'):
             widgets.heading("Drop a file here", 2)
@@ -94,11 +96,11 @@ def _first_screen(desk: Desk, journey: Journey) -> None:
                 "folder until this page ends.",
                 "small",
             )
-            _upload(desk)
+            _upload(desk, journey)
         with ui.element("section").classes("sheet").props('aria-label="Open a file"'):
             widgets.heading("Or point to it", 2)
             widgets.words("Any size: the file is read where it lies.", "small")
-            _pointing(desk)
+            _pointing(desk, journey)
     with ui.element("section").classes("sheet").props('aria-label="Try it"'):
         widgets.heading("Nothing at hand?", 2)
         widgets.words(
@@ -113,7 +115,7 @@ def _first_screen(desk: Desk, journey: Journey) -> None:
                 widgets.link(one.name, f"/{one.number}/file")
 
 
-def _upload(desk: Desk) -> None:
+def _upload(desk: Desk, waiting: Journey) -> None:
     said = ui.element("div")
 
     async def taken(event: Any) -> None:
@@ -125,7 +127,7 @@ def _upload(desk: Desk) -> None:
                     "There is not enough room on the disk for a copy. Point to the file instead."
                 )
             await event.file.save(place)
-            journey = desk.begin(str(place), kind="upload", name=place.name)
+            journey = desk.begin(str(place), kind="upload", name=place.name, waiting=_named(waiting))
         except (DiscreetError, OSError) as error:
             shutil.rmtree(place.parent, ignore_errors=True)
             sentence = (
@@ -159,7 +161,7 @@ def _upload(desk: Desk) -> None:
     ).props('flat aria-label="Choose or drop a file"').mark("upload")
 
 
-def _pointing(desk: Desk) -> None:
+def _pointing(desk: Desk, waiting: Journey) -> None:
     place = widgets.field("File or database address", placeholder="/data/survey.sav").mark("place")
     query = widgets.field("Table or query (for a database)").mark("query")
     said = ui.element("div")
@@ -167,7 +169,7 @@ def _pointing(desk: Desk) -> None:
     def go() -> None:
         said.clear()
         try:
-            journey = desk.begin(place.value or "", query=query.value or "")
+            journey = desk.begin(place.value or "", query=query.value or "", waiting=_named(waiting))
         except DiscreetError as error:
             with said:
                 widgets.refusal(str(error))
@@ -176,6 +178,10 @@ def _pointing(desk: Desk) -> None:
 
     place.on("keydown.enter", go)
     widgets.act("Open", go).mark("open")
+
+
+def _named(journey: Journey) -> Journey | None:
+    return journey if journey.name else None
 
 
 def _try(desk: Desk) -> None:

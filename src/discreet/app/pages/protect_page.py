@@ -175,6 +175,8 @@ def _suggested(journey: Journey) -> None:
     elif found["meets"]:
         widgets.said("The file meets the policy as it is; there is no step to take.")
     for other in found["alternatives"]:
+        if not other["steps"]:
+            continue
         with ui.element("div").classes("choice"):
             widgets.words(other["sentence"])
             widgets.plain(

@@ -1,0 +1,180 @@
+"""A real browser at the page: started without a window, driven by selenium; and what it must find readable.
+
+axe-core cannot be installed here, so the checks that matter most are written out: every control has a name, texts stand
+out from what is behind them as WCAG AA asks, headings go down one level at a time, there is one main landmark and one
+first heading, every picture and table is named, ids are used once, and nothing sticks out of a narrow screen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+CHECKS = (Path(__file__).parent / "readable.js").read_text(encoding="utf-8")
+WITHOUT = "no chromium with chromedriver on this machine (Debian: apt-get install chromium chromium-driver)"
+
+
+class Page:
+    """A running page and a browser that has entered it."""
+
+    def __init__(self, folder: Path, width: int = 1280, *, dark: bool = False) -> None:
+        selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+        self.log = folder / "server.log"
+        with self.log.open("w") as log:
+            # The library behind the page looks for signs of a test, and must see none: this is the real thing.
+            plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+            self.server = subprocess.Popen(
+                [sys.executable, "-m", "discreet", "app", "--no-browser"],
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env=plain,
+            )
+        options = selenium.ChromeOptions()
+        options.binary_location = CHROMIUM
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.browser = selenium.Chrome(options=options, service=selenium.ChromeService(DRIVER))
+        self.width = width
+        self._tall(900)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        self.browser.get(self._address())
+        self.wait(lambda: self.sees("Which file is to be released?"))
+
+    def _address(self) -> str:
+        for _ in range(600):
+            found = re.findall(r"http://\S+/enter/\S+", self.log.read_text())
+            if found:
+                return found[-1]
+            time.sleep(0.2)
+        raise AssertionError(self.log.read_text())
+
+    def close(self) -> None:
+        self.browser.quit()
+        self.server.terminate()
+        self.server.wait(timeout=30)
+
+    def wait(self, until, seconds: float = 400) -> None:
+        for _ in range(int(seconds / 0.2)):
+            if until():
+                return
+            time.sleep(0.2)
+        self.shot(Path("/tmp"), "browser-test-stuck")
+        raise AssertionError(f"not seen in time; the page says: {self.text()[:1500]}")
+
+    def text(self) -> str:
+        return self.browser.execute_script("return document.body.innerText") or ""
+
+    def sees(self, text: str) -> bool:
+        return text in self.text()
+
+    def script(self, code: str, *given):
+        return self.browser.execute_script(code, *given)
+
+    def click(self, text: str) -> None:
+        """Press a button or a link by what it says."""
+
+        def pressed() -> bool:
+            return self.script(
+                "const wanted = arguments[0];"
+                "const all = [...document.querySelectorAll('button, a, .q-item, .q-expansion-item .q-item')];"
+                "const one = all.find((e) => e.innerText.trim() === wanted && e.offsetParent !== null && !e.disabled);"
+                "if (one) { one.scrollIntoView({block: 'center'}); one.click(); } return !!one;",
+                text,
+            )
+
+        self.wait(pressed, 60)
+        time.sleep(0.4)
+
+    def type(self, label: str, text: str) -> None:
+        """Fill in a field by its label, as with a keyboard."""
+        from selenium.webdriver.common.by import By
+        from selenium.webdriver.common.keys import Keys
+
+        def field():
+            for element in self.browser.find_elements(By.CSS_SELECTOR, "input, textarea"):
+                name = element.accessible_name
+                if name == label and element.is_displayed():
+                    return element
+            return None
+
+        self.wait(lambda: field() is not None, 60)
+        found = field()
+        found.send_keys(Keys.CONTROL, "a")
+        found.send_keys(Keys.DELETE)
+        found.send_keys(text)
+        time.sleep(0.3)
+
+    def choose(self, label: str, option: str) -> None:
+        """Choose from a list by its label, as with a mouse."""
+        from selenium.webdriver.common.by import By
+
+        def boxes():
+            found = self.browser.find_elements(By.CSS_SELECTOR, "[role=combobox]")
+            return [element for element in found if element.accessible_name.startswith(label)]
+
+        self.wait(lambda: bool(boxes()), 60)
+        self.script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].click()", boxes()[0])
+        self.click(option)
+
+    def idle(self, seconds: float = 500) -> None:
+        """Wait until no job runs."""
+        time.sleep(1.2)
+        self.wait(lambda: not self.script("return !!document.querySelector('.job, .waiting')"), seconds)
+        time.sleep(0.6)
+
+    def go(self, page: str) -> None:
+        number = re.search(r"/(\d+)/\w+", self.browser.current_url)[1]
+        root = self.browser.current_url.split("/", 3)
+        self.browser.get(f"{root[0]}//{root[2]}/{number}/{page}")
+        self.wait(lambda: self.script("return !!document.querySelector('h1')"), 60)
+
+    def shot(self, folder: Path, name: str, *, most: int = 2600) -> Path:
+        """Keep a picture of the page from top to bottom."""
+        self._tall(700)
+        self._tall(min(most, max(700, self.script("return document.documentElement.scrollHeight"))))
+        place = folder / f"{name}.png"
+        self.browser.save_screenshot(str(place))
+        return place
+
+    def _tall(self, height: int) -> None:
+        sizes = {"width": self.width, "height": height, "deviceScaleFactor": 1, "mobile": self.width < 600}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", sizes)
+        time.sleep(0.4)
+
+    def faults(self) -> list[str]:
+        """Return what would keep somebody from reading or using the page as it is now."""
+        found = [*self.script(CHECKS), *self._nameless()]
+        wide = self.script(
+            "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        if wide > 1:
+            found.append(f"the page is {wide} px wider than the screen")
+        return found
+
+    def _nameless(self) -> list[str]:
+        tree = self.browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        controls = ("button", "link", "textbox", "combobox", "checkbox", "radio", "spinbutton", "searchbox", "img",
+                    "progressbar", "region", "navigation", "dialog")  # fmt: skip
+        return [
+            f"a {node['role']['value']} has no name"
+            for node in tree
+            if not node.get("ignored")
+            and node.get("role", {}).get("value") in controls
+            and not node.get("name", {}).get("value")
+        ]
+
+    def complaints(self) -> list[str]:
+        """Return what the browser complained about, such as scripts that the policy kept from running."""
+        return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
