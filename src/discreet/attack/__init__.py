@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from discreet.attack.explanations.shapley_sweep import shapley_sweep
     from discreet.attack.models.membership import model_membership
     from discreet.attack.models.structure import model_structure
+    from discreet.attack.published_tables.counting_queries import (
+        answer_queries,
+        marginal_queries,
+        schema_of,
+        table_queries,
+    )
+    from discreet.attack.published_tables.planned_tables import queries_of, table_reconstruction
+    from discreet.attack.published_tables.reconstruction import reconstruct
+    from discreet.attack.published_tables.reconstruction_audit import audit_reconstruction
     from discreet.attack.releases.attribute_reconstruction import attribute_reconstruction
     from discreet.attack.releases.inference import inference
     from discreet.attack.releases.linkability import linkability
@@ -33,6 +42,14 @@ if TYPE_CHECKING:
     from discreet.attack.success import Tally, measured
 
 _HOME = {
+    "answer_queries": "published_tables.counting_queries",
+    "marginal_queries": "published_tables.counting_queries",
+    "schema_of": "published_tables.counting_queries",
+    "table_queries": "published_tables.counting_queries",
+    "queries_of": "published_tables.planned_tables",
+    "table_reconstruction": "published_tables.planned_tables",
+    "reconstruct": "published_tables.reconstruction",
+    "audit_reconstruction": "published_tables.reconstruction_audit",
     "Explanation": "explanations.shapley",
     "NoisyExplanation": "explanations.guarded_explanations",
     "RoundedExplanation": "explanations.guarded_explanations",
@@ -60,6 +77,14 @@ A function does not share its name with a module of this folder itself: importin
 """
 
 __all__ = [
+    "answer_queries",
+    "marginal_queries",
+    "schema_of",
+    "table_queries",
+    "queries_of",
+    "table_reconstruction",
+    "reconstruct",
+    "audit_reconstruction",
     "Explanation",
     "NoisyExplanation",
     "RoundedExplanation",

@@ -174,9 +174,26 @@ def reconstruct(
     return Reconstruction(listed, by_unit, figures)
 
 
+def solved_cells(
+    sums: Any, low: Floats, high: Floats, *, solver: Solver = "ip", max_solutions: int = 10_000
+) -> Solved:
+    """What do sums over cells, each known between two numbers, say about the cells themselves?
+
+    ``sums`` is a sparse matrix, one row a sum and one column a cell; cells are whole numbers and not negative.
+
+    Examples
+    --------
+    >>> both = sparse.csr_matrix([[1, 1], [1, 0]], dtype=float)
+    >>> found = solved_cells(both, np.array([3.0, 3.0]), np.array([3.0, 3.0]))
+    >>> found.low.tolist(), found.high.tolist(), found.solutions
+    ([3.0, 0.0], [3.0, 0.0], 1)
+    """
+    return _rebuilt(_System(sparse.csr_matrix(sums), low, high), solver, max_solutions)
+
+
 @dataclass(frozen=True)
-class _Rebuilt:
-    """What is known of one unit."""
+class Solved:
+    """What is known of one unit: bounds of its cells, its people, how many tables fit, how many sums were loosened."""
 
     low: Floats
     high: Floats
@@ -185,7 +202,7 @@ class _Rebuilt:
     conflicts: int
 
 
-def _all_rebuilt(systems: Sequence[_System], solver: Solver, limit: int, workers: int) -> Iterable[_Rebuilt]:
+def _all_rebuilt(systems: Sequence[_System], solver: Solver, limit: int, workers: int) -> Iterable[Solved]:
     """Rebuild the units, in their order; several processes take batches of them."""
     if workers == 1 or len(systems) < 2 * workers:
         return (_rebuilt(system, solver, limit) for system in systems)
@@ -196,11 +213,11 @@ def _all_rebuilt(systems: Sequence[_System], solver: Solver, limit: int, workers
     return chain.from_iterable(joblib.Parallel(n_jobs=workers, return_as="generator")(jobs))
 
 
-def _batch(systems: Sequence[_System], solver: Solver, limit: int) -> list[_Rebuilt]:
+def _batch(systems: Sequence[_System], solver: Solver, limit: int) -> list[Solved]:
     return [_rebuilt(system, solver, limit) for system in systems]
 
 
-def _rebuilt(system: _System, solver: Solver, limit: int) -> _Rebuilt:
+def _rebuilt(system: _System, solver: Solver, limit: int) -> Solved:
     count = system.a.shape[1]
     system, conflicts = _mended(system)
     bounds = _propagated(system, np.zeros(count), np.full(count, np.inf))
@@ -208,7 +225,7 @@ def _rebuilt(system: _System, solver: Solver, limit: int) -> _Rebuilt:
     if solver != "propagate":
         low, high = _by_programs(system, low, high)
     many = _solutions(system, low, high, limit) if solver == "ip" else None
-    return _Rebuilt(low, high, _persons(system, low, high), many, len(conflicts))
+    return Solved(low, high, _persons(system, low, high), many, len(conflicts))
 
 
 def _equations(

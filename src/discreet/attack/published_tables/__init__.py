@@ -1,0 +1,1 @@
+"""What could be rebuilt from published tables, and what would that disclose?"""

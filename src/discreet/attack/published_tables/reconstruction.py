@@ -1,0 +1,371 @@
+"""Which records could be behind published counts? Candidates, ranked by how often they turn up.
+
+Dick et al. (2023): many sets of records are fitted to the same counts from random starts; what turns up again and
+again is claimed. On small areas every count is an equation over all combinations, and integer programs say what is
+certain (`discreet.tables.reconstruct` does the same for tables as they are printed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet.arrays import Flags, Floats, Integers, Singles
+from discreet.attack.published_tables.counting_queries import (
+    Coded,
+    Query,
+    Schema,
+    coded_queries,
+    codes_of,
+    records_of,
+)
+from discreet.attack.published_tables.projection import Device, Projection
+from discreet.cards import Figure, measure
+from discreet.errors import InputError, ParameterError
+from discreet.parameters import checked
+from discreet.progress import track
+from discreet.randomness import fresh_seed, generator
+from discreet.results import Detail, Measure, percent
+
+DICK_2023 = (
+    "Dick, T., Dwork, C., Kearns, M., Liu, T., Roth, A., Vietri, G. and Wu, Z. S. (2023). Confidence-ranked "
+    "reconstruction of census microdata from published statistics. Proceedings of the National Academy of Sciences "
+    "120(8), e2218605120. doi:10.1073/pnas.2218605120"
+)
+AYDORE_2021 = (
+    "Aydore, S., Brown, W., Kearns, M., Kenthapadi, K., Melis, L., Roth, A. and Siva, A. A. (2021). Differentially "
+    "private query release through adaptive projection. Proceedings of Machine Learning Research 139, 457–467."
+)
+ONLY_WHAT_IS_BEHIND = (
+    "Only the records that the counts were made from can be rebuilt: if these were swapped, perturbed or synthesized "
+    "before, the originals are not."
+)
+MOST_CELLS = 20_000
+"""The most combinations that integer programs are asked about."""
+
+FREQUENCY = "freq"
+RUNS = "runs"
+
+
+@measure(
+    title="Reconstruction from tables",
+    question="Which records could be behind the published counts?",
+    headline="people that the rebuilt records are off, a published count",
+    chapter="rebuilt",
+    place=3,
+    work="whole-file",
+    references=(DICK_2023, AYDORE_2021),
+    figures={
+        "value": Figure("Mean error of a published count, in people", better="higher"),
+        "mean_error": Figure("Mean error of a published count, in people", better="higher"),
+        "max_error": Figure("Largest error of a published count, in people"),
+        "prototypes": Figure("Different records rebuilt"),
+        "certain": Figure("People in a combination whose count is certain", unit="share", better="lower"),
+        "solutions": Figure("Sets of records that fit"),
+        "queries": Figure("Published counts"),
+        "suppressed": Figure("Counts that were not published"),
+    },
+)
+@checked
+def reconstruct(
+    queries: Sequence[Query],
+    answers: Any,
+    schema: Schema,
+    n: int,
+    *,
+    method: Literal["relaxed", "exact"] = "relaxed",
+    tolerance: float = 0.0,
+    noisy: bool = False,
+    runs: int = 100,
+    rows: int = 1000,
+    steps: int = 1000,
+    learning_rate: float = 0.1,
+    batch: int = 1024,
+    prior: Any = None,
+    draw: Literal["sample", "argmax"] = "sample",
+    once_a_run: bool = False,
+    max_solutions: int = 10_000,
+    device: Device = "auto",
+    workers: int | None = None,
+    progress: bool = False,
+    seed: int | None = None,
+) -> Measure:
+    """Which records could be behind these published counts, and which of them turn up most often?
+
+    Parameters
+    ----------
+    queries
+        What was counted: conjunctions such as ``{"sex": "f", "age": ["18-64", "65+"]}`` (`marginal_queries`,
+        `table_queries`, `queries_of` for a `discreet.tables.Table`).
+    answers
+        The counts: numbers, pairs (low, high) where a count is known between two numbers, None where it was suppressed.
+    schema
+        Attributes and their categories.
+    n
+        How many records there are.
+    method
+        ``relaxed`` fits many sets of records and ranks what they share; ``exact`` asks integer programs what is certain
+        (at most 20,000 combinations) and counts the sets that fit.
+    tolerance
+        How far counts may be from the truth, where they were rounded: 2 for rounding to 5.
+    noisy
+        Let counts lie below 0 or above n, as those with noise may; the fit comes as near as it can.
+    runs, rows, steps, learning_rate, batch
+        Of ``relaxed``: how many fits, how many rows in each, how many steps of Adam, their size, and how many counts
+        are looked at in a step.
+    prior
+        Records to begin from, of last year or of a neighbor, instead of random ones.
+    draw
+        Whether a row becomes a record by a draw, or by the likeliest category of each attribute.
+    once_a_run
+        Count a record once a run, however often it stands in it.
+    max_solutions
+        Where ``exact`` stops counting.
+    device, workers
+        ``auto`` takes a graphics card where torch sees one, else that many threads (all processors unless given).
+    progress
+        Show a progress bar on a terminal.
+    seed
+        Run b draws from the b-th stream of it.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``mean_error``, by how many people rebuilt records miss a published count. ``detail``:
+        ``ranking`` (a row a rebuilt record: its values, ``freq`` and ``rank``, equal ones alike; for
+        `audit_reconstruction`), ``runs`` (the errors of each), and with ``exact`` ``cells`` (bounds of every
+        combination).
+
+    How to read it
+    --------------
+    The ranking alone is no disclosure: what turns up most often is what is common. Hold it against the records with
+    `audit_reconstruction`, before and after the tables are protected.
+
+    When not to trust it
+    --------------------
+    Where the error is large the fit failed, and a better one could know more: more steps, more rows. Counts that
+    contradict each other are fitted as well as they can be.
+
+    Examples
+    --------
+    >>> schema = {"sex": ["f", "m"], "age": ["young", "old"]}
+    >>> queries = [{"sex": "f"}, {"sex": "m"}, {"age": "young"}, {"age": "old"}]
+    >>> found = reconstruct(queries, [3, 0, 1, 2], schema, 3, method="exact")
+    >>> found.detail["ranking"].select("sex", "age", "freq").rows()
+    [('f', 'old', 2), ('f', 'young', 1)]
+    >>> found.figures["certain"], found.figures["solutions"]
+    (1.0, 1)
+    """
+    if n < 1:
+        raise ParameterError("n must be 1 or more: how many records there are, known from a published total.")
+    coded = coded_queries(queries, schema)
+    published = _published(answers, len(queries), n, tolerance, noisy)
+    known = published.known
+    if not known.any():
+        raise InputError("Every count is suppressed: there is nothing to rebuild from.")
+    held = Coded(coded.names, coded.categories, coded.starts, coded.factors, coded.of, coded.queries[known])
+    told = [ONLY_WHAT_IS_BEHIND]
+    counts = {"queries": int(known.sum()), "suppressed": int((~known).sum())}
+    if method == "exact":
+        return _exactly(held, published, n, max_solutions, counts, told)
+    for number, name in ((runs, "runs"), (rows, "rows"), (steps, "steps"), (batch, "batch")):
+        if number < 1:
+            raise ParameterError(f"{name} must be 1 or more.")
+    if learning_rate <= 0:
+        raise ParameterError("learning_rate must be more than 0.")
+    start = None if prior is None else codes_of(records_of(prior, list(schema)), held)
+    root = fresh_seed() if seed is None else seed
+    low, high = published.low[known] / n, published.high[known] / n
+    projection = Projection(held, low, high, rows, steps, learning_rate, batch, root, start)
+    ranking, errors = None, []
+    made = projection.runs(runs, device=device, workers=workers)
+    for run, p in enumerate(track(made, runs, "Rebuilding records", progress=progress)):
+        share = projection.answers(p)
+        off = n * np.maximum(np.maximum(low - share, share - high), 0.0)
+        errors.append({"run": run, "mean_error": float(off.mean()), "max_error": float(off.max())})
+        codes = _records(p, held, n, draw, generator(root, "reconstruct", "records", str(run)))
+        ranking = _counted_in(ranking, codes, held, once=once_a_run)
+    assert ranking is not None
+    table = pl.DataFrame(errors)
+    mean, largest = float(table["mean_error"].mean()), float(table["max_error"].max())  # type: ignore[arg-type]
+    if mean > 0.5:
+        told.append(
+            f"Rebuilt records miss a published count by {mean:.2f} people in the mean: the counts contradict each "
+            "other (rounding, noise, swapping), or the fit had too few steps or rows. A better one may find more."
+        )
+    final = ranking
+    return Measure(
+        name="reconstruct",
+        value=mean,
+        figures={"mean_error": mean, "max_error": largest, "prototypes": final.height, **counts},
+        meaning=(
+            f"{runs:,} sets of {n:,} records that fit {counts['queries']:,} published counts (off by {mean:.2f} people "
+            f"in the mean) hold {final.height:,} different records. How many of them are people of the file, and "
+            "whose, only an audit against the file tells."
+        ),
+        caveats=told,
+        parameters={"method": method, "runs": runs, "rows": rows, "steps": steps, "n": n, "seed": seed},
+        detail=Detail(ranking=lambda: _ranked(final, held), runs=lambda: table),
+    )
+
+
+@dataclass(frozen=True)
+class _Published:
+    """What each count is known to be: between two numbers, or not at all."""
+
+    low: Floats
+    high: Floats
+    known: Flags
+
+
+def _published(answers: Any, queries: int, n: int, tolerance: float, noisy: bool) -> _Published:
+    given = answers.tolist() if hasattr(answers, "tolist") else list(answers)
+    if len(given) != queries:
+        raise ParameterError(
+            f"There are {queries:,} queries and {len(given):,} answers; give one answer a query."
+        )
+    if tolerance < 0:
+        raise ParameterError("tolerance must not be negative: it is how far counts may be from the truth.")
+    low, high = np.full(queries, np.nan), np.full(queries, np.nan)
+    for i, answer in enumerate(given):
+        if answer is None or (isinstance(answer, float) and np.isnan(answer)):
+            continue
+        ends = answer if isinstance(answer, list | tuple) else (answer, answer)
+        try:
+            low[i], high[i] = (float(end) for end in ends)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(
+                f"Answer {i + 1} must be a count, a pair (low, high), or None where it was suppressed."
+            ) from error
+    known = ~np.isnan(low)
+    if (low[known] > high[known]).any():
+        raise ParameterError("An answer between two numbers must have the smaller one first.")
+    low, high = low - tolerance, high + tolerance
+    if not noisy:
+        if (high[known] < 0).any():
+            raise ParameterError("Counts must not be negative. Where they carry noise, say noisy=True.")
+        if (low[known] > n).any():
+            raise ParameterError(
+                f"A count is larger than n = {n:,}, the number of records. Where counts carry noise, say noisy=True."
+            )
+        low, high = np.maximum(low, 0.0), np.minimum(high, float(n))
+    return _Published(low, high, known)
+
+
+def _exactly(  # noqa: PLR0917
+    coded: Coded, published: _Published, n: int, limit: int, counts: dict[str, int], told: list[str]
+) -> Measure:
+    from scipy import sparse
+
+    from discreet.tables.checking.reconstruction import solved_cells
+
+    if coded.combinations > MOST_CELLS:
+        raise ParameterError(
+            f"The schema has {coded.combinations:,} combinations; integer programs are asked about {MOST_CELLS:,} at "
+            "most. Use method='relaxed', or rebuild smaller areas with fewer attributes."
+        )
+    everybody = np.ones((1, coded.combinations), dtype=bool)
+    sums = sparse.csr_matrix(
+        np.vstack([everybody, *(coded.cells(query)[None, :] for query in coded.queries)]), dtype=float
+    )
+    known = published.known
+    low, high = np.r_[float(n), published.low[known]], np.r_[float(n), published.high[known]]
+    found = solved_cells(sums, np.ceil(low - 1e-9), np.floor(high + 1e-9), max_solutions=limit)
+    if found.conflicts:
+        told.append(
+            f"{found.conflicts:,} counts contradict the others (rounding, noise, swapping) and were loosened as little "
+            "as possible; give a tolerance where it is known how far counts may be off."
+        )
+    sure = found.low == found.high
+    certain = float(found.low[sure].sum()) / n
+    combos = list(product(*coded.categories))
+    cells = pl.DataFrame(
+        combos, schema=list(coded.names), orient="row", infer_schema_length=None
+    ).with_columns(lower=pl.Series(found.low), upper=pl.Series(found.high), solved=pl.Series(sure))
+    many = (
+        "more than the limit"
+        if found.solutions is None or found.solutions > limit
+        else f"{found.solutions:,}"
+    )
+    kept = np.flatnonzero(found.low > 0)
+    sized = (
+        cells[kept]
+        .drop("lower", "upper", "solved")
+        .with_columns(pl.Series(FREQUENCY, found.low[kept].astype(np.int64)))
+    )
+    return Measure(
+        name="reconstruct",
+        value=0.0 if not found.conflicts else None,
+        figures={
+            "certain": certain,
+            "solutions": found.solutions,
+            "prototypes": len(kept),
+            **counts,
+        },
+        meaning=(
+            f"{percent(certain)} of {n:,} people stand in a combination whose count is certain; the number of sets of "
+            f"records that fit all {counts['queries']:,} counts is {many}."
+        ),
+        caveats=told,
+        parameters={"method": "exact", "n": n},
+        detail=Detail(ranking=lambda: _in_ranks(sized), cells=lambda: cells),
+    )
+
+
+def _records(p: Singles, coded: Coded, n: int, draw: str, rng: np.random.Generator) -> Integers:
+    """Turn chances into n records: every row equally often, the rest by lot."""
+    rows = p.shape[1]
+    used = np.concatenate([np.repeat(np.arange(rows), n // rows), rng.permutation(rows)[: n % rows]])
+    made = np.empty((n, len(coded.names)), dtype=np.int64)
+    for a in range(len(coded.names)):
+        block = p[coded.starts[a] : coded.starts[a + 1]]
+        if draw == "argmax":
+            made[:, a] = block.argmax(axis=0)[used]
+            continue
+        running = np.cumsum(block.astype(np.float64), axis=0)
+        running /= running[-1]
+        made[:, a] = (rng.random(n)[None, :] > running[:, used]).sum(axis=0)
+    return made
+
+
+def _counted_in(before: pl.DataFrame | None, codes: Integers, coded: Coded, *, once: bool) -> pl.DataFrame:
+    """Add the records of a run to what was seen; no run is kept."""
+    places = [str(a) for a in range(len(coded.names))]
+    smallest = pl.UInt16 if max(map(len, coded.categories)) < 2**16 else pl.UInt32
+    seen = (
+        pl.DataFrame(codes, schema=dict.fromkeys(places, pl.Int64))
+        .cast(smallest)
+        .group_by(places)
+        .agg(pl.len().cast(pl.Int64).alias(FREQUENCY))
+        .with_columns(pl.lit(1, dtype=pl.Int64).alias(RUNS))
+    )
+    if once:
+        seen = seen.with_columns(pl.col(RUNS).alias(FREQUENCY))
+    if before is None:
+        return seen
+    return pl.concat([before, seen]).group_by(places).agg(pl.col(FREQUENCY, RUNS).sum())
+
+
+def _ranked(counter: pl.DataFrame, coded: Coded) -> pl.DataFrame:
+    """Give codes their names back and put the records in order."""
+    named = counter.select(
+        *(
+            pl.Series(name, list(own), strict=False).gather(counter[str(a)].to_numpy()).alias(name)
+            for a, (name, own) in enumerate(zip(coded.names, coded.categories, strict=True))
+        ),
+        FREQUENCY,
+        RUNS,
+    )
+    return _in_ranks(named)
+
+
+def _in_ranks(table: pl.DataFrame) -> pl.DataFrame:
+    names = [name for name in table.columns if name not in (FREQUENCY, RUNS)]
+    return table.with_columns(
+        pl.col(FREQUENCY).rank("dense", descending=True).cast(pl.Int64).alias("rank")
+    ).sort([FREQUENCY, *names], descending=[True, *([False] * len(names))], nulls_last=True)
