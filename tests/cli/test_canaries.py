@@ -75,6 +75,8 @@ QUICK = {
                      "report.html"],
     "inference": ["attack", "inference", "people.csv", *PEOPLE, "--released", "RELEASED.csv", "--secret", "illness,pay",
                   "--attacks", "50", "--set", "method=nearest", "--json"],
+    "tables rebuilt": ["attack", "table_reconstruction", "people.csv", "--set", "table=region*sex + illness", "--set",
+                       "protected=controlled-rounding", "--set", "method=exact", "--html", "report.html"],
     "methods": ["methods", "--json"],
 }  # fmt: skip
 SLOW = {

@@ -24,8 +24,6 @@ from discreet.tables.protecting import TableProtection
 
 Published = Table | ProtectedTable | SuppressionResult
 
-_TOLD = ("rare_precision_1", "match_rate", "pearson", "invented", "missed")
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -313,20 +311,20 @@ def _number(value: Any) -> float | None:
 
 
 def _in_words(before: Mapping[str, Any], after: Mapping[str, Any] | None) -> str:
-    def said(name: str, figures: Mapping[str, Any]) -> str:
-        return "none" if figures.get(name) is None else percent(figures[name])
+    told = f"From the tables as they are, {_side(before)}."
+    return told if after is None else f"{told} After protection {_side(after)}."
 
-    told = (
-        f"From the tables as they are, {said('match_rate', before)} of the rebuilt records exist in the file and "
-        f"{said('rare_precision_1', before)} of those rebuilt once belong to exactly one person"
-    )
-    if "certain" in before:
-        told += f"; the count of {percent(before['certain'])} of the people's combinations is certain"
-    if after is None:
-        return told + "."
-    told += (
-        f". After protection it is {said('match_rate', after)} and {said('rare_precision_1', after)}"
-        + (f"; {percent(after['certain'])} certain" if "certain" in after else "")
-        + "."
-    )
-    return told
+
+def _side(figures: Mapping[str, Any]) -> str:
+    if not figures["rebuilt"]:
+        said = "no record is rebuilt"
+    elif figures["rare_precision_1"] is None:
+        said = f"{percent(figures['match_rate'])} of the rebuilt records exist in the file; none was rebuilt just once"
+    else:
+        said = (
+            f"{percent(figures['match_rate'])} of the rebuilt records exist in the file and "
+            f"{percent(figures['rare_precision_1'])} of those rebuilt once belong to exactly one person"
+        )
+    if "certain" in figures:
+        said += f"; {percent(figures['certain'])} of the people stand in a combination whose count is certain"
+    return said

@@ -141,6 +141,8 @@ def audit_reconstruction(
         told.append(
             "The correlation is undefined: all records of the file are alike, or all were rebuilt equally often."
         )
+    if figures["rare_precision_1"] is None:
+        told.append("No record was rebuilt just once, so the headline number is undefined, not zero.")
     size = real.height
     figures["attack_rate"] = _top_matches(both, size)
     if holdout is not None:
