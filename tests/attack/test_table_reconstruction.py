@@ -172,7 +172,8 @@ def test_a_planned_publication_is_attacked_before_and_after_protection(monkeypat
         exhaustive=True,
     )  # fmt: skip
     assert found.figures["before_certain"] == 1.0 > found.figures["certain"]
-    assert found.figures["before_disclosed"] > found.figures["disclosed"]
+    # Rounding hides how many people there are, and not that all who are alike share a value.
+    assert found.figures["before_disclosed"] >= found.figures["disclosed"] > 0
     assert found.figures["areas"] == 2
     assert found.detail["audit"].columns == ["figure", "before", "after"]
     ranked = attack.table_reconstruction(file, planned, rounded, area="place", **QUICK)

@@ -254,8 +254,8 @@ def _rebuilt(
             **setting,
         )
         people += asked.n
-        certain += (found.figures.get("certain") or 0.0) * asked.n
-        errors.append(found.figures.get("mean_error") or 0.0)
+        certain += float(found.figures.get("certain") or 0.0) * asked.n
+        errors.append(float(found.figures.get("mean_error") or 0.0))
         ranking = found.detail["ranking"].drop("runs", "rank", strict=False)
         parts.append(ranking if area is None else ranking.with_columns(pl.lit(place).alias(str(area))))
     if not parts:

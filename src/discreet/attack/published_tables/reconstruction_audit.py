@@ -390,7 +390,7 @@ def _inference(  # noqa: PLR0917
     return table, figures
 
 
-def _by_area(both: pl.DataFrame, strata: str | None, weight: str) -> pl.DataFrame:
+def _by_area(both: pl.DataFrame, strata: str, weight: str) -> pl.DataFrame:
     rows = []
     for number, (_, group) in enumerate(both.group_by(strata, maintain_order=False)):
         if float(group[MULTIPLICITY].sum()) > 0:
