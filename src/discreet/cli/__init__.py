@@ -23,6 +23,7 @@ from discreet.cli.compare import compare
 from discreet.cli.dp import dp
 from discreet.cli.evaluate import evaluate
 from discreet.cli.exit_codes import BAD_INPUT, DEFECT
+from discreet.cli.federated import federated
 from discreet.cli.finish import finish
 from discreet.cli.first_use import tell_of_compiling
 from discreet.cli.inspect import inspect
@@ -64,6 +65,7 @@ app.add_typer(table)
 app.add_typer(outputs)
 app.add_typer(budget)
 app.add_typer(dp)
+app.add_typer(federated)
 
 
 def _version(wanted: bool) -> None:

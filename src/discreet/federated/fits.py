@@ -222,8 +222,8 @@ def _fit(  # noqa: PLR0917
     if free.any():
         whole = (
             objective.information(found.parameters)
-            if hessian == "expected" or (found.on_bound.any() and objective.slope is None)
-            else observed_information(objective, found.parameters, found.value)
+            if hessian == "expected"
+            else observed_information(objective, found.parameters, found.value, free)
         )
         curvature[np.ix_(free, free)] = whole[np.ix_(free, free)]
     errors = np.full(len(begin), np.nan)

@@ -46,7 +46,15 @@ class Masks:
             if self._generator is None
             else bytes(self._generator.integers(0, 256, 32, dtype=np.uint8))
         )
+        self._kept_key = self._key
         self._drawn = 0
+
+    @classmethod
+    def of_key(cls, key: bytes) -> Masks:
+        """Make masks whose kept noise is the same in every process that has the key; all other draws are new."""
+        made = cls()
+        made._kept_key = key
+        return made
 
     def normal(self, shape: tuple[int, ...]) -> Floats:
         """Draw standard normal noise that was never drawn before."""
@@ -55,7 +63,7 @@ class Masks:
 
     def kept(self, shape: tuple[int, ...], label: str) -> Floats:
         """Draw the noise that belongs to a label: the same whenever it is asked for."""
-        return normals(_stretched(self._key, f"kept {label}", _needed(shape)), shape)
+        return normals(_stretched(self._kept_key, f"kept {label}", _needed(shape)), shape)
 
     def ring(self, size: int) -> Array:
         """Draw words that are uniform on the ring of 64 bits."""

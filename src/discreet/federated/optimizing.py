@@ -227,31 +227,29 @@ def _by_scipy(
     return np.clip(found.x * units, low, high), float(found.fun), bool(found.success)
 
 
-def observed_information(objective: Objective, place: Floats, value: float) -> Floats:
-    """Return the curvature of -2 log-likelihood at the minimum: q² + q evaluations, or differences of exact slopes."""
+def observed_information(objective: Objective, place: Floats, value: float, free: Flags) -> Floats:
+    """Return the curvature of -2 log-likelihood at the minimum: q² + q evaluations, or differences of exact slopes.
+
+    Parameters that are not free (on a bound) are left out, and have no curvature.
+    """
     expected = objective.information(place)
     size = len(place)
     unit = np.sqrt(2.0 / np.maximum(np.diag(expected), 1e-300))
+    made = np.full((size, size), np.nan)
+    which = np.flatnonzero(free).tolist()
     if objective.slope is not None:
-        steps = 1e-4 * unit
-        rows = [
-            (
-                objective.slope(_moved(place, {at: steps[at]}))
-                - objective.slope(_moved(place, {at: -steps[at]}))
-            )
-            / (2 * steps[at])
-            for at in range(size)
-        ]
-        made = np.array(rows)
+        for at in which:
+            step = 1e-4 * float(unit[at])
+            up, down = (objective.slope(_moved(place, {at: sign * step})) for sign in (1, -1))
+            made[at] = (up - down) / (2 * step)
         return np.asarray((made + made.T) / 2)
     # Large enough that rounding does not show: the fourth root of the error, in standard errors.
     share = min(max(0.2, (objective.error() * 10) ** 0.25), 0.3)
     steps = share * unit
-    alone = [[objective(_moved(place, {at: sign * steps[at]})) for sign in (1, -1)] for at in range(size)]
-    made = np.zeros((size, size))
-    for i in range(size):
+    alone = {at: [objective(_moved(place, {at: sign * steps[at]})) for sign in (1, -1)] for at in which}
+    for i in which:
         made[i, i] = (alone[i][0] - 2 * value + alone[i][1]) / steps[i] ** 2
-        for j in range(i):
+        for j in (one for one in which if one < i):
             both = sum(objective(_moved(place, {i: sign * steps[i], j: sign * steps[j]})) for sign in (1, -1))
             mixed = (both - sum(alone[i]) - sum(alone[j]) + 2 * value) / (2 * steps[i] * steps[j])
             made[i, j] = made[j, i] = mixed

@@ -81,7 +81,7 @@ class Ring:
 
     def to_wire(self, words: Array) -> Any:
         """Write words for a message: an array, or texts where they are wider than a machine word."""
-        return words if self.bits <= 64 else [format(int(word), "x") for word in words]
+        return words if self.bits <= 64 else [format(int(word), f"0{self.bits // 4}x") for word in words]
 
     def from_wire(self, given: Any, size: int) -> Array:
         """Read words from a message, refusing another number of them."""

@@ -156,12 +156,20 @@ class SecureMLE:
             return math.inf
         self._start()
         if self.mode == "sufficient":
-            rows, own, spread = self.moments()
-            return from_moments(rows, own, spread, mean, covariance)
+            rows, middle, spread = self.moments()
+            return from_moments(rows, middle, spread, mean, covariance)
+        orders = [[self.variables.index(name) for name in group.variables] for group in self.layout.groups]
+        parts = []
+        for group, order in zip(self.layout.groups, orders, strict=True):
+            own = conditionals(covariance[np.ix_(order, order)], [len(columns) for columns in group.columns])
+            if own is None:
+                return math.inf
+            parts.append(own)
+        self._set_noise(parts)
         key = hashlib.sha256(mean.tobytes() + covariance.tobytes()).hexdigest()
         if self._journal is not None and key in self._journal.known:
             return self._journal.known[key]
-        value = self._evaluated(mean, covariance)
+        value = self._evaluated(mean, covariance, orders, parts)
         if self._journal is not None:
             self._journal.note(key, value)
         return value
@@ -268,17 +276,9 @@ class SecureMLE:
                 "mode='sufficient', which gives no more away."
             )
 
-    def _evaluated(self, mu: Floats, sigma: Floats) -> float:
-        parts = []
-        orders = []
-        for group in self.layout.groups:
-            order = [self.variables.index(name) for name in group.variables]
-            own = conditionals(sigma[np.ix_(order, order)], [len(columns) for columns in group.columns])
-            if own is None:
-                return math.inf
-            parts.append(own)
-            orders.append(order)
-        self._set_noise(parts)
+    def _evaluated(
+        self, mu: Floats, sigma: Floats, orders: list[list[int]], parts: list[list[Conditional]]
+    ) -> float:
         assert self.max_evaluations is not None
         if self.evaluations >= self.max_evaluations:
             raise ProtocolError(

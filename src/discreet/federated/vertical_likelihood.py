@@ -166,8 +166,8 @@ class Node(Role):
             own_mask = self.noise.whole() if step.is_last_chunk else 0
             total = (total + own_mask) % (1 << RING.bits)
             if step.is_last_chunk:
-                answers["mask"] = format(own_mask, "x")
-        onward |= {"total": format(total, "x"), **step.described()}
+                answers["mask"] = _hex(own_mask)
+        onward |= {"total": _hex(total), **step.described()}
         return [
             self.send(coordinator, "answers", **answers),
             self.send(step.nodes[(step.place + 1) % len(step.nodes)], "last" if last else "masks", **onward),
@@ -199,9 +199,7 @@ class Node(Role):
             # The totals of several groups of rows are added by a secure sum.
             self.party.held_totals[step.key] = self.total
             return [self.send(step.coordinator, "total", evaluation=step.evaluation)]
-        return [
-            self.send(step.coordinator, "total", total=format(self.total, "x"), evaluation=step.evaluation)
-        ]
+        return [self.send(step.coordinator, "total", total=_hex(self.total), evaluation=step.evaluation)]
 
     def _drawn(self, step: _Step, inverse: Floats) -> tuple[Floats, Floats]:
         shape = (step.rows, step.width)
@@ -429,6 +427,11 @@ def row_digest(party: Any, block: str, run: str) -> str:
     for text in party.frame(block)[party.ids].cast(str).to_list():
         told.update(text.encode() + b"\0")
     return told.hexdigest()
+
+
+def _hex(total: int) -> str:
+    """Write a total so that its length tells nothing."""
+    return format(total, f"0{RING.bits // 4}x")
 
 
 def _reduced(total: int) -> int:

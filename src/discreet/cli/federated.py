@@ -1,0 +1,109 @@
+"""``discreet federated``: serve a site, fit a model over sites, make keys and a trial."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli import options
+from discreet.cli.printing import say
+
+federated = typer.Typer(
+    name="federated",
+    help="Analyse data together that may not be pooled: every site keeps its records.",
+    no_args_is_help=True,
+)
+
+
+@federated.command("serve")
+def serve_site(
+    file: Annotated[Path, typer.Argument(help="The site file: data, keys, and what its owner allows.")],
+) -> None:
+    """Answer analysts over HTTPS, by the rules of the site file; everything else is refused and logged."""
+    from discreet.federated.site_files import SiteFile
+    from discreet.federated.site_server import serve
+
+    site = SiteFile.read(file)
+    say(
+        f"'{site.name}' listens on {site.host}:{site.port}. Refusals and answers go to {site.log.name}.",
+        err=True,
+    )
+    serve(site)
+
+
+@federated.command("fit")
+def fit_model(
+    file: Annotated[Path, typer.Argument(help="The model file: sites, layout and model.")],
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page: the result, what each party learned, what was passed."),
+    ] = None,
+    json: options.AsJson = False,
+) -> None:
+    """Fit a model over sites that keep their records, and say what each party learned."""
+    from discreet.federated.model_files import ModelFile
+
+    options.check_targets(("--html", html, True), sources=[file])
+    found = ModelFile(file).fit()
+    if html is not None:
+        write = getattr(found, "to_html", None) or found.leakage.to_html
+        write(html, title=file.name)
+    if json:
+        to_dict = getattr(found, "to_dict", None)
+        options.print_json(to_dict() if to_dict else {"leakage": found.leakage.to_dict(), "k": found.k})
+        return
+    say(str(found))
+    say()
+    say(found.leakage.meaning)
+    if html is not None:
+        say(f"Written: {html.name}")
+
+
+@federated.command("keys")
+def make_keys(
+    file: Annotated[Path, typer.Argument(help="Where the private key goes; only its owner can read it.")],
+) -> None:
+    """Make the key of a site for messages between sites; print the public one, for the [peers] of the others."""
+    from discreet.federated.sealing import new_keys, write_key
+    from discreet.files.atomic import check_target
+
+    check_target(file, overwrite=False)
+    private, public = new_keys()
+    write_key(file, private)
+    say(public)
+
+
+@federated.command("prepare")
+def prepare_trial(
+    folder: Annotated[Path, typer.Argument(help="Where certificates, keys and site files go.")],
+    site: Annotated[
+        list[str], typer.Option("--site", help="NAME=column,column: a site and what it allows; repeat.")
+    ],
+    data: Annotated[list[str], typer.Option("--data", help="NAME=FILE: the data of a site; repeat.")],
+    ids: Annotated[str | None, typer.Option("--ids", help="Column by which rows are linked.")] = None,
+    port: Annotated[int, typer.Option("--port", help="The first port.")] = 8441,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option("--protocol", help="What owners allow; vertical-likelihood unless given; repeat."),
+    ] = None,
+    quantity: Annotated[
+        list[str] | None, typer.Option("--quantity", help="Sums that owners allow; repeat.")
+    ] = None,
+) -> None:
+    """Make everything for a trial on this machine: an authority, certificates, keys and a file for each site."""
+    from discreet.errors import ParameterError
+    from discreet.federated.trial_certificates import prepare
+
+    columns = options.named_columns(site, "--site")
+    files = {name: ",".join(parts) for name, parts in options.named_columns(data, "--data").items()}
+    if set(columns) != set(files):
+        raise ParameterError("--site and --data must name the same sites.")
+    prepare(
+        folder, {name: str(Path(file).resolve()) for name, file in files.items()}, columns=columns, ids=ids, port=port,
+        protocols=protocol or ("vertical-likelihood",), quantities=quantity or (),
+    )  # fmt: skip
+    say(
+        f"Made for a trial: {', '.join(f'{name}.toml' for name in columns)} and their keys, in {folder.name}."
+    )

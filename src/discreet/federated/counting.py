@@ -1,0 +1,231 @@
+"""How safe is a joint release of several holders? Classes are counted over sites by secure sums.
+
+Every site counts its own records in the cells of a table of *declared* levels; the sums over sites are the sizes of the
+joint classes. What does not fall into a declared cell is counted as well, and said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet.arrays import Array
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.federated.layouts import Layout, laid_out
+from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.masking import Masks
+from discreet.federated.parties import MAIN, Holder, Party
+from discreet.federated.quantities import quantity
+from discreet.federated.rings import Ring
+from discreet.federated.secure_sum import sum_over
+from discreet.federated.transport import Transport
+from discreet.parameters import checked
+from discreet.randomness import Seed
+from discreet.results import Detail, Measure
+from discreet.wording import percent, shown
+
+_MOST_CELLS = 2_000_000
+
+
+@quantity("counts")
+def _counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
+    """How many records fall into each cell of declared levels; the last cell takes all others."""
+    columns = [str(name) for name in asked["columns"]]
+    frame = holder.frame(str(asked.get("block", MAIN)))
+    sizes = [len(asked["levels"][name]) for name in columns]
+    at = np.zeros(frame.height, dtype=np.int64)
+    outside = np.zeros(frame.height, dtype=bool)
+    for name, size in zip(columns, sizes, strict=True):
+        if name not in frame.columns:
+            raise ColumnError(f"At '{holder.name}': {unknown_name(name, frame.columns)}")
+        place = {str(level): number for number, level in enumerate(asked["levels"][name])}
+        values = frame[name].unique(maintain_order=True)
+        known = pl.DataFrame(
+            {
+                "value": values,
+                "at": [-1 if one is None else place.get(_text(one), -1) for one in values.to_list()],
+            }
+        )
+        codes = frame.select(value=pl.col(name)).join(
+            known, on="value", how="left", nulls_equal=True, maintain_order="left"
+        )["at"].to_numpy()  # fmt: skip
+        outside |= codes < 0
+        at = at * size + np.maximum(codes, 0)
+    cells = math.prod(sizes)
+    counted = np.bincount(np.where(outside, cells, at), minlength=cells + 1)
+    return counted.astype(np.float64)
+
+
+@dataclass(frozen=True, repr=False)
+class JointAssessment:
+    """What `federated.assess` found: the joint classes, and what each party learned.
+
+    Attributes
+    ----------
+    classes
+        One row for each class that occurs: the levels and ``count``.
+    measures
+        ``k_anonymity`` and ``uniqueness`` of the joint file.
+    undeclared
+        Records that fall outside the declared levels; they are in no class.
+    """
+
+    classes: pl.DataFrame
+    measures: Mapping[str, Measure]
+    undeclared: int
+    leakage: Leakage = field(repr=False)
+
+    @property
+    def k(self) -> int | None:
+        """The size of the smallest joint class."""
+        value = self.measures["k_anonymity"].value
+        return None if value is None else int(value)
+
+    @property
+    def records(self) -> int:
+        """How many records there are over all sites."""
+        return int(self.classes["count"].sum()) + self.undeclared
+
+    def table(self, *by: str) -> pl.DataFrame:
+        """Return the joint cross-table of some of the keys."""
+        for name in by:
+            if name not in self.classes.columns[:-1]:
+                raise ColumnError(unknown_name(name, self.classes.columns[:-1]))
+        return self.classes.group_by(list(by), maintain_order=True).agg(pl.col("count").sum())
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(measure) for measure in self.measures.values())
+
+    __repr__ = __str__
+
+
+@checked
+def assess(
+    sites: Any,
+    levels: Mapping[str, Any],
+    *,
+    k: int = 3,
+    rounds: int = 1,
+    transport: Any = None,
+    seed: Seed = None,
+) -> JointAssessment:
+    """How small are the groups of the joint file, when nobody shows their records?
+
+    Parameters
+    ----------
+    sites
+        One table for each site, or `horizontal`.
+    levels
+        ``{key: levels}``: the columns by which people could be found, and the values that they may have. They are
+        agreed beforehand and not read off the data.
+    k
+        Groups of fewer people are counted as small.
+    rounds
+        As in `secure_sum`.
+    transport
+        How sites are reached; in this process unless given.
+    seed
+        For the same masks again; only for tests.
+
+    Examples
+    --------
+    >>> one, two = pl.DataFrame({"sex": ["f", "m", "m"]}), pl.DataFrame({"sex": ["f", "m", "f"]})
+    >>> found = assess([one, two], {"sex": ["f", "m"]})
+    >>> found.k, found.records
+    (3, 6)
+    """
+    declared = {str(name): [_text(level) for level in own] for name, own in levels.items()}
+    for name, own in declared.items():
+        if not own or len(set(own)) != len(own):
+            raise ParameterError(f"levels of '{name}' must be named, each once.")
+    cells = math.prod(len(own) for own in declared.values())
+    if not declared or cells > _MOST_CELLS:
+        raise ParameterError(
+            f"The declared levels make {cells:,} cells; name some, and {_MOST_CELLS:,} at most."
+        )
+    layout = sites if isinstance(sites, Layout) else _rows_of(sites, list(declared), seed)
+    central = Party("coordinator", Masks(seed))
+    carrier = transport or Transport(layout.holders.values())
+    carrier.join(central)
+    asked = {"kind": "counts", "columns": list(declared), "levels": declared}
+    found = sum_over(
+        carrier, central, layout.nodes, asked, size=cells + 1, ring=Ring(64, 0), rounds=rounds, seed=seed
+    )
+    counts = np.rint(found).astype(np.int64)
+    grid = np.indices([len(own) for own in declared.values()]).reshape(len(declared), -1)
+    there = np.flatnonzero(counts[:-1])
+    classes = pl.DataFrame(
+        {
+            name: np.array(own, dtype=object)[grid[at][there]].tolist()
+            for at, (name, own) in enumerate(declared.items())
+        }
+        | {"count": counts[:-1][there]}
+    )
+    account = Leakage(
+        "secure-sum",
+        (
+            Learned("coordinator", "all sites", f"coordinator learns the joint count of each of {cells:,} cells, "
+                    "small ones included, and no count of a single site"),
+        ),
+        ("the two neighbors of a site in the ring learn its counts",),
+        ("Joint counts of small classes tell about few people: keep them as the data are kept.",
+         *seeded_note(seed is not None)),
+        transcript=carrier.transcript,
+    )  # fmt: skip
+    return JointAssessment(
+        classes, _measures(classes, int(counts[-1]), k, list(declared)), int(counts[-1]), account
+    )
+
+
+def _measures(classes: pl.DataFrame, undeclared: int, k: int, keys: Sequence[str]) -> dict[str, Measure]:
+    sizes = classes["count"].to_numpy()
+    total = int(sizes.sum())
+    caveats = ["It counts records; where a person has several, company is smaller than it looks."]
+    if undeclared:
+        caveats.append(
+            f"{shown(undeclared)} records have a missing value or one outside the declared levels and are in no class."
+        )
+    small = int(sizes[sizes < k].sum())
+    smallest = int(sizes.min()) if len(sizes) else None
+    unique = int((sizes == 1).sum())
+    parameters = {"keys": list(keys), "k": k}
+    detail = Detail(classes=lambda: classes)
+    return {
+        "k_anonymity": Measure(
+            "k_anonymity", smallest,
+            {"share_below_threshold": small / total if total else None, "classes": len(sizes), "records": total},
+            f"Over all sites the rarest combination of {', '.join(keys)} is shared by "
+            f"{'nobody' if smallest is None else shown(smallest)} of {shown(total)} records; "
+            f"{percent(small / total) if total else 'none'} are in groups below {k}.",
+            caveats, parameters, detail,
+        ),
+        "uniqueness": Measure(
+            "uniqueness", unique / total if total else None, {"unique": unique, "records": total},
+            f"{shown(unique)} of {shown(total)} records are alone with their combination over all sites.",
+            caveats, parameters, detail,
+        ),
+    }  # fmt: skip
+
+
+def _rows_of(sites: Any, keys: list[str], seed: Seed) -> Layout:
+    from discreet.federated.layouts import Group
+
+    layout = laid_out(sites, seed=seed) if isinstance(sites, Mapping) else None
+    if layout is None or layout.kind != "horizontal":
+        from discreet.federated.layouts import _holder, _named
+
+        frames = _named(sites, numbered=False)
+        holders = {name: _holder(name, frame, None, seed) for name, frame in frames.items()}
+        return Layout("horizontal", tuple(Group((name,), (tuple(keys),)) for name in frames), holders)
+    return layout
+
+
+def _text(level: Any) -> str:
+    if isinstance(level, float) and level.is_integer():
+        return str(int(level))
+    return str(level)

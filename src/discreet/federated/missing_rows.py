@@ -1,0 +1,128 @@
+"""Gaps in the data of a site: what can be filled in without the others, and the full likelihood for comparison.
+
+Over sites only *marginal* imputation is possible: a site knows its own variables. Pooled data can use all of them
+(`full_information_likelihood`); the difference is what the partition costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet.arrays import Floats
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.federated.conditional_normal import minus_two_log_likelihood
+from discreet.federated.covariance_models import CovarianceModel
+from discreet.federated.fits import Fit, _fit
+from discreet.federated.optimizing import Objective
+from discreet.federated.parties import as_frame
+from discreet.parameters import checked
+from discreet.randomness import Seed, generator
+
+
+@checked
+def marginal_imputation(
+    data: Any, columns: Sequence[str], *, seed: Seed = None
+) -> tuple[pl.DataFrame, dict[str, float]]:
+    """Which values could stand where a site has gaps, by its own variables alone?
+
+    Each variable is regressed on those before it, and a normal residual is added; the first one is filled with its
+    mean, and drawn again from the others at the end. Returned are the table and the share that was missing in each
+    column, which belongs into every report: filled values make standard errors too small.
+
+    Parameters
+    ----------
+    data
+        The table of one site.
+    columns
+        The variables, in the order in which they are filled.
+    seed
+        For the same values again.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [2.0, None, 6.0, 8.0]})
+    >>> filled, share = marginal_imputation(frame, ["a", "b"], seed=1)
+    >>> filled["b"].null_count(), share
+    (0, {'a': 0.0, 'b': 0.25})
+    """
+    frame = as_frame(data)
+    for name in columns:
+        if name not in frame.columns:
+            raise ColumnError(unknown_name(name, frame.columns))
+        if not frame[name].dtype.is_numeric():
+            raise ColumnError(f"'{name}' does not hold numbers.")
+    table = frame.select(pl.col(list(columns)).cast(pl.Float64)).to_numpy().copy()
+    gone = ~np.isfinite(table)
+    if gone.all(axis=0).any():
+        raise ColumnError(f"'{columns[int(gone.all(axis=0).argmax())]}' has no values at all.")
+    rng = generator(seed, "imputation")
+    for at in range(table.shape[1]):
+        if not gone[:, at].any():
+            continue
+        if at == 0:
+            table[gone[:, 0], 0] = table[~gone[:, 0], 0].mean()
+        else:
+            _draw(table, gone[:, at], at, list(range(at)), rng)
+    if gone[:, 0].any() and table.shape[1] > 1:
+        _draw(table, gone[:, 0], 0, list(range(1, table.shape[1])), rng)
+    shares = {name: float(gone[:, at].mean()) for at, name in enumerate(columns)}
+    made = [pl.Series(name, table[:, at]) for at, name in enumerate(columns) if gone[:, at].any()]
+    return frame.with_columns(made), shares
+
+
+def _draw(table: Floats, gone: Any, at: int, others: list[int], rng: np.random.Generator) -> None:
+    known = ~gone
+    design = np.column_stack([np.ones(len(table)), table[:, others]])
+    slopes, *_ = np.linalg.lstsq(design[known], table[known, at], rcond=None)
+    left = table[known, at] - design[known] @ slopes
+    spread = math.sqrt(float(left @ left) / max(1, int(known.sum()) - len(slopes)))
+    table[gone, at] = design[gone] @ slopes + rng.normal(scale=spread, size=int(gone.sum()))
+
+
+@checked
+def full_information_likelihood(
+    data: Any, columns: Sequence[str], model: CovarianceModel, *, start: Any = None, bounds: Any = None,
+    tol: float = 1e-8,
+) -> Fit:  # fmt: skip
+    """Which parameters fit pooled rows with gaps best? Every row counts with the values it has (FIML).
+
+    It needs the rows in one place, and is here to say what marginal imputation over sites costs.
+
+    Parameters
+    ----------
+    data
+        The pooled table.
+    columns
+        The variables, in the order of the model.
+    model
+        The model.
+    start, bounds, tol
+        As in `fit_from_moments`.
+    """
+    frame = as_frame(data)
+    table = frame.select(pl.col(list(columns)).cast(pl.Float64)).to_numpy()
+    there = np.isfinite(table)
+    if table.shape[1] != model.size:
+        raise ParameterError(f"The model has {model.size} variables: name as many columns.")
+    if not there.any(axis=0).all():
+        raise ColumnError(f"'{columns[int((~there.any(axis=0)).argmax())]}' has no values at all.")
+    some = there.any(axis=1)
+    patterns, which = np.unique(there[some], axis=0, return_inverse=True)
+    parts = [
+        (pattern, table[some][which.reshape(-1) == at][:, pattern]) for at, pattern in enumerate(patterns)
+    ]
+
+    def value(mu: Floats, sigma: Floats) -> float:
+        return math.fsum(
+            minus_two_log_likelihood(rows, mu[pattern], sigma[np.ix_(pattern, pattern)])
+            for pattern, rows in parts
+        )
+
+    spread = np.array([table[there[:, at], at].std() for at in range(table.shape[1])])
+    objective = Objective(model, int(some.sum()), value, lambda: 1e-11 * max(1, table.size))
+    return _fit(objective, int(some.sum()), start, bounds, "observed", spread, tol, "scoring", None)

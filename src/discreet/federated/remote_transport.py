@@ -1,0 +1,223 @@
+"""Reaching sites that are not here: envelopes go out, envelopes come back, and those between sites stay sealed.
+
+`SitesOnNetwork` speaks HTTPS with certificates on both sides; `SitesInProcesses` starts a process for each site on this
+machine. The coordinator is here; it sees the outside of what it relays, and never its contents.
+"""
+
+from __future__ import annotations
+
+import ssl
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InputError, ParameterError, load_extra
+from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
+from discreet.federated.messages import Message, ProtocolError
+from discreet.federated.transport import Transport
+
+_LENGTH = struct.Struct(">I")
+
+
+class RemoteTransport(Transport):
+    """Carries messages to sites elsewhere; how is said by those who inherit."""
+
+    def __init__(self, sites: Sequence[str]) -> None:
+        super().__init__()
+        self._sites = tuple(sites)
+        self._number = 0
+        self._ended: dict[str, list[str]] = {site: [] for site in sites}
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Who can be reached."""
+        return (*self._here, *self._sites)
+
+    def note(self, message: Any) -> None:
+        """Enter a message, or the outside of one that is sealed."""
+        if isinstance(message, Envelope):
+            self.transcript.enter(message.passed)
+        else:
+            super().note(message)
+
+    def deliver(self, batch: Sequence[Any]) -> list[Any]:
+        """Hand messages to a party here, or send them to a site and take what it answers."""
+        receiver = batch[0].receiver
+        if receiver in self._here:
+            opened = [one.opened() if isinstance(one, Envelope) else one for one in batch]
+            return super().deliver(opened)
+        if receiver not in self._sites:
+            raise ProtocolError(f"There is no site '{receiver}' to be reached.")
+        envelopes = [one if isinstance(one, Envelope) else self._enveloped(one) for one in batch]
+        ended, self._ended[receiver] = self._ended[receiver], []
+        replies = unpacked(self._post(receiver, packed(envelopes), ended))
+        if any(reply.outside["sender"] != receiver for reply in replies):
+            raise ProtocolError(f"'{receiver}' answered in the name of somebody else. The run was ended.")
+        return replies
+
+    def forget(self, run: str) -> None:
+        """Let parties here forget a run at once, and sites with the next message that they get."""
+        super().forget(run)
+        for ended in self._ended.values():
+            ended.append(run)
+
+    def close(self) -> None:
+        """End the connections."""
+
+    def __enter__(self) -> RemoteTransport:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _enveloped(self, message: Message) -> Envelope:
+        self._number += 1
+        return put_in(message, self._number)
+
+    def _post(self, site: str, data: bytes, ended: Sequence[str]) -> bytes:
+        raise TypeError("A transport says how it posts.")
+
+
+class SitesOnNetwork(RemoteTransport):
+    """Sites that run ``discreet federated serve``, over HTTPS with certificates on both sides.
+
+    Parameters
+    ----------
+    sites
+        ``{site: address}``, addresses with https.
+    certificate, key
+        Of the analyst.
+    authority
+        The certificate of whoever vouches for the sites.
+    timeout
+        Seconds after which a site counts as silent.
+    """
+
+    def __init__(
+        self, sites: Mapping[str, str], *, certificate: str | Path, key: str | Path, authority: str | Path,
+        timeout: float = 60.0,
+    ) -> None:  # fmt: skip
+        super().__init__(list(sites))
+        httpx = load_extra("httpx", extra="federated", purpose="Reaching sites over a network")
+        for site, address in sites.items():
+            if not address.startswith("https://"):
+                raise ParameterError(
+                    f"The address of '{site}' must begin with https://: nothing travels unencrypted."
+                )
+        try:
+            context = ssl.create_default_context(cafile=str(authority))
+            context.load_cert_chain(str(certificate), str(key))
+        except (OSError, ssl.SSLError) as error:
+            raise InputError("The certificate, key or authority of the analyst cannot be read.") from error
+        self._addresses = {site: address.rstrip("/") for site, address in sites.items()}
+        self._errors = httpx
+        self._client = httpx.Client(verify=context, timeout=timeout, trust_env=False)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._client.close()
+
+    def _post(self, site: str, data: bytes, ended: Sequence[str]) -> bytes:
+        headers = {"content-type": "application/octet-stream", "x-ended": ",".join(ended[-100:])}
+        try:
+            answer = self._client.post(f"{self._addresses[site]}/messages", content=data, headers=headers)
+        except self._errors.TimeoutException as error:
+            raise ProtocolError(
+                f"'{site}' does not answer in time. Nothing was computed; begin again later."
+            ) from error
+        except self._errors.HTTPError as error:
+            told = str(error).lower()
+            if "certificate" in told or "ssl" in told or "tls" in told:
+                raise ProtocolError(
+                    f"'{site}' cannot be trusted, or does not trust this analyst: a certificate is missing, out of "
+                    "date or from another authority."
+                ) from error
+            raise ProtocolError(
+                f"'{site}' cannot be reached. Nothing was computed; begin again when it is back (evaluations that were "
+                "made are kept where a file is named for them)."
+            ) from error
+        if answer.status_code == 200:
+            return bytes(answer.content)
+        raise ProtocolError(_refusal(answer, site))
+
+
+class SitesInProcesses(RemoteTransport):
+    """Sites of this machine, each in a process of its own that reads its own ``site.toml``.
+
+    Parameters
+    ----------
+    files
+        The site files.
+    analyst
+        The name under which the analyst asks; the files must allow it.
+    """
+
+    def __init__(self, files: Sequence[str | Path], *, analyst: str = "analyst") -> None:
+        from discreet.federated.site_files import SiteFile
+
+        named = {SiteFile.read(file).name: Path(file) for file in files}
+        super().__init__(list(named))
+        self._started = {
+            name: subprocess.Popen(
+                [sys.executable, "-m", "discreet.federated.site_process", str(file), analyst],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            )
+            for name, file in named.items()
+        }  # fmt: skip
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self._started.values():
+            if process.stdin is not None:
+                process.stdin.close()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+    def _post(self, site: str, data: bytes, ended: Sequence[str]) -> bytes:
+        process = self._started[site]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            write_frame(process.stdin, ",".join(ended).encode())
+            write_frame(process.stdin, data)
+            status, answer = read_frame(process.stdout), read_frame(process.stdout)
+        except (OSError, EOFError) as error:
+            raise ProtocolError(f"The process of '{site}' has ended. Nothing was computed.") from error
+        if status == b"ok":
+            return answer
+        raise ProtocolError(answer.decode("utf-8", errors="replace"))
+
+
+def write_frame(file: Any, data: bytes) -> None:
+    """Write bytes with their length before them."""
+    file.write(_LENGTH.pack(len(data)))
+    file.write(data)
+    file.flush()
+
+
+def read_frame(file: Any) -> bytes:
+    """Read bytes with their length before them."""
+    head = file.read(4)
+    if len(head) < 4:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    data = bytes(file.read(length))
+    if len(data) < length:
+        raise EOFError
+    return data
+
+
+def _refusal(answer: Any, site: str) -> str:
+    try:
+        told = str(answer.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        told = f"'{site}' answered with the status {answer.status_code}."
+    return told[:500]

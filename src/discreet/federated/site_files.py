@@ -1,0 +1,124 @@
+"""``site.toml``: what the owner of a site allows. Everything else is refused and logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InputError, ParameterError, unknown_name
+from discreet.federated.messages import MOST_BYTES
+from discreet.files.toml_files import read_toml
+
+PROTOCOLS = {
+    "vertical-likelihood": "the joint likelihood of columns of the same people",
+    "shared-product": "means and covariances by secret shares",
+    "secure-sum": "sums over sites; which ones is said by quantities",
+}
+QUANTITIES = ("likelihood", "totals", "products", "glm", "counts", "held-totals")
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What may be asked of a site.
+
+    Attributes
+    ----------
+    analysts
+        Names in the certificates of those who may ask.
+    columns
+        Columns that may be used.
+    protocols, quantities
+        What may be run, and what may be added by a secure sum.
+    max_evaluations
+        Likelihoods and sums that are answered in all, over all runs; kept over restarts.
+    min_rows
+        Nothing is computed from fewer rows.
+    least_noise
+        Least noise in standard deviations of a column.
+    max_bytes, max_messages_per_minute
+        Limits of one request, and of all.
+    """
+
+    analysts: tuple[str, ...]
+    columns: tuple[str, ...]
+    protocols: tuple[str, ...]
+    quantities: tuple[str, ...] = ()
+    max_evaluations: int = 1_000
+    min_rows: int = 10
+    least_noise: float = 100.0
+    max_bytes: int = 256 << 20
+    max_messages_per_minute: int = 60_000
+
+
+@dataclass(frozen=True)
+class SiteFile:
+    """A site as its file describes it; paths are beside the file."""
+
+    name: str
+    data: Path
+    ids: str | None
+    host: str
+    port: int
+    certificate: Path
+    key: Path
+    authority: Path
+    seal: Path
+    peers: dict[str, str]
+    allowed: Allowed
+    state: Path
+    log: Path
+    reading: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | Path) -> SiteFile:
+        """Read the file, refusing what it must not hold and what it lacks."""
+        place = Path(path)
+        given = read_toml(place, "site")
+        known = {"name", "data", "ids", "listen", "tls", "seal", "peers", "allow", "state", "log", "reading"}
+        for name in given:
+            if name not in known:
+                raise ParameterError(f"{place.name}: {unknown_name(name, sorted(known), what='setting')}")
+        try:
+            host, _, port = str(given.get("listen", "127.0.0.1:8443")).rpartition(":")
+            tls = given["tls"]
+            beside = place.parent
+            return cls(
+                str(given["name"]), beside / given["data"], given.get("ids"), host or "127.0.0.1", int(port),
+                beside / tls["certificate"], beside / tls["key"], beside / tls["authority"], beside / given["seal"],
+                {str(peer): str(key) for peer, key in given.get("peers", {}).items()},
+                _allowed(given["allow"], place.name), beside / given.get("state", f"{given['name']}.state.json"),
+                beside / given.get("log", f"{given['name']}.log.jsonl"), dict(given.get("reading", {})),
+            )  # fmt: skip
+        except KeyError as error:
+            raise InputError(f"{place.name} lacks the setting {error}.") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, ParameterError):
+                raise
+            raise InputError(f"{place.name} holds a setting of the wrong kind.") from error
+
+
+def _allowed(given: dict[str, Any], file: str) -> Allowed:
+    kinds: dict[str, str] = dict(Allowed.__annotations__)
+    made: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in kinds:
+            raise ParameterError(f"{file}, [allow]: {unknown_name(name, list(kinds), what='setting')}")
+        if kinds[name].startswith("tuple"):
+            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+                raise ParameterError(f"{file}, [allow]: {name} must be a list of texts.")
+            made[name] = tuple(value)
+        elif isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value > MOST_BYTES:
+            raise ParameterError(f"{file}, [allow]: {name} must be a number of at least 0.")
+        else:
+            made[name] = float(value) if kinds[name] == "float" else int(value)
+    for name in ("analysts", "columns", "protocols"):
+        if name not in made:
+            raise ParameterError(f"{file}, [allow] must name {name}: nothing is allowed that is not named.")
+    for name in made["protocols"]:
+        if name not in PROTOCOLS:
+            raise ParameterError(f"{file}, [allow]: {unknown_name(name, list(PROTOCOLS), what='protocol')}")
+    for name in made.get("quantities", ()):
+        if name not in QUANTITIES:
+            raise ParameterError(f"{file}, [allow]: {unknown_name(name, list(QUANTITIES), what='quantity')}")
+    return Allowed(**made)

@@ -1,0 +1,35 @@
+"""A site in a process of its own on this machine: frames come on stdin, answers go to stdout."""
+
+from __future__ import annotations
+
+import sys
+
+from discreet.errors import DiscreetError
+from discreet.federated.remote_transport import read_frame, write_frame
+from discreet.federated.site_files import SiteFile
+from discreet.federated.sites import Site
+
+
+def main() -> None:
+    """Answer until nobody asks any more."""
+    site, analyst = Site(SiteFile.read(sys.argv[1])), sys.argv[2]
+    asking, answering = sys.stdin.buffer, sys.stdout.buffer
+    while True:
+        try:
+            ended, data = read_frame(asking).decode(), read_frame(asking)
+        except EOFError:
+            return
+        for run in filter(None, ended.split(",")):
+            site.forget(run)
+        try:
+            answer = site.answer(data, analyst)
+        except DiscreetError as error:
+            write_frame(answering, b"refused")
+            write_frame(answering, str(error).encode())
+        else:
+            write_frame(answering, b"ok")
+            write_frame(answering, answer)
+
+
+if __name__ == "__main__":
+    main()

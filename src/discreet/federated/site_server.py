@@ -1,0 +1,85 @@
+"""``discreet federated serve``: a site answers over HTTPS, to analysts whose certificate its authority vouches for."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+from discreet.errors import DiscreetError, InputError, load_extra
+from discreet.federated.site_files import SiteFile
+from discreet.federated.sites import Site
+
+
+def application(site: Site) -> Any:
+    """Make the web application of a site."""
+    responses = load_extra("starlette.responses", extra="federated", purpose="Serving a site")
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    async def messages(request: Any) -> Any:
+        analyst = request.scope.get("peer_name", "")
+        try:
+            data = bytearray()
+            async for piece in request.stream():
+                data += piece
+                if len(data) > site.allowed.max_bytes:
+                    raise InputError(f"'{site.name}' takes no message of this size.")
+            if analyst in site.allowed.analysts:
+                for run in filter(None, request.headers.get("x-ended", "").split(",")):
+                    site.forget(run)
+            answer = site.answer(bytes(data), analyst)
+        except DiscreetError as error:
+            return responses.JSONResponse({"error": str(error)}, status_code=403)
+        except Exception as error:
+            # What went wrong inside may hold data: the analyst is told that it did, and the log which kind it was.
+            site.note("failed", analyst, type(error).__name__)
+            return responses.JSONResponse(
+                {"error": f"Something went wrong inside '{site.name}'."}, status_code=500
+            )
+        return responses.Response(answer, media_type="application/octet-stream")
+
+    return Starlette(routes=[Route("/messages", messages, methods=["POST"])])
+
+
+def serve(file: SiteFile) -> None:
+    """Answer until the process is ended."""
+    uvicorn = load_extra("uvicorn", extra="federated", purpose="Serving a site")
+    site = Site(file)
+    for path, what in ((file.certificate, "certificate"), (file.key, "key"), (file.authority, "authority")):
+        if not path.is_file():
+            raise InputError(f"The {what} '{path.name}' of the site is not there.")
+    config = uvicorn.Config(
+        application(site), host=file.host, port=file.port, http=_with_peer_name(), ws="none", lifespan="off",
+        log_level="warning", access_log=False, server_header=False, date_header=False,
+        ssl_certfile=str(file.certificate), ssl_keyfile=str(file.key), ssl_ca_certs=str(file.authority),
+        ssl_cert_reqs=ssl.CERT_REQUIRED,
+    )  # fmt: skip
+    site.note("started", file.name, f"listening on {file.host}:{file.port}")
+    uvicorn.Server(config).run()
+
+
+def _with_peer_name() -> Any:
+    """Let the application know the name in the certificate of whoever asks, which the server keeps to itself."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Protocol(H11Protocol):  # type: ignore[misc,valid-type]
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            inner = self.app
+            name = _common_name(transport.get_extra_info("peercert"))
+
+            async def named(scope: Any, receive: Any, send: Any) -> None:
+                scope["peer_name"] = name
+                await inner(scope, receive, send)
+
+            self.app = named
+
+    return Protocol
+
+
+def _common_name(certificate: Any) -> str:
+    for part in (certificate or {}).get("subject", ()):
+        for name, value in part:
+            if name == "commonName":
+                return str(value)
+    return ""

@@ -1,0 +1,224 @@
+"""A site: a holder of data behind its owner's rules. It opens envelopes, holds them against the rules, and answers.
+
+Whatever is not allowed is refused and logged; a refusal names columns and rules, never values. How many evaluations
+were answered is kept in a file, so that a restart does not begin anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from discreet.errors import DiscreetError, InputError
+from discreet.federated import counting, generalized_linear, moment_sums, shared_product, vertical_likelihood
+from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
+from discreet.federated.masking import Masks
+from discreet.federated.messages import Message, ProtocolError
+from discreet.federated.parties import Holder
+from discreet.federated.sealing import Sealer, read_key
+from discreet.federated.site_files import SiteFile
+
+# Importing these enters their roles and quantities.
+_ENTERED = (counting, generalized_linear, moment_sums, shared_product, vertical_likelihood)
+FRESH_SECONDS = 300.0
+
+
+class Site:
+    """What answers for a holder of data, whichever way messages come."""
+
+    def __init__(self, file: SiteFile) -> None:
+        self.file, self.allowed = file, file.allowed
+        self.sealer = Sealer(file.name, read_key(file.seal), file.peers)
+        self.holder = Holder(file.name, _read(file), ids=file.ids)
+        self.holder.least_noise = file.allowed.least_noise
+        self._state = _State(file.state)
+        # Noise that is the same in every evaluation stays so over restarts.
+        self.holder.masks = Masks.of_key(self._state.key)
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._sent = 0
+        self._recent: deque[float] = deque()
+        self._counted: dict[str, int] = {}
+        for name in file.allowed.columns:
+            if name not in self.holder.frame().columns:
+                raise InputError(f"The site allows '{name}', which its data do not have.")
+
+    @property
+    def name(self) -> str:
+        """What the others call it."""
+        return self.file.name
+
+    def answer(self, data: bytes, analyst: str) -> bytes:
+        """Answer what an analyst (by the name in its certificate) brings; nothing is answered in part."""
+        try:
+            self._limit(len(data), analyst)
+            envelopes = unpacked(data)
+            replies: list[Envelope] = []
+            for envelope in envelopes:
+                message = self._accepted(envelope, analyst)
+                replies.extend(self._put_in(reply) for reply in self.holder.receive(message))
+        except DiscreetError as error:
+            self.note("refused", analyst, str(error))
+            raise
+        for envelope in envelopes:
+            out = envelope.outside
+            self.note("answered", analyst, f"{out['protocol']}: {out['name']}", run=out["run"])
+        return packed(replies)
+
+    def forget(self, run: str) -> None:
+        """Drop what belongs to a run."""
+        self.holder.forget(run)
+        self.sealer.forget(run)
+        self._numbers = {key: number for key, number in self._numbers.items() if key[1] != run}
+
+    def note(self, what: str, who: str, why: str, **more: Any) -> None:
+        """Write a line into the log."""
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "what": what,
+            "who": who,
+            "why": why,
+            **more,
+        }
+        try:
+            with self.file.log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise InputError("The site cannot write its log, and answers nothing without it.") from error
+
+    def _limit(self, size: int, analyst: str) -> None:
+        if analyst not in self.allowed.analysts:
+            raise ProtocolError(
+                f"'{self.name}' does not answer this analyst. Its owner names those who may ask."
+            )
+        if size > self.allowed.max_bytes:
+            raise ProtocolError(
+                f"'{self.name}' takes no message of this size. Use fewer rows at a time (chunk_rows)."
+            )
+        now = time.monotonic()
+        while self._recent and now - self._recent[0] > 60:
+            self._recent.popleft()
+        if len(self._recent) >= self.allowed.max_messages_per_minute:
+            raise ProtocolError(f"'{self.name}' is asked too often. Wait a minute.")
+        self._recent.append(now)
+
+    def _accepted(self, envelope: Envelope, analyst: str) -> Message:
+        out = envelope.outside
+        sender, run, number = str(out["sender"]), str(out["run"]), int(out["number"])
+        if out["receiver"] != self.name:
+            raise ProtocolError(f"'{self.name}' got a message that is for somebody else.")
+        if abs(time.time() - float(out["time"])) > FRESH_SECONDS:
+            raise ProtocolError(
+                f"'{self.name}' got a message that is too old, or from a clock that is wrong."
+            )
+        if number <= self._numbers.get((sender, run), -1):
+            raise ProtocolError(f"'{self.name}' got a message again that it had before. It was dropped.")
+        from_site = sender in self.file.peers
+        if from_site != bool(out["sealed"]):
+            raise ProtocolError(
+                f"'{self.name}' takes messages of sites sealed, and of analysts only from themselves."
+            )
+        message = envelope.opened(self.sealer)
+        self._numbers[sender, run] = number
+        self._allow(message)
+        return message
+
+    def _allow(self, message: Message) -> None:
+        """Hold a message against the owner's rules, and count what it asks for."""
+        allowed = self.allowed
+        if message.protocol not in allowed.protocols:
+            raise ProtocolError(f"The owner of '{self.name}' does not allow '{message.protocol}'.")
+        values: Mapping[str, Any] = message.values
+        asked = values.get("quantity", values)
+        if not isinstance(asked, Mapping):
+            raise ProtocolError(f"'{self.name}' was asked for nothing that it knows.")
+        is_sum = message.protocol == "secure-sum" and message.name == "partial"
+        if is_sum and asked.get("kind") not in allowed.quantities:
+            raise ProtocolError(f"The owner of '{self.name}' does not allow this kind of sum.")
+        for name in asked.get("columns", ()):
+            if name not in allowed.columns:
+                raise ProtocolError(f"The owner of '{self.name}' does not allow the column '{name}'.")
+        for name in (*([asked["y"]] if "y" in asked else []), *asked.get("x", ())):
+            if name not in allowed.columns:
+                raise ProtocolError(f"The owner of '{self.name}' does not allow the column '{name}'.")
+        if self.holder.rows() < allowed.min_rows:
+            raise ProtocolError(f"'{self.name}' has fewer rows than its owner lets anybody compute with.")
+        if self._begins(message):
+            if self._state.evaluations >= allowed.max_evaluations:
+                raise ProtocolError(
+                    f"'{self.name}' has answered {allowed.max_evaluations:,} evaluations: all that its owner allows."
+                )
+            self._state.count()
+
+    def _begins(self, message: Message) -> bool:
+        """Whether a message begins an evaluation at this site."""
+        values = message.values
+        if message.protocol == "vertical-likelihood":
+            if message.name == "alone":
+                return True
+            return message.name in ("first", "conditional") and values.get("chunk") == 0
+        if message.protocol == "secure-sum":
+            return message.name == "partial" and values.get("round") == 0
+        return message.name == "masks"
+
+    def _put_in(self, reply: Message) -> Envelope:
+        self._sent += 1
+        to_site = reply.receiver in self.file.peers
+        if not to_site and reply.receiver != "coordinator":
+            raise ProtocolError(
+                f"'{self.name}' knows no '{reply.receiver}'. Its owner enters sites under [peers]."
+            )
+        return put_in(reply, self._sent, self.sealer if to_site else None)
+
+
+class _State:
+    """What a site keeps over restarts: how many evaluations were answered, and the key of the noise that stays."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.evaluations, self.key = 0, os.urandom(32)
+        if path.exists():
+            try:
+                known = json.loads(path.read_text(encoding="utf-8"))
+                self.evaluations, self.key = int(known["evaluations"]), bytes.fromhex(known["key"])
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise InputError(
+                    f"'{path.name}' cannot be read: without it the site does not know what it answered."
+                ) from error
+        else:
+            self._write()
+
+    def count(self) -> None:
+        self.evaluations += 1
+        self._write()
+
+    def _write(self) -> None:
+        unfinished = self.path.with_suffix(".unfinished")
+        text = json.dumps({"evaluations": self.evaluations, "key": self.key.hex()})
+        try:
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            unfinished.replace(self.path)
+        except OSError as error:
+            raise InputError(
+                "The site cannot keep count of what it answered, and answers nothing without it."
+            ) from error
+
+
+def _read(file: SiteFile) -> pl.DataFrame:
+    from discreet import engine
+    from discreet.io import read
+
+    data = read(str(file.data), **file.reading)
+    wanted = list(dict.fromkeys([*file.allowed.columns, *([file.ids] if file.ids else [])]))
+    missing = [name for name in wanted if name not in data.schema]
+    if missing:
+        raise InputError(f"The site allows '{missing[0]}', which its data do not have.")
+    return engine.collect(data, wanted)

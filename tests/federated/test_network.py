@@ -1,0 +1,391 @@
+"""Three real sites on loopback: they fit, survive a killed one, and refuse what their owner did not allow."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+import tomli_w
+
+from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.federated import ProtocolError, SecureMLE, assess, fit_from_moments, latent_growth, vertical
+from discreet.federated.envelopes import packed, put_in, unpacked
+from discreet.federated.layouts import Group, Layout
+from discreet.federated.messages import Message
+from discreet.federated.model_files import ModelFile
+from discreet.federated.remote_transport import SitesInProcesses, SitesOnNetwork
+from discreet.federated.sealing import Sealer, new_keys
+from discreet.federated.site_files import SiteFile
+from discreet.federated.sites import Site
+from discreet.federated.trial_certificates import prepare
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("httpx")
+
+SITES = {"north": ["y1", "y2"], "middle": ["y3", "y4"], "south": ["y5"]}
+ROWS = 120
+
+
+def free_port(many):
+    for _ in range(50):
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            first = one.getsockname()[1]
+        if first + many < 65_000 and all(_free(first + at) for at in range(many)):
+            return first
+    raise AssertionError("no free ports")
+
+
+def _free(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) != 0
+
+
+def measurements():
+    moments = latent_growth(5).implied(np.array([0.4, 0.5, 0.05, 0.1, 2.0, -0.1]))
+    return np.random.default_rng(11).multivariate_normal(*moments, ROWS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("sites")
+    x = measurements()
+    rng = np.random.default_rng(1)
+    for name, columns in SITES.items():
+        frame = pl.DataFrame({"id": np.arange(ROWS), "secret": rng.normal(size=ROWS)}).with_columns(
+            *(pl.Series(column, x[:, int(column[1]) - 1]) for column in columns)
+        )
+        # Each site has its own order; rows are linked by their ids.
+        frame[rng.permutation(ROWS)].write_csv(place / f"{name}.csv")
+    protocols = ("vertical-likelihood", "shared-product")
+    prepare(place, {name: f"{name}.csv" for name in SITES}, columns=SITES, ids="id", port=free_port(3),
+            protocols=protocols)  # fmt: skip
+    return place
+
+
+class Running:
+    """Sites in processes of their own, as their owners would start them."""
+
+    def __init__(self, folder):
+        self.folder, self.processes = folder, {}
+        for name in SITES:
+            self.start(name)
+
+    def start(self, name):
+        self.processes[name] = subprocess.Popen(
+            [sys.executable, "-m", "discreet", "federated", "serve", str(self.folder / f"{name}.toml")],
+            stderr=subprocess.PIPE,
+        )
+        self.wait(name)
+
+    def wait(self, name):
+        port = SiteFile.read(self.folder / f"{name}.toml").port
+        for _ in range(600):
+            if self.processes[name].poll() is not None:
+                raise AssertionError(self.processes[name].stderr.read().decode())
+            with socket.socket() as one:
+                if one.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise AssertionError(f"{name} does not start")
+
+    def kill(self, name):
+        self.processes[name].send_signal(signal.SIGKILL)
+        self.processes[name].wait()
+
+    def close(self):
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+            process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def running(folder):
+    sites = Running(folder)
+    yield sites
+    sites.close()
+
+
+def addresses(folder):
+    return {name: f"https://127.0.0.1:{SiteFile.read(folder / f'{name}.toml').port}" for name in SITES}
+
+
+def analyst(folder, **options):
+    files = {
+        "certificate": folder / "analyst.pem",
+        "key": folder / "analyst.key",
+        "authority": folder / "authority.pem",
+    }
+    return SitesOnNetwork(addresses(folder), **{**files, **options})
+
+
+LAYOUT = Layout("vertical", (Group(tuple(SITES), tuple(tuple(own) for own in SITES.values())),))
+
+
+def model_file(folder, **fit):
+    document = {
+        "analyst": {"certificate": "analyst.pem", "key": "analyst.key", "authority": "authority.pem"},
+        "sites": addresses(folder),
+        "layout": {"kind": "vertical", "columns": SITES},
+        "model": {"kind": "latent-growth", "p": 5},
+        "fit": {"hessian": "expected", **fit},
+    }
+    path = folder / "model.toml"
+    path.write_text(tomli_w.dumps(document))
+    return path
+
+
+def pooled():
+    x = measurements()
+    return fit_from_moments(ROWS, x.mean(axis=0), np.cov(x.T, bias=True), latent_growth(5))
+
+
+def test_three_sites_fit_a_model_and_their_transcript_is_that_of_one_process(folder, running):
+    started = time.process_time()
+    fit = ModelFile(model_file(folder)).fit()
+    assert time.process_time() - started < 5
+    expected = pooled()
+    for name, value in expected.estimates.items():
+        assert fit.estimates[name] == pytest.approx(value, abs=1e-4)
+    assert fit.minus_two_ll == pytest.approx(expected.minus_two_ll, abs=1e-5)
+    here = {
+        name: pl.read_csv(folder / f"{name}.csv").select("id", *columns) for name, columns in SITES.items()
+    }
+    law = latent_growth(5).implied(np.array([0.4, 0.5, 0.05, 0.1, 2.0, -0.1]))
+    local = SecureMLE(vertical(here, ids="id"))
+    values = [local.log_likelihood(*law)]
+    with analyst(folder) as transport:
+        remote = SecureMLE(LAYOUT, transport=transport)
+        values.append(remote.log_likelihood(*law))
+    assert values[0] == pytest.approx(values[1], abs=1e-6)
+    assert list(remote.transcript) == list(local.transcript)
+    assert remote.leakage.to_dict() == local.leakage.to_dict()
+
+
+def test_sufficient_mode_over_the_network(folder, running):
+    with analyst(folder) as transport:
+        fit = SecureMLE(LAYOUT, mode="sufficient", transport=transport).fit(latent_growth(5))
+    assert list(fit.estimates.values()) == pytest.approx(list(pooled().estimates.values()), abs=1e-6)
+
+
+def test_a_killed_site_ends_the_fit_and_a_restarted_one_goes_on_with_it(folder, running):
+    path = model_file(folder, evaluations="fit.jsonl")
+    with analyst(folder) as transport:
+        deliver, left = transport.deliver, iter(range(150))
+
+        def failing(batch):
+            if next(left, None) is None and running.processes["middle"].poll() is None:
+                running.kill("middle")
+            return deliver(batch)
+
+        transport.deliver = failing
+        with pytest.raises(ProtocolError, match="'middle' cannot be reached"):
+            ModelFile(path).fit_over(transport)
+    kept = len((folder / "fit.jsonl").read_text().splitlines())
+    assert kept > 10
+    state = json.loads((folder / "middle.state.json").read_text())["evaluations"]
+    running.start("middle")
+    fit = ModelFile(path).fit()
+    expected = pooled()
+    for name, value in expected.estimates.items():
+        assert fit.estimates[name] == pytest.approx(value, abs=1e-4)
+    after = json.loads((folder / "middle.state.json").read_text())["evaluations"]
+    assert after == state + fit.n_evaluations
+    assert len((folder / "fit.jsonl").read_text().splitlines()) >= kept + fit.n_evaluations
+
+
+def logged(folder, name):
+    return [json.loads(line) for line in (folder / f"{name}.log.jsonl").read_text().splitlines()]
+
+
+def test_what_the_owner_did_not_allow_is_refused_and_logged(folder, running):
+    forbidden = Layout("vertical", (Group(("north", "south"), (("y1", "secret"), ("y5",))),))
+    with (
+        analyst(folder) as transport,
+        pytest.raises(ProtocolError, match="does not allow the column 'secret'"),
+    ):
+        SecureMLE(forbidden, transport=transport).log_likelihood(np.zeros(3), np.eye(3))
+    rows = Layout("horizontal", tuple(Group((name,), (("y1",),)) for name in SITES))
+    with analyst(folder) as transport, pytest.raises(ProtocolError, match="does not allow 'secure-sum'"):
+        assess(rows, {"y1": [1]}, transport=transport)
+    with analyst(folder) as transport, pytest.raises(ProtocolError, match="less than the owner"):
+        SecureMLE(LAYOUT, transport=transport, noise_scale=20.0, max_evaluations=1).log_likelihood(
+            np.zeros(5), np.eye(5)
+        )
+    refused = [
+        line
+        for name in ("north", "middle", "south")
+        for line in logged(folder, name)
+        if line["what"] == "refused"
+    ]
+    assert {line["who"] for line in refused} == {"analyst"}
+    assert any("'secret'" in line["why"] for line in refused)
+
+
+def test_strangers_old_certificates_and_plain_addresses_are_turned_away(folder, running, tmp_path):
+    other = prepare(tmp_path / "other", {"north": "x.csv"}, columns={"north": []})
+    with (
+        analyst(folder, certificate=other / "analyst.pem", key=other / "analyst.key") as transport,
+        pytest.raises(ProtocolError, match=r"certificate|cannot be reached"),
+    ):
+        SecureMLE(LAYOUT, transport=transport).log_likelihood(np.zeros(5), np.eye(5))
+    # A site's own certificate is good for a connection, but it is no analyst.
+    with (
+        analyst(folder, certificate=folder / "south.pem", key=folder / "south.key") as transport,
+        pytest.raises(ProtocolError, match="does not answer this analyst"),
+    ):
+        SecureMLE(LAYOUT, transport=transport).log_likelihood(np.zeros(5), np.eye(5))
+    with pytest.raises(ParameterError, match="https"):
+        SitesOnNetwork({"north": "http://127.0.0.1:1"}, certificate="a", key="b", authority="c")
+    with (
+        analyst(folder, authority=other / "authority.pem") as transport,
+        pytest.raises(ProtocolError, match="cannot be trusted"),
+    ):
+        SecureMLE(LAYOUT, transport=transport).log_likelihood(np.zeros(5), np.eye(5))
+
+
+def test_a_site_that_is_late_is_named(folder, running):
+    os.kill(running.processes["south"].pid, signal.SIGSTOP)
+    try:
+        with (
+            analyst(folder, timeout=1.0) as transport,
+            pytest.raises(ProtocolError, match="'south' does not answer in time"),
+        ):
+            SecureMLE(LAYOUT, transport=transport).log_likelihood(np.zeros(5), np.eye(5))
+    finally:
+        os.kill(running.processes["south"].pid, signal.SIGCONT)
+
+
+def test_nothing_of_the_data_is_in_logs_states_and_errors(folder, running):
+    """Values of the files stand nowhere but in the files."""
+    values = {
+        text
+        for name in SITES
+        for row in pl.read_csv(folder / f"{name}.csv", infer_schema=False).drop("id").rows()
+        for text in row
+        if len(text) > 10
+    }
+    assert len(values) > 300
+    for path in folder.iterdir():
+        if path.suffix in (".jsonl", ".json", ".toml"):
+            text = path.read_text()
+            assert not [value for value in values if value[:10] in text]
+
+
+# One site, asked directly: what a real network brings.
+
+
+@pytest.fixture
+def site(folder):
+    file = SiteFile.read(folder / "north.toml")
+    return Site(replace(file, state=folder / "alone.state.json", log=folder / "alone.log.jsonl"))
+
+
+def join(number=1, **more):
+    message = Message(
+        "vertical-likelihood", "r1", "coordinator", "north", "join", {"columns": ["y1"], **more}
+    )
+    return put_in(message, number)
+
+
+def test_a_replayed_an_old_and_a_misdirected_message_are_refused(site):
+    assert unpacked(site.answer(packed([join(1)]), "analyst"))
+    with pytest.raises(ProtocolError, match="had before"):
+        site.answer(packed([join(1)]), "analyst")
+    old = join(2)
+    old.outside["time"] -= 1_000
+    with pytest.raises(ProtocolError, match="too old"):
+        site.answer(packed([old]), "analyst")
+    lost = join(3)
+    lost.outside["receiver"] = "south"
+    with pytest.raises(ProtocolError, match="for somebody else"):
+        site.answer(packed([lost]), "analyst")
+    forged = join(4)
+    forged.outside["sender"] = "middle"
+    with pytest.raises(ProtocolError, match="sites sealed"):
+        site.answer(packed([forged]), "analyst")
+    with pytest.raises(InputError, match="no message"):
+        site.answer(b"\x80\x04\x95 pickled", "analyst")
+    with pytest.raises(ProtocolError, match="does not answer this analyst"):
+        site.answer(packed([join(5)]), "mallory")
+
+
+def test_size_rate_rows_and_evaluations_are_limited(site):
+    allowed = site.allowed
+    site.allowed = replace(allowed, max_bytes=10)
+    with pytest.raises(ProtocolError, match="of this size"):
+        site.answer(packed([join(1)]), "analyst")
+    site.allowed = replace(allowed, min_rows=ROWS + 1)
+    with pytest.raises(ProtocolError, match="fewer rows"):
+        site.answer(packed([join(2)]), "analyst")
+    site.allowed = replace(allowed, max_evaluations=0)
+    mu, sigma = np.zeros(1), np.eye(1)
+    alone = Message("vertical-likelihood", "r", "coordinator", "north", "alone",
+                    {"columns": ["y1"], "block": "main", "mu": mu, "sigma": sigma, "evaluation": 1})  # fmt: skip
+    with pytest.raises(ProtocolError, match="all that its owner allows"):
+        site.answer(packed([put_in(alone, 3)]), "analyst")
+    site.allowed = replace(allowed, max_messages_per_minute=2)
+    with pytest.raises(ProtocolError, match="too often"):
+        site.answer(packed([join(4)]), "analyst")
+
+
+def test_sealed_messages_open_for_their_receiver_alone_and_only_unchanged():
+    pairs = {name: new_keys() for name in ("a", "b", "c")}
+    sealers = {
+        name: Sealer(name, private, {peer: pairs[peer][1] for peer in pairs if peer != name})
+        for name, (private, _) in pairs.items()
+    }
+    message = Message("p", "run", "a", "b", "masks", {"r": np.arange(3.0)})
+    envelope = put_in(message, 1, sealers["a"])
+    assert np.array_equal(envelope.opened(sealers["b"]).values["r"], [0, 1, 2])
+    with pytest.raises(ProtocolError, match="cannot be opened"):
+        envelope.opened(sealers["c"])
+    changed = replace(envelope, outside={**envelope.outside, "name": "other"})
+    with pytest.raises(ProtocolError, match="cannot be opened"):
+        changed.opened(sealers["b"])
+    with pytest.raises(ProtocolError, match="cannot be opened"):
+        replace(envelope, inside=envelope.inside[:-1] + b"x").opened(sealers["b"])
+    with pytest.raises(DiscreetError):
+        envelope.opened()
+    assert b"\x00\x00\x00\x00\x00\x00\xf0?" not in envelope.inside
+
+
+def test_bad_site_and_model_files_are_refused(folder, tmp_path):
+    text = (folder / "north.toml").read_text()
+    for old, new, match in (
+        ("protocols = [", 'protocols = ["everything", ', "no protocol 'everything'"),
+        ("[allow]", "[allow]\nmax_evalutions = 3", "max_evaluations"),
+        ('name = "north"', 'nmae = "north"', "no setting 'nmae'"),
+    ):
+        path = tmp_path / "site.toml"
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises((ParameterError, InputError), match=match):
+            SiteFile.read(path)
+    model = model_file(folder).read_text()
+    (tmp_path / "model.toml").write_text(model.replace("latent-growth", "latent-shrink"))
+    with pytest.raises(ParameterError, match="latent-growth"):
+        ModelFile(tmp_path / "model.toml")
+
+
+@pytest.mark.slow
+def test_sites_in_processes_of_this_machine(folder):
+    law = np.zeros(5), np.eye(5)
+    with SitesInProcesses([folder / f"{name}.toml" for name in SITES]) as transport:
+        found = SecureMLE(LAYOUT, transport=transport).log_likelihood(*law)
+        forbidden = Layout("vertical", (Group(("north", "south"), (("secret",), ("y5",))),))
+        transport._here.clear()
+        with pytest.raises(ProtocolError, match="does not allow the column"):
+            SecureMLE(forbidden, transport=transport).log_likelihood(np.zeros(2), np.eye(2))
+    x = measurements()
+    assert found == pytest.approx(SecureMLE([x], mode="plain").log_likelihood(*law), abs=1e-5)
