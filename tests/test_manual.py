@@ -155,6 +155,7 @@ def test_every_test_named_in_the_list_of_corrections_exists():
         "tutorials/linked-tables",
         "tutorials/safe-output-session",
         "tutorials/synthetic-survey-in-ten-minutes",
+        "tutorials/three-hospitals",
     ],
 )
 def test_what_a_page_shows_is_what_its_code_prints(page, tmp_path, monkeypatch):

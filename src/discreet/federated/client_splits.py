@@ -110,9 +110,9 @@ def _solved(wanted: Floats, rows: Floats, totals: Floats) -> Floats:
         lifted = np.maximum(flat + corrections, 0.0)
         corrections = flat + corrections - lifted
         if np.abs(lifted - made).max() < 1e-9:
-            return lifted
+            return np.asarray(lifted)
         made = lifted
-    return made
+    return np.asarray(made)
 
 
 def _whole(counts: Floats, totals: Floats) -> Any:

@@ -96,14 +96,14 @@ def _vertical(run: SecureMLE) -> list[Learned]:
         found.append(
             Learned(
                 run.central.name, first, f"{run.central.name} sees the rows of {first} under the same noise of "
-                f"{scale:.3g} standard deviations in every evaluation, so that averaging takes nothing off",
+                f"{scale:,.0f} standard deviations in every evaluation, so that averaging takes nothing off",
             )
         )  # fmt: skip
         found += [
             Learned(
-                run.central.name, node, f"{run.central.name} sees residuals of {node} under fresh noise of {scale:.3g} "
-                f"standard deviations; after averaging over all {times:,} evaluations at one place, noise of "
-                f"{left:.3g} standard deviations would be left",
+                run.central.name, node, f"{run.central.name} sees residuals of {node} under fresh noise of "
+                f"{scale:,.0f} standard deviations; after averaging over all {times:,} evaluations at one place, noise "
+                f"of {left:,.1f} standard deviations would be left",
             )
             for node in others
         ]  # fmt: skip

@@ -95,7 +95,7 @@ class SecureMLE:
         self, layout: Any, *, mode: Literal["secure", "plain", "sufficient"] = "secure",
         noise_scale: float | None = None,
         max_evaluations: int | None = None, margin: float = 10.0,
-        optimizer: Literal["scoring", "L-BFGS-B"] = "scoring", tol: float = 1e-8, chunk_rows: int = 250_000,
+        optimizer: Literal["scoring", "L-BFGS-B"] = "scoring", tol: float = 1e-8, chunk_rows: int = 16_384,
         evaluations: str | Path | None = None, transport: Transport | None = None, keep: bool = False,
         seed: Seed = None,
     ) -> None:  # fmt: skip

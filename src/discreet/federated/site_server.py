@@ -62,10 +62,10 @@ def _with_peer_name() -> Any:
     """Let the application know the name in the certificate of whoever asks, which the server keeps to itself."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class Protocol(H11Protocol):  # type: ignore[misc,valid-type]
+    class Protocol(H11Protocol):  # type: ignore[misc]
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            inner = self.app
+            inner: Any = getattr(self, "app")  # noqa: B009
             name = _common_name(transport.get_extra_info("peercert"))
 
             async def named(scope: Any, receive: Any, send: Any) -> None:
