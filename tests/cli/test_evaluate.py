@@ -68,3 +68,42 @@ def test_a_dry_run_lists_the_cells_and_the_training_parts_are_written_for_other_
 def test_slips_on_the_command_line_are_refused(study):
     assert isinstance(run(study, "--fresh", "--retry").exception, ParameterError)
     assert isinstance(run(study, "--html", "report.txt").exception, ParameterError)
+
+
+def test_generators_are_compared_on_any_file_with_anchors_beside(study, tmp_path):
+    people = tmp_path / "people.csv"
+    listed = run(people, "--generators", "default", "--keys", "sex,age", "--repetitions", "1", "--dry-run")
+    assert listed.exit_code == 0, listed.output
+    cells = [line.split()[1] for line in listed.stdout.splitlines()]
+    assert cells[:6] == ["holdout", "uniform", "independent", "bootstrap", "subsample", "cart"]
+    assert {"adversarial-forest", "ctgan", "tvae", "tabular-diffusion", "language-model"} <= set(cells)
+
+
+def test_the_study_of_a_comparison_can_be_kept_and_changed(study, tmp_path):
+    kept = tmp_path / "kept.toml"
+    done = run(
+        tmp_path / "people.csv", "--generators", "tvae", "--set", "tvae.epochs=3", "--save-study", kept, "--dry-run",
+        "--time-limit", "60", "--no-attacks",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    from discreet.workflow.evaluation import Study
+
+    read = Study.load(kept)
+    tvae = read.named("makers", "tvae")
+    assert tvae.parameters == {"epochs": 3, "time_limit": 30.0}
+    assert read.time_limit == 60.0
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        (["--generators", "gan"], "generator"),
+        (["--generators", "tvae", "--set", "epochs=3"], "name the generator"),
+        (["--generators", "tvae", "--set", "mst.epsilon=3"], "generator"),
+        (["--keys", "sex"], "--generators"),
+    ],
+)
+def test_what_does_not_fit_a_comparison_is_refused(study, tmp_path, more, named):
+    done = run(tmp_path / "people.csv", *more)
+    assert isinstance(done.exception, ParameterError)
+    assert named in str(done.exception)

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Microdata
 from discreet.errors import DiscreetError, ExtraMissingError, InputError, ParameterError
-from discreet.synth import CTGAN, TVAE, TabularDiffusion, check_rules, load
+from discreet.synth import CTGAN, TVAE, LanguageModel, TabularDiffusion, check_rules, load
 
 RNG = np.random.default_rng(11)
 N = 150
@@ -30,6 +30,10 @@ SMALL = {
     "tvae": lambda **more: TVAE(epochs=2, batch=50, width=16, latent=8, **more),
     "robust": lambda **more: TVAE(epochs=2, batch=50, width=16, latent=8, beta=0.5, **more),
     "diffusion": lambda **more: TabularDiffusion(epochs=2, batch=50, width=16, steps=10, **more),
+    "language": lambda **more: LanguageModel(epochs=8, batch=25, width=16, layers=1, heads=2, **more),
+    "padded": lambda **more: LanguageModel(
+        epochs=8, batch=25, width=16, layers=1, heads=2, middle_padding=True, **more
+    ),
 }
 
 
@@ -95,7 +99,8 @@ def test_odd_files_are_taken(kind, torch):
     assert made["one"].unique().to_list() == [1.0]
     assert made["gone"].null_count() == 25
     assert set(made["many"]) <= set(frame["many"])
-    assert "rarest are learned together" in fitted.notes[0]
+    if kind not in ("language", "padded"):
+        assert "rarest are learned together" in fitted.notes[0]
 
 
 def test_only_numbers_and_only_categories_are_taken(torch):
@@ -141,6 +146,13 @@ def test_without_torch_the_extra_is_named(monkeypatch):
 def test_importing_the_room_does_not_import_torch():
     code = "import sys, discreet.synth; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_a_language_model_cannot_say_is_rejected_and_counted(torch):
+    free = LanguageModel(epochs=1, width=16, layers=1, heads=2, guided=False).fit(PEOPLE, seed=1)
+    with pytest.raises(DiscreetError, match="cannot be read"):
+        free.sample(2, seed=1)
+    assert free.rejections["rejected"] > free.rejections["written"] / 2
 
 
 @pytest.mark.slow

@@ -549,3 +549,25 @@ def test_one_reason_for_many_failures_is_told_once(folder):
     found = str(evaluate(small(folder, models=[Model("m", "nosuch ~ age")])))
     assert found.count("The formula speaks of it") == 1
     assert "cart (seed 2)" in found
+
+
+def test_a_small_sample_is_an_anchor_and_the_page_says_what_each_is_good_for(tmp_path):
+    from discreet.workflow.evaluation import Generator, Study, evaluate
+
+    study = Study(
+        data=[DataSet("adult", rows=400, columns=["age", "sex", "income"])],
+        generators=[
+            Generator("subsample", reference="subsample"),
+            Generator("independent", synthesizer="independent"),
+            Generator("bootstrap", synthesizer="bootstrap"),
+            Generator("cart", synthesizer="sequential"),
+        ],
+        metrics=["margins", "dependence"],
+    )
+    found = evaluate(study, progress=False)
+    sizes = {record["generator"]: record["rows"]["released"] for record in found.records}
+    assert sizes["subsample"] == round(0.05 * 320)
+    said = found.good_for()
+    assert any("time and memory" in line for line in said)
+    assert "What each is good for" in str(found)
+    assert "What each is good for" in found.to_html(tmp_path / "page.html").read_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,52 @@ from discreet.errors import ParameterError
 
 
 def evaluate(
-    study: Annotated[Path, typer.Argument(help="A study file (TOML): data, generators, seeds, metrics.")],
+    study: Annotated[
+        Path,
+        typer.Argument(
+            help="A study file (TOML): data, generators, seeds, metrics; with --generators a data file of any kind."
+        ),
+    ],
+    generators: Annotated[
+        str | None,
+        typer.Option(
+            "--generators",
+            help="Compare generators on one data file: 'default', or names between commas; anchors stand beside them.",
+        ),
+    ] = None,
+    keys: Annotated[str | None, typer.Option("--keys", help="Keys of the data file, between commas.")] = None,
+    sensitive: Annotated[
+        str | None, typer.Option("--sensitive", help="Its sensitive columns, between commas.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option("--weight", help="Its survey weight.")] = None,
+    identifiers: Annotated[
+        str | None, typer.Option("--identifiers", help="Its identifiers, between commas; they are left out.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="What models learn to predict; the first sensitive column.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Use a random sample of so many records.")
+    ] = None,
+    copies: Annotated[int, typer.Option("--copies", help="Files of each generator in one repetition.")] = 1,
+    repetitions: Annotated[int, typer.Option("--repetitions", help="How often each is fitted anew.")] = 2,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", help="Seconds for a generator in one repetition.")
+    ] = 600.0,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option("--memory-limit", help="Megabytes for a generator; not limited unless given."),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A parameter of a generator: generator.parameter=value; repeat."),
+    ] = None,
+    no_attacks: Annotated[
+        bool, typer.Option("--no-attacks", help="Leave out the attacks, which take long.")
+    ] = False,
+    save_study: Annotated[
+        Path | None, typer.Option("--save-study", help="Write the study of --generators to this file.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="A folder that keeps the results, to go on after a stop."),
@@ -26,7 +71,6 @@ def evaluate(
     json: options.AsJson = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away the results that are there.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what has failed.")] = False,
-    seed: Annotated[int | None, typer.Option("--seed", help="Goes before the study's own seed.")] = None,
     training: Annotated[
         Path | None,
         typer.Option(
@@ -36,20 +80,43 @@ def evaluate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the study and list what would be run; run nothing.")
     ] = False,
+    seed: Annotated[int | None, typer.Option("--seed", help="Goes before the study's own seed.")] = None,
 ) -> None:
     """Run a study of generators and say which keeps the data usable, and which gives people away."""
     from dataclasses import replace
 
-    from discreet.workflow.evaluation import Study
+    from discreet.workflow.evaluation import Study, benchmark
     from discreet.workflow.evaluation import evaluate as run_study
 
     if fresh and retry:
         raise ParameterError("--fresh runs everything again; leave out --retry.")
     options.check_report(html)
     options.check_picture(plot)
-    chosen = Study.load(study)
+    roles = {"keys": keys, "sensitive": sensitive, "weight": weight, "identifiers": identifiers}
+    if generators is None:
+        if any((*roles.values(), target, rows, setting, save_study)):
+            raise ParameterError(
+                "Roles, --target, --rows, --set and --save-study go with --generators; a study file says them itself."
+            )
+        chosen = Study.load(study)
+    else:
+        chosen = benchmark(
+            study,
+            generators,
+            roles={role: _between_commas(role, given) for role, given in roles.items() if given},
+            target=target,
+            rows=rows,
+            copies=copies,
+            repetitions=repetitions,
+            attacks=not no_attacks,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+            parameters=_by_generator(options.settings(setting)),
+        )
     if seed is not None:
         chosen = replace(chosen, seed=seed)
+    if save_study is not None:
+        chosen.save(save_study)
     if training is not None:
         for path in chosen.write_training(training):
             say(f"Wrote {path.name}")
@@ -66,6 +133,21 @@ def evaluate(
         options.print_json(found.to_dict())
     else:
         say(str(found))
+
+
+def _between_commas(role: str, given: str) -> str | list[str]:
+    return given if role == "weight" else [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _by_generator(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sort settings by the generator they are for."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in settings.items():
+        generator, dot, parameter = name.partition(".")
+        if not dot:
+            raise ParameterError(f"--set {name}=… must name the generator too: generator.parameter=value.")
+        found.setdefault(generator, {})[parameter] = value
+    return found
 
 
 def _list(cells: list[tuple[str, str, int]], *, json: bool) -> None:

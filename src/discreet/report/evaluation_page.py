@@ -37,6 +37,7 @@ def render_evaluation(evaluation: Evaluation) -> str:
         title=study.title or "Evaluation of generators",
         line=evaluation.line,
         sets=[_data_set(evaluation, name, at) for at, name in enumerate(_names(evaluation), start=1)],
+        good_for=evaluation.good_for() if len(evaluation.study.makers) > 3 else [],
         failures=evaluation.failures.rows(named=True),
         notes=_notes(evaluation),
         caveats=evaluation.caveats,

@@ -7,7 +7,7 @@ from discreet.synth.baselines import Bootstrap, Independent
 from discreet.synth.bayesian_network import BayesianNetwork
 from discreet.synth.copulas.gaussian import GaussianCopula
 from discreet.synth.copulas.vine import VineCopula
-from discreet.synth.deep import CTGAN, TVAE, TabularDiffusion
+from discreet.synth.deep import CTGAN, TVAE, LanguageModel, TabularDiffusion
 from discreet.synth.finishing import finish, rules_against_chance
 from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.from_outputs import FromOutputs
@@ -38,6 +38,7 @@ __all__ = [
     "FromOutputs",
     "GaussianCopula",
     "Independent",
+    "LanguageModel",
     "MacroToMicro",
     "MultiTable",
     "MultiTableRelease",

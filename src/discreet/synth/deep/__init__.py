@@ -1,5 +1,6 @@
 """Generators that are neural networks; they need torch (``pip install 'discreet[deep]'``) when they are fitted."""
 
 from discreet.synth.deep.generators import CTGAN, TVAE, TabularDiffusion
+from discreet.synth.deep.language_model import LanguageModel
 
-__all__ = ["CTGAN", "TVAE", "TabularDiffusion"]
+__all__ = ["CTGAN", "TVAE", "LanguageModel", "TabularDiffusion"]

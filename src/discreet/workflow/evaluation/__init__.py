@@ -1,5 +1,6 @@
 """The studies of the literature as one call: generators x data sets x seeds, all metrics, resumable and parallel."""
 
+from discreet.workflow.evaluation.benchmark import benchmark
 from discreet.workflow.evaluation.data_sets import DataSet
 from discreet.workflow.evaluation.evaluating import evaluate
 from discreet.workflow.evaluation.generators import Generator
@@ -7,4 +8,14 @@ from discreet.workflow.evaluation.metrics import Metric, Model, usual_metrics
 from discreet.workflow.evaluation.result import Evaluation
 from discreet.workflow.evaluation.study import Study
 
-__all__ = ["DataSet", "Evaluation", "Generator", "Metric", "Model", "Study", "evaluate", "usual_metrics"]
+__all__ = [
+    "DataSet",
+    "Evaluation",
+    "Generator",
+    "Metric",
+    "Model",
+    "Study",
+    "benchmark",
+    "evaluate",
+    "usual_metrics",
+]

@@ -23,7 +23,8 @@ from discreet.randomness import generator
 from discreet.synth import Synthesizer, load_plan
 from discreet.workflow.evaluation.data_sets import Parts, listed
 
-REFERENCES = ("holdout", "uniform", "copy")
+REFERENCES = ("holdout", "uniform", "copy", "subsample")
+SMALL_SAMPLE = 0.05
 _KINDS = ("synthesizer", "steps", "plan", "files", "reference")
 
 
@@ -61,7 +62,7 @@ class Generator:
     reference
         A point to hold the others against: ``"holdout"``, real people the generators have not seen (what a perfect
         generator could reach); ``"uniform"``, every column drawn from its values as if all were equally frequent (what
-        a worthless one has); ``"copy"``, the training part itself.
+        a worthless one has); ``"copy"``, the training part itself; ``"subsample"``, five in a hundred of its records.
     data
         The data sets it is for; all of them unless named.
     """
@@ -246,6 +247,16 @@ def _reference(kind: str, parts: Parts, request: Request) -> Made:
         return Made((parts.holdout,), 0.0, 0.0)
     began = time.perf_counter()
     frame = engine.whole_frame(parts.training)
+    if kind == "subsample":
+        some = [
+            frame[
+                np.sort(generator(request.stream, "subsample", str(number)).permutation(frame.height)[:size])
+            ]
+            for number in range(1, request.copies + 1)
+            if (size := max(round(SMALL_SAMPLE * frame.height), 1))
+        ]
+        made = tuple(parts.training.with_frame(part) for part in some)
+        return Made(made, 0.0, time.perf_counter() - began)
     rows = request.rows or frame.height
     copies = [
         _uniform(frame, rows, generator(request.stream, "uniform", str(number)))

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 _COST: dict[str, Better] = {"fit_seconds": "lower", "sample_seconds": "lower", "memory_mb": "lower"}
+_GOOD_FOR = {
+    "global utility": "records that cannot be told from real ones",
+    "fit for purpose": "tables, columns and relations",
+    "specific utility": "models and predictions",
+    "risk": "keeping away from the people of the file",
+    "cost": "time and memory",
+}
+_PLAIN = ("independent", "bootstrap")  # anchors: what they are good at is known
 _CELLS = {
     "data": pl.String,
     "generator": pl.String,
@@ -149,6 +157,43 @@ class Evaluation:
             .drop("place")
         )
 
+    def good_for(self) -> list[str]:
+        """Say, data set by data set and layer by layer, which generators did best, and which are worth nothing here.
+
+        There is no total: a generator that leads in utility and comes last in risk has copied.
+        """
+        said = []
+        makers = [name for name in self._makers if not self._is_reference(name)]
+        for data in self._data:
+            own = self.ranks().filter(data=data)
+            for layer, words in _GOOD_FOR.items():
+                ranked = own.filter(layer=layer).sort("mean_rank", maintain_order=True)
+                ranked = ranked.filter(~pl.col("generator").is_in(_PLAIN)) if layer != "cost" else ranked
+                if ranked.height > 1:
+                    best = [
+                        f"{by} (mean rank {rank:.2g})"
+                        for by, rank in ranked.select("generator", "mean_rank").head(2).iter_rows()
+                    ]
+                    said.append(f"{data}, {words}: {best[0]}, then {best[1]}.")
+            useful = own.filter(layer="fit for purpose")
+            floor = useful.filter(generator="independent")["mean_rank"]
+            if len(floor):
+                behind = useful.filter(pl.col("mean_rank") > floor[0])["generator"].to_list()
+                if behind:
+                    said.append(
+                        f"{data}: no better than columns drawn by themselves in what tables and relations say: "
+                        f"{', '.join(behind)}."
+                    )
+            lost = self.failures.filter(pl.col("metric").is_null() & (pl.col("data") == data))[
+                "generator"
+            ].unique()
+            failed = [name for name in makers if name in set(lost)]
+            if failed:
+                said.append(
+                    f"{data}: failed in at least one run, for the reasons listed: {', '.join(failed)}."
+                )
+        return said
+
     def detail(self, metric: str, table: str) -> pl.DataFrame:
         """Return a detail table that the study kept, of all cells together."""
         kept = {item.name: item.detail for item in self.study.asked if item.detail}
@@ -247,6 +292,7 @@ class Evaluation:
                 "study": self.study.to_dict(),
                 "summary": self.table().to_dicts(),
                 "ranks": self.ranks().to_dicts(),
+                "good_for": self.good_for(),
                 "failures": self.failures.to_dicts(),
                 "caveats": self.caveats,
                 "cells": self.records,
@@ -279,6 +325,8 @@ class Evaluation:
         lines = [self.study.title or "Evaluation", self.line]
         for data in self._data:
             lines += ["", *_text(self.table(data=data), data, self._makers)]
+        if len([name for name in self._makers if not self._is_reference(name)]) > 2:
+            lines += ["", "What each is good for:", *(f"  {said}" for said in self.good_for())]
         if not self.failures.is_empty():
             lines += ["", "What could not be had:"]
             alike = self.failures.group_by("data", "metric", "reason", maintain_order=True)

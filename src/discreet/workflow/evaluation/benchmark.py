@@ -1,0 +1,148 @@
+"""One file, all generators: the study that ``discreet evaluate FILE --generators default`` runs.
+
+Generators stand with their defaults beside anchors that anybody can see through: uniform draws and columns drawn by
+themselves (what a worthless generator has), records drawn with replacement and a small sample of the real file (what
+copying has), plain trees, and people whom no generator has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import ParameterError, unknown_name
+from discreet.synth import Synthesizer
+from discreet.workflow.evaluation.data_sets import DataSet
+from discreet.workflow.evaluation.generators import Generator
+from discreet.workflow.evaluation.metrics import Metric, measures_known, usual_metrics
+from discreet.workflow.evaluation.study import Study
+
+ANCHORS = ("uniform", "independent", "bootstrap", "subsample", "cart")
+NETWORKS = ("ctgan", "tvae", "tabular-diffusion", "language-model")
+DEFAULT = ("adversarial-forest", "gaussian-copula", "bayesian-network", *NETWORKS)
+
+_PART = 0.5  # of the time limit that a network may train for; the rest is for drawing and measuring
+_TIME, _MEMORY = 600.0, 8_000.0
+_ATTACKS = ("membership", "singling_out", "linkability", "inference")
+
+
+def benchmark(
+    source: str | Path,
+    generators: str | Sequence[str] = "default",
+    *,
+    roles: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    target: str | None = None,
+    rows: int | None = None,
+    copies: int = 1,
+    repetitions: int = 2,
+    attacks: bool = True,
+    time_limit: float = _TIME,
+    memory_limit: float | None = _MEMORY,
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+    seed: int = 1,
+) -> Study:
+    """Which generator is good for what, on this file?
+
+    Parameters
+    ----------
+    source
+        A file, or the name of data that ship with discreet.
+    generators
+        ``"default"``: forests, copula, network of columns and all neural networks; or names of synthesizers, in a list
+        or between commas. The anchors are always beside them.
+    roles, reading
+        Roles of the columns, and options of reading, as in a study.
+    target
+        The column that models learn to predict; the first sensitive one unless named.
+    rows
+        Use a random sample of so many records.
+    copies, repetitions
+        Files that a generator makes in one repetition, and how often it is fitted anew.
+    attacks
+        Whether the attacks of `discreet.attack` are run.
+    time_limit, memory_limit
+        Seconds and megabytes that a generator has on the file, measuring included; each runs in a process of its own,
+        and one that takes more is a result with that reason. Networks train for half the time at most.
+    parameters
+        ``{generator: {parameter: value}}``, in place of defaults.
+    seed
+        What the split and all repetitions start from.
+
+    Returns
+    -------
+    Study
+        To be run with `discreet.evaluate`, or written to a file, changed, and run.
+
+    Examples
+    --------
+    >>> study = benchmark("adult", ["tvae"], rows=200)
+    >>> [item.name for item in study.makers]
+    ['holdout', 'uniform', 'independent', 'bootstrap', 'subsample', 'cart', 'tvae']
+    """
+    names = _named(generators)
+    given = dict(parameters or {})
+    for name in given:
+        if name not in (*ANCHORS, *names):
+            raise ParameterError(unknown_name(name, (*ANCHORS, *names), what="generator"))
+    makers = [_anchor(name, given.get(name, {})) for name in ANCHORS]
+    for name in names:
+        own = dict(given.get(name, {}))
+        if name in NETWORKS and "time_limit" not in own:
+            own["time_limit"] = _PART * time_limit
+        makers.append(Generator(name, synthesizer=name, parameters=own))
+    bundled = not Path(source).suffix
+    data = DataSet(
+        Path(source).name.split(".")[0] or "file",
+        "" if bundled else str(source),
+        roles=dict(roles or {}),
+        reading=dict(reading or {}),
+        rows=rows,
+        target=target,
+    )
+    return Study(
+        data=[data],
+        generators=makers,
+        metrics=_metrics(attacks=attacks),
+        title=f"Generators on {data.name}",
+        seeds=tuple(range(1, repetitions + 1)),
+        copies=copies,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        seed=seed,
+    )
+
+
+def _named(generators: str | Sequence[str]) -> list[str]:
+    if generators == "default":
+        return list(DEFAULT)
+    listed = generators.split(",") if isinstance(generators, str) else list(generators)
+    names = [name.strip() for name in listed if name.strip()]
+    if not names:
+        raise ParameterError("generators must be 'default' or names of synthesizers.")
+    for name in names:
+        if name not in Synthesizer.known:
+            raise ParameterError(unknown_name(name, ("default", *Synthesizer.known), what="generator"))
+    return [name for name in dict.fromkeys(names) if name not in ANCHORS]
+
+
+def _anchor(name: str, parameters: Mapping[str, Any]) -> Generator:
+    if name in ("uniform", "subsample"):
+        return Generator(name, reference=name)
+    return Generator(name, synthesizer="sequential" if name == "cart" else name, parameters=dict(parameters))
+
+
+def _metrics(*, attacks: bool) -> tuple[Metric, ...]:
+    """Return the usual metrics, SNI over several lengths of the neighbor lists, and the attacks that are there."""
+    asked = list(usual_metrics())
+    known = measures_known()
+    if "risk.shared_neighbors" in known:
+        asked.append(Metric("shared_neighbors", figures=("sni", "sni_lowest", "sni_highest"), better="lower"))
+    there = {metric.name for metric in asked}
+    asked += [
+        Metric(name, f"attack.{name}")
+        for name in _ATTACKS
+        if attacks and f"attack.{name}" in known and name not in there
+    ]
+    return tuple(asked)
