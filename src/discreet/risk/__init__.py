@@ -13,9 +13,11 @@ from discreet.risk.classes.key_contributions import key_contributions
 from discreet.risk.classes.l_diversity import l_diversity
 from discreet.risk.classes.t_closeness import t_closeness
 from discreet.risk.classes.uniqueness import uniqueness
+from discreet.risk.linkage_and_distance.identifiability import identifiability
 from discreet.risk.linkage_and_distance.linkage import linkage
 from discreet.risk.linkage_and_distance.nearest_neighbors import neighbors
 from discreet.risk.linkage_and_distance.outliers import outliers
+from discreet.risk.linkage_and_distance.shared_neighbors import shared_neighbors
 from discreet.risk.load_curves.averaged_series import series
 from discreet.risk.places.spatial_k import spatial_k
 from discreet.risk.population_models.log_linear import log_linear
@@ -42,6 +44,7 @@ __all__ = [
     "differencing",
     "disclosure",
     "group_disclosure",
+    "identifiability",
     "individual",
     "isolation",
     "k_anonymity",
@@ -61,6 +64,7 @@ __all__ = [
     "replicated_special_uniques",
     "replicated_uniques",
     "series",
+    "shared_neighbors",
     "spatial_k",
     "special_uniques",
     "t_closeness",

@@ -14,10 +14,12 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Flags, Floats
+from discreet.cards import Figure, measure
 from discreet.distance import MixedSpace, nearest
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.synthetic_copies.side_by_side import (
@@ -29,6 +31,28 @@ from discreet.risk.synthetic_copies.side_by_side import (
 Weights = Literal["entropy", "none"] | Mapping[str, float]
 
 
+@measure(
+    title="Identifiability",
+    question="For how many people is a released record nearer than any other person?",
+    headline="of the people have a released record nearer than anybody else",
+    chapter="found",
+    place=21,
+    references=(
+        "Yoon, J., Drumright, L. N. and van der Schaar, M. (2020). Anonymization through data synthesis "
+        "using generative adversarial networks (ADS-GAN). IEEE Journal of Biomedical and Health "
+        "Informatics 24(8), 2378–2388.",
+    ),
+    figures={
+        "value": Figure(unit="share", better="lower"),
+        "epsilon_identifiability": Figure("Share identifiable (epsilon)", unit="share"),
+        "epsilon_baseline": Figure("Identifiable by chance alone", unit="share"),
+        "epsilon_excess": Figure("Identifiable beyond chance", better="lower", summary=True),
+        "identified": Figure("People identified"),
+        "records": Figure("People"),
+        "duplicates": Figure("People with a twin in the original"),
+    },
+)
+@checked
 def identifiability(
     original: Microdata,
     released: Microdata,
@@ -61,6 +85,18 @@ def identifiability(
         ``epsilon_baseline`` (m/(m+n-1): what m fresh draws would give against n people), ``epsilon_excess``
         (above the baseline), ``identified``, ``records``, ``duplicates`` (people with a twin in the original; never
         counted as identified). ``detail``: ``records``, ``variables`` (weights).
+
+    How to read it
+    --------------
+    Read it against ``epsilon_baseline``, not alone: as many fresh real records as people would be nearest for about
+    half of them. An excess clearly above 0 says that the generator keeps closer to its people than other people of the
+    same population are. Below 0 it keeps away from them, often because it is no good likeness.
+
+    When not to trust it
+    --------------------
+    The baseline holds for continuous data without ties; where many people are twins of others it is too high. A share
+    below it clears nobody: a few copied records do not move it. Distances of many columns are all alike, and the
+    nearest record is then nearest by chance.
 
     Examples
     --------
