@@ -36,6 +36,7 @@ Weights = Literal["entropy", "none"] | Mapping[str, float]
     question="For how many people is a released record nearer than any other person?",
     headline="of the people have a released record nearer than anybody else",
     chapter="found",
+    work="whole-file",
     place=21,
     references=(
         "Yoon, J., Drumright, L. N. and van der Schaar, M. (2020). Anonymization through data synthesis "

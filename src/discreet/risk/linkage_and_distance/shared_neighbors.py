@@ -38,6 +38,7 @@ TRIED = (4, 5, 6, 7, 8)
     question="Which released records sit with real people in a small neighborhood of their own?",
     headline="of the released records sit alone with real people (SNI)",
     chapter="found",
+    work="whole-file",
     place=22,
     references=(
         "Ertöz, L., Steinbach, M. and Kumar, V. (2003). Finding clusters of different sizes, shapes, and densities in "
