@@ -68,10 +68,3 @@ def test_the_papers_of_a_release_name_the_works_behind_its_steps():
     page = render_release(document_release(data, Mondrian(k=3).apply(data, seed=1)))
     assert "Mondrian multidimensional k-anonymity" in page
     assert works_behind([Mondrian])["Mondrian"] == method_card(Mondrian).references
-
-
-def test_the_manual_says_of_every_method_what_must_be_in_memory():
-    page = (ROOT / "docs" / "howto" / "large-files.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([\w-]+) \| `(\w+)` \| ([^|]+) \|$", page, re.MULTILINE)
-    told = {f"{room}.{name}": work for work, room, names in rows for name in re.findall(r"`(\w+)`", names)}
-    assert told == {entry.name: entry.work for entry in catalog() if entry.work}

@@ -65,7 +65,13 @@ class FittedAllOthers(Fitted):
         return {name: model.predictors for name, model in self.models.items()}
 
     def sample(
-        self, n: int | None = None, *, copies: int = 1, progress: bool = False, seed: Seed = None
+        self,
+        n: int | None = None,
+        *,
+        copies: int = 1,
+        progress: bool = False,
+        seed: Seed = None,
+        **in_parts: Any,
     ) -> Any:
         """Draw synthetic files; see `Fitted.sample`. Record by record they belong to the original ones."""
         if self.keeps_records and n is not None and n != self.rows:
@@ -73,7 +79,7 @@ class FittedAllOthers(Fitted):
                 f"Each synthetic record is drawn from an original one, so there are {self.rows:,}. Leave n out, or fit "
                 'with start="bootstrap" and sweeps=10 for any number.'
             )
-        return super().sample(n, copies=copies, seed=seed, progress=progress)
+        return super().sample(n, copies=copies, seed=seed, progress=progress, **in_parts)
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw one synthetic file."""

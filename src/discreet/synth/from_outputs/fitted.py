@@ -200,9 +200,15 @@ class FittedOutputs(Fitted):
         }
 
     def sample(
-        self, n: int | None = None, *, copies: int = 1, progress: bool = False, seed: Seed = None
+        self,
+        n: int | None = None,
+        *,
+        copies: int = 1,
+        progress: bool = False,
+        seed: Seed = None,
+        **in_parts: Any,
     ) -> Any:
-        """Return files, each of an independent run.
+        """Return files, each of an independent run; they are as large as what was published, and have no parts.
 
         Parameters
         ----------
@@ -221,6 +227,10 @@ class FittedOutputs(Fitted):
         Microdata
             One file, or a list of them where ``copies`` is more than one.
         """
+        if in_parts:
+            raise ParameterError(
+                f"Files made from outputs are not drawn in parts. Leave {min(in_parts)} out."
+            )
         if n is not None and n != self.plan.n:
             raise ParameterError(
                 f"The targets were set for {self.plan.n:,} records; for {n} make another FromOutputs(…, n={n})."

@@ -70,6 +70,7 @@ class FittedRecords(Fitted):
         copies: int = 1,
         progress: bool = False,
         seed: Seed = None,
+        **in_parts: Any,
     ) -> Any:
         """Draw synthetic files.
 
@@ -86,13 +87,17 @@ class FittedRecords(Fitted):
             Show how far it is, on a terminal.
         seed
             Same model, same seed: same bytes out.
+        **in_parts
+            For files larger than memory: ``to``, ``rows_per_part``, ``workers`` and ``resume`` of `Fitted.sample`.
         """
+        if given and in_parts.get("workers", 1) != 1:
+            raise ParameterError("Other processes do not know what is given. Draw with workers=1.")
         for name in given or {}:
             if name not in self.blueprint.schema:
                 raise ColumnError(f"{unknown_name(name, self.blueprint.schema)} It was named under given.")
         self._given = dict(given or {})
         try:
-            return super().sample(n, copies=copies, progress=progress, seed=seed)
+            return super().sample(n, copies=copies, progress=progress, seed=seed, **in_parts)
         finally:
             self._given = {}
 
