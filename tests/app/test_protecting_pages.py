@@ -107,10 +107,9 @@ async def test_a_suggested_plan_is_taken_compared_signed_and_written(people, tmp
         assert 'value="release" checked' in report
         assert "zq" not in report
         assert "zqperson" not in (tmp_path / "out" / "release" / "people-release.csv").read_text()
-        assert (
-            json.loads((tmp_path / "out" / "release" / "log.json").read_text())["signed"]["name"]
-            == "A. Clerk"
-        )
+        public = (tmp_path / "out" / "release" / "log.json").read_text()
+        assert json.loads(public)["steps"]
+        assert "A. Clerk" not in public
 
         journey.signed = {"name": "", "decision": "release"}
         release_page.write(journey, overwrite=True)
@@ -130,3 +129,32 @@ def test_every_form_makes_a_step_that_the_library_takes(treatment):
     step = form.step(treatment, ["age"] if form.columns else [], numbers)
     (made,) = plan_of([step]).steps
     assert made.name == treatment
+
+
+@pytest.mark.asyncio
+async def test_a_release_that_names_people_is_not_written_and_a_refused_one_without_data(
+    people, tmp_path, monkeypatch
+):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = await ready(desk, people, tmp_path)
+        await user.open("/1/release")
+        journey.steps = [{"treatment": "band", "widths": {"age": 20}}]
+        journey.folder = str(tmp_path / "release")
+        release_page.write(journey)
+        await settled(desk)
+        assert "names people: name" in journey.refused("write_release", "steps")
+        assert not (tmp_path / "release").exists()
+        journey.signed = {"name": "A. Clerk", "decision": "no"}
+        release_page.write(journey)
+        await settled(desk)
+        names = {path.name for path in (tmp_path / "release").iterdir()}
+        assert "release.html" in names
+        assert "people-release.csv" not in names
+        await user.open("/1/protect")
+        user.find(marker="drop-identifiers").click()
+        await settled(desk)
+        assert journey.steps[0] == {"treatment": "drop-identifiers"}
+        journey.signed = {}
+        release_page.write(journey, overwrite=True)
+        await settled(desk)
+        assert "zqperson" not in (tmp_path / "release" / "people-release.csv").read_text()

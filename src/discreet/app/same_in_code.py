@@ -46,14 +46,14 @@ def python_text(journey: Journey, page: str) -> str:
         lines += [
             "from discreet.dp import Ledger",
             "",
-            f"print(Ledger.load(Ledger.place_beside({journey.place!r})))",
+            f"print(Ledger.load(Ledger.place_beside({_place(journey)!r})))",
         ]
     return "\n".join(lines) + "\n"
 
 
 def command_text(journey: Journey, page: str) -> str:
     """Return the step of a page as a command."""
-    file = shlex.quote(journey.place or journey.name)
+    file = shlex.quote(_place(journey))
     roles = _role_options(journey)
     policy = f"--policy {shlex.quote(journey.policy)}"
     reading = _reading_options(journey)
@@ -109,7 +109,7 @@ def plan_text(journey: Journey) -> str:
 
 
 def _python_reading(journey: Journey, *, with_roles: bool) -> list[str]:
-    told = [repr(journey.place or journey.name)]
+    told = [repr(_place(journey))]
     told += [f"{name}={value!r}" for name, value in journey.reading.items() if value]
     if journey.query:
         told.append(f"query={journey.query!r}")
@@ -158,6 +158,11 @@ def _python_tables(journey: Journey) -> list[str]:
         "result = tables.Suppression().apply(tables.primary(table, tables.Threshold(3)))",
         "print(result.audit.line)",
     ]
+
+
+def _place(journey: Journey) -> str:
+    """Return where the file lies; a copy that was dropped on the page will be gone, so only its name is told."""
+    return journey.name if journey.kind == "upload" else journey.place or journey.name
 
 
 def _released(journey: Journey) -> str:

@@ -64,6 +64,11 @@ def _found(journey: Journey) -> None:
         widgets.act("Compare", lambda: compare(journey)).mark("compare")
         return
     widgets.verdict(found["answer"])
+    if found["identifiers"]:
+        widgets.refusal(
+            f"The release still holds what names people: {', '.join(found['identifiers'])}. No rule of a policy looks "
+            "at that. Add the step drop-identifiers on the page Protect."
+        )
     with ui.row():
         widgets.act("Next: release it", lambda: ui.navigate.to(f"/{journey.number}/release")).mark("next")
         widgets.plain("Change the plan", lambda: ui.navigate.to(f"/{journey.number}/protect"))

@@ -215,6 +215,15 @@ def _steps(journey: Journey) -> None:
     for field in ("", "roles", "file"):
         widgets.refusal(journey.refused("try_steps", field))
     refused = journey.refused("try_steps", "step")
+    named = journey.holding("identifiers")
+    if named and not any(
+        step.get("treatment") in ("drop-identifiers", "pseudonymize") for step in journey.steps
+    ):
+        widgets.said(f"Still in the file, and naming people: {', '.join(named)}.")
+        widgets.plain(
+            "Add the step: drop identifiers",
+            lambda: change_steps(journey, [{"treatment": "drop-identifiers"}, *journey.steps]),
+        ).mark("drop-identifiers")
     if not journey.steps:
         widgets.words("No step yet. Take a suggested plan, or add a step below.", "muted")
     with ui.element("ol").classes("steps-list"):

@@ -23,10 +23,10 @@ _DECISIONS = {
 }
 _WHAT = {
     "release.html": "the report, to read and to sign",
-    "plan.toml": "the plan, to apply again",
+    "plan.toml": "the plan, to apply again; keep it as the data where it says so",
     "log.json": "what was done, without seeds; may travel with the data",
     "script.py": "the same in Python",
-    "activity.txt": "what was done on this page",
+    "activity.txt": "what was done on this page; stays in the house",
 }
 
 
@@ -145,6 +145,8 @@ def _written(journey: Journey) -> None:
     widgets.heading("Written", 2)
     widgets.verdict(found["answer"])
     widgets.status(f"Everything is in {found['folder']}.")
+    if found["signed"].get("decision") == "no":
+        widgets.said("The decision is not to release, so the folder holds the papers and no data.")
     with ui.element("div").classes("scroll"), ui.element("ul").classes("plain"):
         for file in found["files"]:
             with ui.element("li"):
@@ -154,4 +156,4 @@ def _written(journey: Journey) -> None:
                     f"Download {file['name']}",
                     lambda file=file: ui.download.file(Path(found["folder"]) / file["name"], file["name"]),
                 ).classes("low")
-    widgets.words(f"Guarantee: {found['guarantee']}.", "muted")
+    widgets.words(f"Guarantee: {found['guarantee']}", "muted")

@@ -51,7 +51,13 @@ def compare_release(
         progress=True,
         show_values=show_values,
     )
-    return {**report_view(report), "compared": comparison_view(found), "thorough": thorough}
+    named = identifiers_left(report, roles)
+    return {
+        **report_view(report),
+        "identifiers": named,
+        "compared": comparison_view(found),
+        "thorough": thorough,
+    }
 
 
 def write_release(
@@ -82,14 +88,24 @@ def write_release(
     report = _documented(bench, source, roles, steps, policy=policy, seed=seed)
     meets = report.verdict.meets if report.verdict else None
     _check_signed(signed, meets)
+    goes_out = signed.get("decision") != "no"
+    named = identifiers_left(report, roles)
+    if goes_out and named:
+        with caused_by("steps"):
+            raise ParameterError(
+                f"The release still holds what names people: {', '.join(named)}. Add the step drop-identifiers, or "
+                "replace them by pseudonyms, before it goes out."
+            )
     report = report.signed(**signed) if signed.get("name") else report
     with caused_by("folder"), replacing_folder(place, overwrite=overwrite) as unfinished:
         guarded = {"guard_formulas": True} if guard_formulas else {}
-        with caused_by("name"):
-            write(report.release.data, unfinished / name, **guarded)
+        # What is not to be released is not put into a folder that is handed on: the papers alone say why.
+        if goes_out:
+            with caused_by("name"):
+                write(report.release.data, unfinished / name, **guarded)
         report.of_file(unfinished / name).to_html(unfinished / "release.html")
         plan_of(steps).save(unfinished / "plan.toml")
-        log = {**report.release.to_dict(), "signed": dict(signed)}
+        log = report.release.to_dict()
         (unfinished / "log.json").write_text(
             json.dumps(log, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
         )
@@ -103,6 +119,16 @@ def write_release(
         "files": [{"name": path.name, "bytes": path.stat().st_size} for path in written],
         "signed": dict(signed),
     }
+
+
+def identifiers_left(report: ReleaseReport, roles: Mapping[str, Any]) -> list[str]:
+    """Name the direct identifiers that the release holds as the original had them."""
+    return [
+        name
+        for name in roles.get("identifiers") or ()
+        if name in report.release.data.schema
+        and not any(step.changed_cells.get(name) for step in report.release.log)
+    ]
 
 
 def report_view(report: ReleaseReport) -> dict[str, Any]:
