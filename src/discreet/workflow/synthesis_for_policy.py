@@ -169,7 +169,7 @@ def _stages(
         for leaf in _SENSITIVE_LEAVES:
             columns = _drawn_from_less(data, chosen, leaf)
             if columns:
-                chosen = _with_leaves(chosen, columns, leaf)
+                chosen = with_leaves(chosen, columns, leaf)
                 looked_up = (
                     f"What looking a person up would tell was drawn from groups of at least {leaf} records (min_leaf): "
                     f"{_named(columns)}.",
@@ -201,7 +201,8 @@ def _drawn_from_less(data: Microdata, chosen: Sequential, leaf: int) -> list[str
     return [name for name, way in drawn.items() if isinstance(way, Cart) and way.min_leaf < leaf]
 
 
-def _with_leaves(chosen: Sequential, columns: Sequence[str], leaf: int) -> Sequential:
+def with_leaves(chosen: Sequential, columns: Sequence[str], leaf: int) -> Sequential:
+    """Let trees draw some columns from groups of at least so many records."""
     options = (chosen.method_options or {}).get("cart", {})
     ways = dict(chosen.method) if isinstance(chosen.method, Mapping) else {}
     for name in columns:
