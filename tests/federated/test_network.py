@@ -173,6 +173,41 @@ def test_three_sites_fit_a_model_and_their_transcript_is_that_of_one_process(fol
     assert remote.leakage.to_dict() == local.leakage.to_dict()
 
 
+def test_the_command_fits_and_writes_the_report(folder, running):
+    from typer.testing import CliRunner
+
+    from discreet.cli import app
+
+    path = model_file(folder, mode="sufficient")
+    done = CliRunner().invoke(
+        app, ["federated", "fit", str(path), "--html", str(folder / "report.html"), "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["estimates"] == pytest.approx(dict(pooled().estimates), abs=1e-5)
+    page = (folder / "report.html").read_text()
+    assert "What did each party learn" in page
+    assert "coordinator, who deals the masks, and any holder recover the rows of the others" in page
+    for row in told["leakage"]["transcript"]["by_message"]:
+        assert f"{row['bytes']:,}" in page
+
+
+def test_the_commands_for_keys_and_a_trial(tmp_path):
+    from typer.testing import CliRunner
+
+    from discreet.cli import app
+
+    run = CliRunner().invoke
+    done = run(app, ["federated", "keys", str(tmp_path / "a.seal")])
+    assert done.exit_code == 0
+    assert len(done.stdout.strip()) == 44
+    assert (tmp_path / "a.seal").stat().st_mode & 0o077 == 0
+    done = run(app, ["federated", "prepare", str(tmp_path / "trial"), "--site", "a=x", "--site", "b=y,z", "--data",
+                     f"a={tmp_path}/a.csv", "--data", f"b={tmp_path}/b.csv", "--ids", "id"])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert SiteFile.read(tmp_path / "trial" / "b.toml").allowed.columns == ("y", "z")
+
+
 def test_sufficient_mode_over_the_network(folder, running):
     with analyst(folder) as transport:
         fit = SecureMLE(LAYOUT, mode="sufficient", transport=transport).fit(latent_growth(5))

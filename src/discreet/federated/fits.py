@@ -178,7 +178,7 @@ def fit_from_moments(
     --------
     >>> fit = fit_from_moments(100, [1.0, 2.0], [[1.0, 0.5], [0.5, 2.0]], Saturated(2))
     >>> round(fit.minus_two_ll, 4), fit.df
-    (623.5369, 0)
+    (623.537, 0)
     """
     if n <= 1:
         raise ParameterError("n must be more than 1.")
