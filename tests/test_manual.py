@@ -152,6 +152,7 @@ def test_every_test_named_in_the_list_of_corrections_exists():
         "tutorials/is-this-file-safe",
         pytest.param("tutorials/public-use-file", marks=pytest.mark.slow),
         "tutorials/publish-a-hierarchical-table",
+        "tutorials/a-synthetic-population-of-households",
         "tutorials/linked-tables",
         "tutorials/safe-output-session",
         "tutorials/synthetic-survey-in-ten-minutes",

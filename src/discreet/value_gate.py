@@ -17,7 +17,7 @@ from typing import Any
 BY_COLUMN = frozenset(
     {
         "mapping", "hierarchies", "special_codes", "special_values", "semicontinuous", "bounds", "matrix", "ghosts",
-        "means", "sds", "zeros", "recoding", "borders", "prior",
+        "means", "sds", "zeros", "recoding", "borders", "prior", "limit", "censor", "calibrate",
     }
 )  # fmt: skip
 # Settings that are values, or are by value.

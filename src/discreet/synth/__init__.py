@@ -13,6 +13,7 @@ from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.from_outputs import FromOutputs
 from discreet.synth.ordering import OrderChoice, choose_order
 from discreet.synth.pmse_mechanism import PMSEMechanism
+from discreet.synth.population import Households, Population, SurveyDesign, rake
 from discreet.synth.preflighting import Finding, Preflight, preflight
 from discreet.synth.private_histograms import NoisyBayes, PerturbedHistogram, SmoothHistogram
 from discreet.synth.private_marginals import AIM, MST
@@ -37,6 +38,7 @@ __all__ = [
     "FittedRelational",
     "FromOutputs",
     "GaussianCopula",
+    "Households",
     "Independent",
     "LanguageModel",
     "MacroToMicro",
@@ -46,11 +48,13 @@ __all__ = [
     "OrderChoice",
     "PMSEMechanism",
     "PerturbedHistogram",
+    "Population",
     "Preflight",
     "Relational",
     "Schema",
     "Sequential",
     "SmoothHistogram",
+    "SurveyDesign",
     "SynDiffix",
     "Synthesizer",
     "TableSchema",
@@ -65,6 +69,7 @@ __all__ = [
     "load",
     "load_plan",
     "preflight",
+    "rake",
     "rules_against_chance",
     "save_plan",
     "snap_range",

@@ -30,6 +30,7 @@ from discreet.utility.fits import (
     train_on_synthetic,
 )
 from discreet.utility.information import information_loss
+from discreet.utility.k_marginals import k_marginal
 from discreet.utility.margin_change import margins
 from discreet.utility.measure_agreement import stands_in
 from discreet.utility.model_shift import gini_change, importance_shift
@@ -42,6 +43,7 @@ from discreet.utility.propensity import (
 )
 from discreet.utility.row_novelty import new_rows
 from discreet.utility.spatial import clark_evans, zone_shares
+from discreet.utility.survey_accuracy import aitchison, household_rules, table_accuracy
 from discreet.utility.table_distance import table_distances
 from discreet.utility.table_sensitivity import grouping_sensitivity
 from discreet.utility.tables import tabular
@@ -51,6 +53,7 @@ __all__ = [
     "disparity",
     "Combined",
     "ModelFit",
+    "aitchison",
     "cells",
     "clark_evans",
     "combine",
@@ -68,9 +71,11 @@ __all__ = [
     "fit",
     "gini_change",
     "grouping_sensitivity",
+    "household_rules",
     "importance_shift",
     "information_loss",
     "interval_overlap",
+    "k_marginal",
     "ks_one_sample",
     "ks_two_sample",
     "margins",
@@ -81,6 +86,7 @@ __all__ = [
     "pmse_null",
     "rank_sum",
     "stands_in",
+    "table_accuracy",
     "table_distances",
     "tabular",
     "train_on_synthetic",

@@ -1,0 +1,347 @@
+"""A population that was fitted, from which households and their members are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from discreet.arrays import Floats, Integers
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.synth.forms import decimals_of, from_numbers
+from discreet.synth.population.calibrating import exchanged
+from discreet.synth.population.laws import Classing, ClassLaw, Tail
+from discreet.synth.population.structure import Cell, cells_from, donor_report, drawn_households
+from discreet.synth.synthesizer import Fitted, Stream
+
+
+@dataclass(frozen=True, eq=False)
+class NumberLaw:
+    """How a number is drawn within its class.
+
+    Attributes
+    ----------
+    tail
+        The law of the largest class; None draws evenly there too.
+    decimals
+        Decimal places of the column.
+    """
+
+    tail: Tail | None
+    decimals: int | None
+
+    @classmethod
+    def of(cls, target: Classing, values: Floats, *, tail: bool) -> NumberLaw:
+        """Fit the tail, where there is a class of largest values."""
+        places = 0 if target.dtype.is_integer() else decimals_of(values)
+        if not tail or len(target.breaks) < 3:
+            return cls(None, places)
+        return cls(Tail.of(values, float(target.breaks[-2]), float(target.breaks[-1])), places)
+
+    def draw(self, target: Classing, codes: Integers, rng: np.random.Generator) -> pl.Series:
+        """Turn drawn classes into numbers."""
+        share = rng.random(len(codes))
+        values = np.zeros(len(codes))
+        ranges = codes < len(target.breaks) - 1
+        low, high = target.breaks[:-1], target.breaks[1:]
+        inside = codes[ranges]
+        # A range holds its upper end: draws go from just above the lower one.
+        values[ranges] = high[inside] - (high[inside] - low[inside]) * share[ranges]
+        if self.tail is not None:
+            top = codes == len(target.breaks) - 2
+            values[top] = self.tail.draw(share[top])
+        if self.decimals is not None:
+            values = np.round(values, self.decimals) + 0.0
+        missing = codes == target.missing if target.missing >= 0 else None
+        return from_numbers(values, missing, target.dtype, target.name)
+
+
+@dataclass(frozen=True, eq=False)
+class VariableLaw:
+    """How one column is simulated: its classes, numbers within them, for persons or for whole households.
+
+    ``outside`` says between which values of a structure column anybody has a value at all.
+    """
+
+    name: str
+    law: ClassLaw
+    within: NumberLaw | None
+    home: bool
+    outside: Mapping[str, tuple[float, float]]
+
+    def state(self) -> dict[str, Any]:
+        """Return the law for a model file."""
+        tail = None if self.within is None or self.within.tail is None else self.within.tail
+        return {
+            "name": self.name,
+            "law": self.law.state(),
+            "number": self.within is not None,
+            "tail": None if tail is None else [tail.threshold, tail.shape, tail.scale, tail.upper],
+            "decimals": None if self.within is None else self.within.decimals,
+            "home": self.home,
+            "outside": {name: list(ends) for name, ends in self.outside.items()},
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> VariableLaw:
+        """Make the law again from a model file."""
+        tail = None if state["tail"] is None else Tail(*state["tail"])
+        within = NumberLaw(tail, state["decimals"]) if state["number"] else None
+        outside = {name: (float(low), float(high)) for name, (low, high) in state["outside"].items()}
+        return cls(state["name"], ClassLaw.restored(state["law"]), within, state["home"], outside)
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentLaw:
+    """Parts of a total, as shares of donors in the same class of the total."""
+
+    total: str
+    parts: tuple[str, ...]
+    shares: Floats
+    classes: Integers
+    weights: Floats
+    dtypes: tuple[pl.DataType, ...]
+
+    @classmethod
+    def of(
+        cls, total: str, parts: tuple[str, ...], frame: pl.DataFrame, classes: Integers, weights: Floats
+    ) -> ComponentLaw:
+        """Take the shares of everybody whose total is not zero."""
+        amounts = frame[total].cast(pl.Float64).fill_null(0.0).fill_nan(0.0).to_numpy()
+        there = amounts != 0
+        own = np.column_stack(
+            [frame[name].cast(pl.Float64).fill_null(0.0).fill_nan(0.0).to_numpy() for name in parts]
+        )
+        shares = own[there] / np.abs(amounts[there, np.newaxis])
+        dtypes = tuple(frame.schema[name] for name in parts)
+        return cls(total, parts, shares, classes[there], weights[there], dtypes)
+
+    def state(self) -> dict[str, Any]:
+        """Return the shares for a model file."""
+        return {
+            "total": self.total,
+            "parts": list(self.parts),
+            "shares": self.shares,
+            "classes": self.classes,
+            "weights": self.weights,
+            "empty": [pl.Series("part", [], dtype=dtype) for dtype in self.dtypes],
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> ComponentLaw:
+        """Make the law again from a model file."""
+        return cls(
+            state["total"],
+            tuple(state["parts"]),
+            state["shares"],
+            state["classes"],
+            state["weights"],
+            tuple(own.dtype for own in state["empty"]),
+        )
+
+    def draw(self, total: pl.Series, classes: Integers, rng: np.random.Generator) -> list[pl.Series]:
+        """Draw a donor for everybody, by weight within the class of the total, and take its shares."""
+        amounts = total.cast(pl.Float64)
+        missing = amounts.is_null().to_numpy()
+        values = np.abs(amounts.fill_null(0.0).to_numpy())
+        donors = np.zeros(len(values), dtype=np.int64)
+        known = np.unique(self.classes)
+        if not len(known):
+            return [
+                from_numbers(np.zeros(len(values)), missing, d, p)
+                for p, d in zip(self.parts, self.dtypes, strict=True)
+            ]
+        # A class without a donor takes those of the nearest.
+        near = known[
+            np.abs(known[np.newaxis] - np.arange(int(classes.max(initial=0)) + 1)[:, np.newaxis]).argmin(
+                axis=1
+            )
+        ]
+        for own in np.unique(near[classes]):
+            rows = np.flatnonzero(near[classes] == own)
+            pool = np.flatnonzero(self.classes == own)
+            upto = np.cumsum(self.weights[pool])
+            at = np.searchsorted(upto, rng.random(len(rows)) * upto[-1], side="right")
+            donors[rows] = pool[np.minimum(at, len(pool) - 1)]
+        return [
+            from_numbers(values * self.shares[donors, place], missing, dtype, name)
+            for place, (name, dtype) in enumerate(zip(self.parts, self.dtypes, strict=True))
+        ]
+
+
+class FittedPopulation(Fitted):
+    """A population that was fitted.
+
+    Attributes
+    ----------
+    merged
+        Cells of size and stratum that had too few households of their own.
+    """
+
+    def __init__(
+        self,
+        like: Microdata,
+        rows: int,
+        *,
+        household: str,
+        strata: tuple[str, ...],
+        stratum_values: pl.DataFrame,
+        cells: Sequence[Cell],
+        first: Integers,
+        structure: pl.DataFrame,
+        sizes: Classing,
+        classings: Mapping[str, Classing],
+        laws: Sequence[VariableLaw],
+        components: Sequence[ComponentLaw],
+        calibrate: Mapping[str, Mapping[str, float]],
+    ) -> None:
+        super().__init__(like, rows)
+        self.household = household
+        self.strata = strata
+        self.stratum_values = stratum_values
+        self.cells = list(cells)
+        self.first = first
+        self.structure = structure
+        self.sizes = sizes
+        self.classings = dict(classings)
+        self.laws = list(laws)
+        self.components = list(components)
+        self.calibrate = {name: dict(own) for name, own in calibrate.items()}
+
+    @property
+    def merged(self) -> list[tuple[int, dict[str, Any]]]:
+        """Sizes and strata of cells that had too few households of their own."""
+        names = self.stratum_values.rows(named=True) if self.strata else []
+        return [(cell.size, names[cell.stratum] if names else {}) for cell in self.cells if cell.merged]
+
+    @property
+    def households(self) -> int:
+        """Number of households of the whole population."""
+        return sum(cell.number for cell in self.cells)
+
+    def draw(self, n: int, stream: Stream) -> pl.DataFrame:
+        """Draw households until there are about ``n`` persons, and simulate their members."""
+        scale = 1.0 if n == self.rows else n / self.rows
+        donors, cell = drawn_households(self.cells, scale, stream("households"))
+        if not len(donors):
+            donors, cell = (own[:1] for own in drawn_households(self.cells, 1.0, stream("households")))
+        if self.calibrate:
+            counts, wanted = self._margins()
+            donors = exchanged(donors, cell, self.cells, counts, wanted * scale, stream("exchange"))
+        stratum = np.array([own.stratum for own in self.cells])[cell]
+        self.donor_report = donor_report(self.cells, donors)
+        size = np.diff(self.first)[donors]
+        begin = np.repeat(self.first[donors], size)
+        upto = np.cumsum(size)
+        at = begin + np.arange(len(begin)) - np.repeat(upto - size, size)
+        home = np.repeat(np.arange(len(donors)), size)
+        columns: dict[str, pl.Series] = {self.household: pl.Series(home + 1)}
+        own_stratum = np.repeat(stratum, size)
+        for name in self.strata:
+            columns[name] = self.stratum_values[name].gather(own_stratum)
+        known: dict[str, Integers] = {}
+        sizes = pl.Series(self.sizes.name, np.diff(self.first)[donors])
+        known[self.sizes.name] = np.repeat(self.sizes.codes(sizes), size)
+        for name in self.structure.columns:
+            known[name] = self.classings[name].codes(self.structure[name])[at]
+            columns[name] = self.structure[name].gather(at)
+        heads = upto - size
+        for law in self.laws:
+            known[law.name], columns[law.name] = self._simulated(
+                law, known, own_stratum, heads, home, columns, stream
+            )
+        for part in self.components:
+            drawn = part.draw(columns[part.total], known[part.total], stream("parts", part.total))
+            columns |= {series.name: series for series in drawn}
+        return pl.DataFrame({name: series.rename(name) for name, series in columns.items()})
+
+    def _simulated(  # noqa: PLR0917
+        self,
+        law: VariableLaw,
+        known: Mapping[str, Integers],
+        stratum: Integers,
+        heads: Integers,
+        home: Integers,
+        columns: Mapping[str, pl.Series],
+        stream: Stream,
+    ) -> tuple[Integers, pl.Series]:
+        """Simulate one column, for everybody or for one member whose household shares it."""
+        target = law.law.target
+        if law.home:
+            seen = {name: codes[heads] for name, codes in known.items()}
+            codes = law.law.draw(seen, stratum[heads], stream("classes", law.name))
+        else:
+            codes = law.law.draw(known, stratum, stream("classes", law.name))
+            for name, (low, high) in law.outside.items():
+                own = columns[name].cast(pl.Float64).to_numpy()
+                codes = np.where((own < low) | (own > high), target.missing, codes)
+        if law.within is not None:
+            series = law.within.draw(target, codes, stream("values", law.name))
+        else:
+            places = pl.Series(codes)
+            if target.missing >= 0:
+                places = places.set(places == target.missing, None)
+            series = target.levels.gather(places).cast(target.dtype)
+        if law.home:
+            codes, series = codes[home], series.gather(home)
+        return codes, series
+
+    def _margins(self) -> tuple[Integers, Floats]:
+        """Count the persons of every household in each level that is to come out; and how many are wanted."""
+        counts, wanted = [], []
+        starts = self.first[:-1]
+        for name, levels in self.calibrate.items():
+            if name not in self.structure.columns:
+                continue
+            values = self.structure[name].cast(pl.String)
+            for level, number in levels.items():
+                flags = (values == str(level)).fill_null(False).to_numpy().astype(np.int64)
+                if not flags.any():
+                    raise ParameterError(f"calibrate: column '{name}' has no such level in the survey.")
+                counts.append(np.add.reduceat(flags, starts))
+                wanted.append(float(number))
+        if not counts:
+            return np.zeros((len(starts), 0), dtype=np.int64), np.empty(0)
+        return np.column_stack(counts), np.array(wanted)
+
+    def state(self) -> dict[str, Any]:
+        """Return the model for a file; it holds the structure of real households."""
+        return {
+            "household": self.household,
+            "strata": list(self.strata),
+            "stratum_names": self.stratum_values.columns,
+            "stratum_values": self.stratum_values.get_columns(),
+            "cells": [cell.state() for cell in self.cells],
+            "first": self.first,
+            "structure_names": self.structure.columns,
+            "structure": self.structure.get_columns(),
+            "sizes": self.sizes.state(),
+            "classings": {name: own.state() for name, own in self.classings.items()},
+            "laws": [law.state() for law in self.laws],
+            "components": [part.state() for part in self.components],
+            "calibrate": self.calibrate,
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again."""
+        values = dict(zip(state["stratum_names"], state["stratum_values"], strict=True))
+        return cls(
+            like,
+            rows,
+            household=state["household"],
+            strata=tuple(state["strata"]),
+            stratum_values=pl.DataFrame(values),
+            cells=cells_from(state["cells"]),
+            first=state["first"],
+            structure=pl.DataFrame(dict(zip(state["structure_names"], state["structure"], strict=True))),
+            sizes=Classing.restored(state["sizes"]),
+            classings={name: Classing.restored(own) for name, own in state["classings"].items()},
+            laws=[VariableLaw.restored(own) for own in state["laws"]],
+            components=[ComponentLaw.restored(own) for own in state["components"]],
+            calibrate=state["calibrate"],
+        )

@@ -1,0 +1,440 @@
+"""What a member of a simulated household is like: classes given other columns, and numbers within their class."""
+
+# ruff: noqa: PLR0917
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from discreet.arrays import Array, Floats, Integers
+from discreet.errors import ColumnError, ParameterError
+from discreet.synth.population.survey_households import weighted_quantiles
+
+REFINED = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
+_EVEN = tuple(np.round(np.arange(1, 11) / 10, 1))
+_PREDICTOR_CLASSES = 12
+_LEAST_PER_CLASS = 5
+Model = Literal["multinom", "distribution", "forest"]
+
+
+@dataclass(frozen=True, eq=False)
+class Classing:
+    """How a column becomes classes: levels of a category, or ranges of a number; missing is a class of its own.
+
+    Attributes
+    ----------
+    levels
+        The categories; empty for a number.
+    breaks
+        Ends of the ranges of a number, in ascending order; a range holds its upper end.
+    zero, missing
+        The class of zero and of missing; -1 where there is none.
+    """
+
+    name: str
+    dtype: pl.DataType
+    levels: pl.Series
+    breaks: Floats
+    zero: int
+    missing: int
+    size: int
+
+    @classmethod
+    def of_category(cls, series: pl.Series) -> Classing:
+        """Take every level for a class."""
+        plain = (
+            series.rename("level").cast(pl.String) if _is_category(series.dtype) else series.rename("level")
+        )
+        levels = plain.drop_nulls().unique().sort()
+        gaps = series.null_count() > 0
+        return cls(
+            series.name,
+            series.dtype,
+            levels,
+            np.empty(0),
+            -1,
+            len(levels) if gaps else -1,
+            len(levels) + gaps,
+        )
+
+    @classmethod
+    def of_number(cls, series: pl.Series, weights: Floats, shares: Sequence[float]) -> Classing:
+        """Cut a number at weighted quantiles of its positive values, zero apart, and its negative ones into ten."""
+        values = series.cast(pl.Float64)
+        there = (values.is_not_null() & values.is_not_nan()).fill_null(False).to_numpy()
+        numbers = values.fill_null(0.0).fill_nan(0.0).to_numpy()
+        if not np.isfinite(numbers).all():
+            raise ColumnError(f"Column '{series.name}' has infinite values. Make them missing.")
+        breaks: list[float] = []
+        negative, positive = there & (numbers < 0), there & (numbers > 0)
+        if negative.any():
+            cuts = weighted_quantiles(numbers[negative], weights[negative], np.arange(1, 11) / 10)
+            breaks += [float(numbers[negative].min()) - 1e-9, *np.unique(cuts).tolist()]
+        zero_at = -1
+        has_zero = bool((there & (numbers == 0)).any())
+        if positive.any():
+            cuts = np.unique(weighted_quantiles(numbers[positive], weights[positive], np.asarray(shares)))
+            if not breaks or breaks[-1] < 0:
+                breaks.append(0.0)
+            breaks += cuts.tolist()
+        ends = np.unique(np.array(breaks)) if breaks else np.empty(0)
+        count = max(len(ends) - 1, 0)
+        if has_zero:
+            zero_at = count
+            count += 1
+        missing = -1
+        if not there.all():
+            missing = count
+            count += 1
+        return cls(
+            series.name, series.dtype, pl.Series("level", [], dtype=pl.String), ends, zero_at, missing, count
+        )
+
+    def codes(self, series: pl.Series) -> Integers:
+        """Return the class of every value."""
+        if len(self.levels) or not (len(self.breaks) or self.zero >= 0):
+            plain = series.rename("level").cast(self.levels.dtype)
+            table = pl.DataFrame({"level": self.levels, "code": np.arange(len(self.levels))})
+            found = plain.to_frame().join(table, on="level", how="left", maintain_order="left")["code"]
+            return found.fill_null(max(self.missing, 0)).to_numpy().astype(np.int64)
+        values = series.cast(pl.Float64)
+        gone = (values.is_null() | values.is_nan()).fill_null(True).to_numpy()
+        numbers = values.fill_null(0.0).fill_nan(0.0).to_numpy()
+        codes = np.clip(
+            np.searchsorted(self.breaks, numbers, side="left") - 1, 0, max(len(self.breaks) - 2, 0)
+        )
+        if self.zero >= 0:
+            codes[numbers == 0] = self.zero
+        codes[gone] = max(self.missing, 0)
+        return codes.astype(np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Return it for a model file."""
+        return {
+            "name": self.name, "empty": pl.Series(self.name, [], dtype=self.dtype), "levels": self.levels,
+            "breaks": self.breaks, "zero": self.zero, "missing": self.missing, "size": self.size,
+        }  # fmt: skip
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Classing:
+        """Make it again from a model file."""
+        return cls(
+            state["name"], state["empty"].dtype, state["levels"], state["breaks"], state["zero"], state["missing"],
+            state["size"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """The law of the largest class: a generalized Pareto distribution above a threshold, cut at the largest value."""
+
+    threshold: float
+    shape: float
+    scale: float
+    upper: float
+
+    @classmethod
+    def of(cls, values: Floats, threshold: float, upper: float) -> Tail:
+        """Fit by maximum likelihood."""
+        from scipy.stats import genpareto
+
+        over = values[values > threshold] - threshold
+        if len(over) < _LEAST_PER_CLASS:
+            return cls(threshold, -1.0, max(upper - threshold, 1e-9), upper)
+        shape, _, scale = genpareto.fit(over, floc=0)
+        return cls(threshold, float(shape), float(scale), upper)
+
+    def draw(self, share: Floats) -> Floats:
+        """Turn even draws into values above the threshold."""
+        from scipy.stats import genpareto
+
+        most = genpareto.cdf(self.upper - self.threshold, self.shape, scale=self.scale)
+        return np.asarray(
+            np.clip(
+                self.threshold + genpareto.ppf(share * most, self.shape, scale=self.scale),
+                self.threshold,
+                self.upper,
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLaw:
+    """The chances of the classes of a column, for every combination of classes of other columns.
+
+    Attributes
+    ----------
+    target
+        The column.
+    predictors
+        The columns it is drawn given, as they are classed.
+    tables
+        For every stratum: coefficients of a model (one more row for the constant), or the law by combination.
+    """
+
+    target: Classing
+    predictors: tuple[Classing, ...]
+    kind: Model
+    models: tuple[Any, ...]
+    allowed: Mapping[str, Mapping[str, Sequence[Any]]]
+    forbidden: Mapping[str, Mapping[str, Sequence[Any]]]
+    eps: float
+
+    def state(self) -> dict[str, Any]:
+        """Return the law for a model file."""
+        return {
+            "target": self.target.state(),
+            "predictors": [own.state() for own in self.predictors],
+            "kind": self.kind,
+            "models": [model.state() for model in self.models],
+            "allowed": {c: {k: list(v) for k, v in own.items()} for c, own in self.allowed.items()},
+            "forbidden": {c: {k: list(v) for k, v in own.items()} for c, own in self.forbidden.items()},
+            "eps": self.eps,
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> ClassLaw:
+        """Make the law again from a model file."""
+        models: list[Any] = []
+        for own in state["models"]:
+            parts = {name: value for name, value in own.items() if name != "kind"}
+            parts["sizes"] = tuple(own["sizes"])
+            models.append(TableChances(**parts) if own["kind"] == "table" else LogitChances(**parts))
+        return cls(
+            Classing.restored(state["target"]),
+            tuple(Classing.restored(own) for own in state["predictors"]),
+            state["kind"],
+            tuple(models),
+            state["allowed"],
+            state["forbidden"],
+            state["eps"],
+        )
+
+    def draw(self, known: Mapping[str, Integers], stratum: Integers, rng: np.random.Generator) -> Integers:
+        """Draw classes for all records: the chances are worked out once for every combination that occurs."""
+        columns = [known[own.name] for own in self.predictors]
+        sizes = [own.size for own in self.predictors]
+        drawn = np.empty(len(stratum), dtype=np.int64)
+        share = rng.random(len(stratum))
+        for g, model in enumerate(self.models):
+            rows = np.flatnonzero(stratum == g)
+            if not len(rows):
+                continue
+            packed = np.zeros(len(rows), dtype=np.int64)
+            for codes, size in zip(columns, sizes, strict=True):
+                packed = packed * (size + 1) + codes[rows]
+            cells, at = np.unique(packed, return_inverse=True)
+            example = np.empty((len(cells), len(columns)), dtype=np.int64)
+            left = cells.copy()
+            for place in range(len(columns) - 1, -1, -1):
+                example[:, place] = left % (sizes[place] + 1)
+                left //= sizes[place] + 1
+            chances = self._checked(model(example), example)
+            upto = np.cumsum(chances, axis=1)
+            upto /= upto[:, -1:]
+            own = np.zeros(len(rows), dtype=np.int64)
+            for c in range(self.target.size - 1):
+                own += share[rows] >= upto[at, c]
+            drawn[rows] = own
+        return drawn
+
+    def _checked(self, chances: Floats, example: Array) -> Floats:
+        """Set impossible classes to zero; where nothing is left, all that is possible is alike."""
+        held = np.where(chances < self.eps, 0.0, chances)
+        possible = np.ones_like(held, dtype=bool)
+        for rules, keep in ((self.allowed, True), (self.forbidden, False)):
+            for column, by_level in rules.items():
+                place = next((i for i, own in enumerate(self.predictors) if own.name == column), None)
+                if place is None:
+                    raise ParameterError(
+                        f"A rule for '{self.target.name}' goes by '{column}', which is not simulated before it."
+                    )
+                for level, outcomes in by_level.items():
+                    rows = example[:, place] == _code(self.predictors[place], level)
+                    listed = np.isin(
+                        np.arange(self.target.size), [_code(self.target, own) for own in outcomes]
+                    )
+                    possible[np.ix_(rows, ~listed if keep else listed)] = False
+        held = np.where(possible, held, 0.0)
+        empty = held.sum(axis=1) <= 0
+        held[empty] = np.where(possible[empty].any(axis=1, keepdims=True), possible[empty], 1.0)
+        return np.asarray(held)
+
+
+def _code(classing: Classing, level: Any) -> int:
+    if level is None or level == "missing":
+        return classing.missing
+    plain = [str(own) for own in classing.levels.to_list()]
+    if str(level) not in plain:
+        raise ParameterError(f"A rule names a level that column '{classing.name}' does not have.")
+    return plain.index(str(level))
+
+
+@dataclass(frozen=True, eq=False)
+class TableChances:
+    """Chances by combination, and the overall ones for combinations that did not occur."""
+
+    cells: Integers
+    chances: Floats
+    overall: Floats
+    sizes: tuple[int, ...]
+
+    def __call__(self, example: Array) -> Floats:
+        """Look the chances up."""
+        packed = np.zeros(len(example), dtype=np.int64)
+        for place, size in enumerate(self.sizes):
+            packed = packed * (size + 1) + example[:, place]
+        at = np.minimum(np.searchsorted(self.cells, packed), len(self.cells) - 1)
+        return np.where((self.cells[at] == packed)[:, np.newaxis], self.chances[at], self.overall)
+
+    def state(self) -> dict[str, Any]:
+        """Return the table for a model file."""
+        return {
+            "kind": "table", "cells": self.cells, "chances": self.chances, "overall": self.overall,
+            "sizes": list(self.sizes),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class LogitChances:
+    """Chances of a weighted multinomial regression on indicators of the predictors' classes."""
+
+    slopes: Floats
+    constants: Floats
+    classes: Integers
+    sizes: tuple[int, ...]
+    size: int
+
+    def __call__(self, example: Array) -> Floats:
+        """Predict the chances of every class."""
+        score = _indicators(example, self.sizes) @ self.slopes.T + self.constants
+        score = np.exp(score - score.max(axis=1, keepdims=True))
+        made = np.zeros((len(example), self.size))
+        made[:, self.classes] = score / score.sum(axis=1, keepdims=True)
+        return made
+
+    def state(self) -> dict[str, Any]:
+        """Return the regression for a model file."""
+        return {
+            "kind": "logit", "slopes": self.slopes, "constants": self.constants, "classes": self.classes,
+            "sizes": list(self.sizes), "size": self.size,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ForestChances:
+    """Chances of a forest; it is not kept in model files."""
+
+    model: Any
+    sizes: tuple[int, ...]
+    size: int
+
+    def __call__(self, example: Array) -> Floats:
+        """Predict the chances of every class."""
+        made = np.zeros((len(example), self.size))
+        made[:, self.model.classes_.astype(np.int64)] = self.model.predict_proba(
+            _indicators(example, self.sizes)
+        )
+        return made
+
+    def state(self) -> dict[str, Any]:
+        """Refuse: a forest of another library cannot be kept without code."""
+        raise ParameterError(
+            "A forest is not kept in a model file. Use 'multinom' or 'distribution', or fit again."
+        )
+
+
+def _indicators(example: Array, sizes: Sequence[int]) -> Array:
+    parts = [
+        (example[:, [place]] == np.arange(1, size)).astype(np.float32) for place, size in enumerate(sizes)
+    ]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(example), 1), dtype=np.float32)
+
+
+def class_law(
+    target: Classing,
+    codes: Integers,
+    predictors: Sequence[Classing],
+    known: Sequence[Integers],
+    stratum: Integers,
+    weights: Floats,
+    *,
+    kind: Model,
+    limit: Mapping[str, Mapping[str, Sequence[Any]]],
+    censor: Mapping[str, Mapping[str, Sequence[Any]]],
+    eps: float,
+    seed: int,
+) -> ClassLaw:
+    """Fit the law of a column, stratum by stratum."""
+    sizes = tuple(own.size for own in predictors)
+    models: list[Any] = []
+    for g in range(int(stratum.max()) + 1):
+        rows = np.flatnonzero(stratum == g)
+        example = (
+            np.column_stack([own[rows] for own in known])
+            if known
+            else np.zeros((len(rows), 0), dtype=np.int64)
+        )
+        there = np.unique(codes[rows])
+        if len(there) == 1 or kind == "distribution" or not known:
+            models.append(_table(codes[rows], example, sizes, weights[rows], target.size))
+            continue
+        models.append(_model(codes[rows], example, sizes, weights[rows], target.size, kind, seed))
+    return ClassLaw(target, tuple(predictors), kind, tuple(models), limit, censor, eps)
+
+
+def _table(
+    codes: Integers, example: Array, sizes: tuple[int, ...], weights: Floats, size: int
+) -> TableChances:
+    packed = np.zeros(len(codes), dtype=np.int64)
+    for place, own in enumerate(sizes):
+        packed = packed * (own + 1) + example[:, place]
+    cells, at = np.unique(packed, return_inverse=True)
+    table = np.zeros((len(cells), size))
+    np.add.at(table, (at, codes), weights)
+    overall = table.sum(axis=0)
+    return TableChances(cells, table / table.sum(axis=1, keepdims=True), overall / overall.sum(), sizes)
+
+
+def _model(
+    codes: Integers, example: Array, sizes: tuple[int, ...], weights: Floats, size: int, kind: str, seed: int
+) -> LogitChances | ForestChances:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    learner: Any = (
+        RandomForestClassifier(n_estimators=50, min_samples_leaf=_LEAST_PER_CLASS, random_state=seed)
+        if kind == "forest"
+        else LogisticRegression(C=10.0, max_iter=200)
+    )
+    learner.fit(_indicators(example, sizes), codes, sample_weight=weights * (len(weights) / weights.sum()))
+    if kind == "forest":
+        return ForestChances(learner, sizes, size)
+    slopes, constants = (
+        np.asarray(learner.coef_, dtype=np.float64),
+        np.asarray(learner.intercept_, dtype=np.float64),
+    )
+    if len(slopes) == 1:
+        slopes, constants = np.vstack([np.zeros_like(slopes), slopes]), np.concatenate([[0.0], constants])
+    return LogitChances(slopes, constants, learner.classes_.astype(np.int64), sizes, size)
+
+
+def predictor_classing(series: pl.Series, weights: Floats) -> Classing:
+    """Class a column for use as predictor: a number with many values by weighted quantiles."""
+    if series.dtype.is_numeric() and series.n_unique() > _PREDICTOR_CLASSES:
+        shares = np.arange(1, _PREDICTOR_CLASSES + 1) / _PREDICTOR_CLASSES
+        return Classing.of_number(series, weights, tuple(shares.tolist()))
+    return Classing.of_category(series)
+
+
+def shares_of(breaks: str) -> tuple[float, ...]:
+    """Return the shares at which numbers are cut: refined at the ends, or even."""
+    return REFINED if breaks == "refined" else tuple(float(share) for share in _EVEN)
+
+
+def _is_category(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, pl.Categorical | pl.Enum)

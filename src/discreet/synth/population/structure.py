@@ -1,0 +1,101 @@
+"""Which households a population has: how many of each size in each stratum, and whose members they are copied from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Floats, Integers
+from discreet.synth.population.survey_households import SurveyHouseholds
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Households of one size in one stratum.
+
+    Attributes
+    ----------
+    size, stratum
+        Of the households.
+    number
+        How many the population has.
+    donors, chances
+        Households of the survey that they are copied from, and how likely each is.
+    merged
+        Whether too few donors were there, so that those of neighbors help out.
+    """
+
+    size: int
+    stratum: int
+    number: int
+    donors: Integers
+    chances: Floats
+    merged: bool
+
+    def state(self) -> dict[str, Any]:
+        """Return the cell for a model file."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def cells_of(survey: SurveyHouseholds, *, min_donors: int, method: str, rng: Any) -> list[Cell]:
+    """Divide the households by size and stratum; sizes are expanded by the weights (Horvitz and Thompson).
+
+    A cell with fewer than ``min_donors`` households would copy a family of the survey again and again. It borrows
+    donors of the same size from other strata, then of the nearest sizes.
+    """
+    size, stratum, weight = survey.size, survey.stratum, survey.weight
+    pairs = np.unique(np.column_stack([stratum, size]), axis=0)
+    totals = [float(weight[(stratum == g) & (size == s)].sum()) for g, s in pairs]
+    numbers = np.round(totals).astype(np.int64)
+    if method == "distribution":
+        numbers = np.empty(len(pairs), dtype=np.int64)
+        for g in np.unique(stratum):
+            own = np.flatnonzero(pairs[:, 0] == g)
+            shares = np.array(totals)[own] / np.array(totals)[own].sum()
+            numbers[own] = rng.multinomial(round(float(np.array(totals)[own].sum())), shares)
+    cells = []
+    for (g, s), number in zip(pairs, numbers, strict=True):
+        donors = np.flatnonzero((stratum == g) & (size == s))
+        merged = len(donors) < min_donors
+        if merged:
+            donors = np.flatnonzero(size == s)
+        reach = 0
+        while len(donors) < min_donors and reach < int(size.max()):
+            reach += 1
+            donors = np.flatnonzero(np.abs(size - s) <= reach)
+        chances = weight[donors] / weight[donors].sum()
+        cells.append(Cell(int(s), int(g), int(number), donors, chances, merged))
+    return cells
+
+
+def drawn_households(
+    cells: Sequence[Cell], scale: float, rng: np.random.Generator
+) -> tuple[Integers, Integers]:
+    """Draw donors for all households of the population; returns the donor and the cell of each."""
+    donors, places = [], []
+    for place, cell in enumerate(cells):
+        wanted = cell.number * scale
+        number = int(np.floor(wanted + (rng.random() if scale != 1.0 else 0.5)))
+        upto = np.cumsum(cell.chances)
+        at = np.searchsorted(upto, rng.random(number) * upto[-1], side="right")
+        donors.append(cell.donors[np.minimum(at, len(cell.donors) - 1)])
+        places.append(np.full(number, place))
+    return np.concatenate(donors), np.concatenate(places)
+
+
+def donor_report(cells: Sequence[Cell], donors: Integers) -> dict[str, int]:
+    """Say how often the most copied family was copied, and how many cells had too few families of their own."""
+    often = np.bincount(donors) if len(donors) else np.zeros(1, dtype=np.int64)
+    return {
+        "households": len(donors),
+        "most_copies": int(often.max()),
+        "merged_cells": sum(cell.merged for cell in cells),
+    }
+
+
+def cells_from(states: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """Make the cells again from a model file."""
+    return [Cell(**state) for state in states]

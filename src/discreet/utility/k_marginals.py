@@ -1,0 +1,218 @@
+"""Are groups of people alike in every pair of columns? The k-marginal score, and what a subsample would reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.arrays import Integers
+from discreet.cards import Figure, measure
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.randomness import Seed, generator
+from discreet.results import Measure
+
+_RATES = (0.01, 0.05, *(step / 100 for step in range(10, 95, 10)))
+
+
+@measure(
+    title="k-marginal score",
+    question="Is every group of people alike in every pair of columns?",
+    headline="of 1,000 points for small tables by group",
+    chapter="joint",
+    place=40,
+    references=(
+        "Task, C., Bhagat, K. and Howarth, G. (2023). SDNist v2: deidentified data report tool. National Institute of "
+        "Standards and Technology. doi:10.18434/mds2-2943",
+    ),
+    figures={
+        "value": Figure("k-marginal score, 1,000 at best", better="higher"),
+        "mean_difference": Figure("Mean difference of the shares of a table", better="lower"),
+        "tables": Figure("Tables compared"),
+        "sampling_equivalent": Figure(
+            "A random subsample of this share scores alike", unit="share", better="higher"
+        ),
+    },
+)
+@checked
+def k_marginal(
+    original: Microdata,
+    released: Any,
+    *,
+    group: str,
+    columns: str | Sequence[str] | None = None,
+    bins: int = 20,
+    top_codes: Mapping[str, float] | None = None,
+    sampling: bool = True,
+    seed: Seed = None,
+) -> Measure:
+    """Is every group of people alike in every pair of columns?
+
+    For a column that says the group (a region) and every pair of others, the shares of all cells are compared:
+    500 times 2 minus the mean sum of their differences. 1,000 means that all tables are the same, 0 that they have no
+    cell in common.
+
+    Parameters
+    ----------
+    original, released
+        The file before and after. The release may also be one of many tables, whose ``table_for`` gives the table of
+        three columns.
+    group
+        The column of the groups.
+    columns
+        The others; all that both files have unless named.
+    bins
+        Numbers with more distinct values than this are cut into so many classes of about as many records.
+    top_codes
+        ``{column: value}``: values of numbers that are codes and a class of their own.
+    sampling
+        Whether to look for the share of a random subsample that scores alike.
+    seed
+        Of the subsamples.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the score. ``figures``: ``mean_difference``, ``tables``, ``sampling_equivalent``. ``detail``:
+        ``tables``, the worst first.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"area": ["a", "b"] * 4, "sex": ["f", "m"] * 4, "job": ["x", "y"] * 4}))
+    >>> k_marginal(people, people, group="area", sampling=False).value
+    1000.0
+    """
+    if bins < 2:
+        raise ParameterError("bins must be at least 2.")
+    frame = engine.collect(original)
+    many = hasattr(released, "table_for")
+    known = set(frame.columns) if many else set(released.columns)
+    names = (
+        [columns] if isinstance(columns, str) else list(columns or [c for c in frame.columns if c in known])
+    )
+    for name in (group, *names):
+        if name not in frame.columns or name not in known:
+            raise ColumnError(unknown_name(name, [c for c in frame.columns if c in known]))
+    names = [name for name in names if name != group]
+    if len(names) < 2:
+        raise ParameterError("Two columns beside the group are needed.")
+    codings = {name: _Coding(frame[name], bins, (top_codes or {}).get(name)) for name in (group, *names)}
+    real = {name: codings[name].codes(frame[name]) for name in codings}
+    sizes = {name: codings[name].size for name in codings}
+    whole = None if many else {name: codings[name].codes(engine.collect(released)[name]) for name in codings}
+    rows = []
+    for one, other in combinations(names, 2):
+        three = (group, one, other)
+        if whole is None:
+            table = engine.collect(released.table_for(three))
+            made = {name: codings[name].codes(table[name]) for name in three}
+        else:
+            made = whole
+        rows.append((one, other, _difference(real, made, three, sizes)))
+    tables = pl.DataFrame(rows, schema=["column", "other", "difference"], orient="row").sort(
+        "difference", descending=True
+    )
+    mean = float(np.mean([row[2] for row in rows]))
+    score = 500 * (2 - mean)
+    figures: dict[str, float | int | None] = {"mean_difference": mean, "tables": len(rows)}
+    figures["sampling_equivalent"] = (
+        _equivalent(real, group, names, sizes, score, generator(seed, "subsamples")) if sampling else None
+    )
+    alike = figures["sampling_equivalent"]
+    said = (
+        ""
+        if alike is None
+        else f" A random subsample of {alike:.0%} of the records would score about as well."
+    )
+    return Measure(
+        "k_marginal",
+        score,
+        figures,
+        f"Tables of '{group}' by two other columns score {score:.0f} of 1,000.{said}",
+        detail={"tables": tables},
+        parameters={"group": group, "bins": bins},
+    )
+
+
+class _Coding:
+    """Classes of a column, the same for both files; what only the release has is a class of its own."""
+
+    def __init__(self, series: pl.Series, bins: int, top: float | None) -> None:
+        self.top = top
+        self.dtype = series.dtype
+        self.number = series.dtype.is_numeric() and series.n_unique() > bins
+        if self.number:
+            values = np.sort(self._values(series))
+            at = np.minimum(
+                np.floor(bins * np.arange(1, len(values) + 1) / (len(values) + 1)).astype(int), bins - 1
+            )
+            ends = [values[at == own].max() for own in range(bins) if (at == own).any()]
+            self.ends = np.unique(ends)
+            self.size = len(self.ends) + 3
+        else:
+            levels = series.drop_nulls().cast(pl.String).unique().sort()
+            self.levels = pl.DataFrame({"level": levels, "code": np.arange(len(levels))})
+            self.size = len(levels) + 2
+
+    def _values(self, series: pl.Series) -> Any:
+        values = series.cast(pl.Float64).drop_nulls().drop_nans().to_numpy()
+        return values if self.top is None else values[values != self.top]
+
+    def codes(self, series: pl.Series) -> Integers:
+        """Return the class of every value; 1.0 in one file is 1 in the other."""
+        if self.dtype.is_numeric() and series.dtype.is_numeric():
+            series = series.cast(self.dtype, strict=False)
+        gone = series.is_null().to_numpy()
+        if self.number:
+            values = series.cast(pl.Float64, strict=False).fill_null(0.0).fill_nan(0.0).to_numpy()
+            codes = np.minimum(np.searchsorted(self.ends, values, side="left"), len(self.ends) - 1)
+            if self.top is not None:
+                codes = np.where(values == self.top, self.size - 2, codes)
+        else:
+            text = series.rename("level").cast(pl.String).to_frame()
+            found = text.join(self.levels, on="level", how="left", maintain_order="left")["code"]
+            codes = found.fill_null(self.size - 2).to_numpy()
+        return np.where(gone, self.size - 1, codes).astype(np.int64)
+
+
+def _difference(
+    real: Mapping[str, Integers], made: Mapping[str, Integers], three: Sequence[str], sizes: Mapping[str, int]
+) -> float:
+    packed = []
+    for codes in (real, made):
+        cell = np.zeros(len(codes[three[0]]), dtype=np.int64)
+        for name in three:
+            cell = cell * sizes[name] + codes[name]
+        packed.append(cell)
+    if not len(packed[1]):
+        return 2.0
+    most = int(np.prod([sizes[name] for name in three]))
+    shares = [np.bincount(cell, minlength=most) / len(cell) for cell in packed]
+    return float(np.abs(shares[0] - shares[1]).sum())
+
+
+def _equivalent(  # noqa: PLR0917
+    real: Mapping[str, Integers],
+    group: str,
+    names: Sequence[str],
+    sizes: Mapping[str, int],
+    score: float,
+    rng: np.random.Generator,
+) -> float:
+    """Find the rate of subsampling whose score is nearest."""
+    rows = len(real[group])
+    pairs = list(combinations(names, 2))[:40]
+    scores = {}
+    for rate in _RATES:
+        chosen = rng.permutation(rows)[: max(1, round(rate * rows))]
+        part = {name: codes[chosen] for name, codes in real.items()}
+        scores[rate] = 500 * (
+            2 - float(np.mean([_difference(real, part, (group, *pair), sizes) for pair in pairs]))
+        )
+    return min(scores, key=lambda rate: abs(scores[rate] - score))
