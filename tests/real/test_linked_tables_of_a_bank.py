@@ -47,7 +47,10 @@ def berka(folder):
 def test_the_tables_of_a_bank_hang_together(test_data):
     tables = berka(test_data)
     made = synth.Relational(SCHEMA).fit(tables, seed=1).sample(seed=1)
-    check_tables(synth.Schema.from_dict(SCHEMA), made)
+    whole = {
+        name: {k: v for k, v in own.items() if k != "leave_out"} for name, own in SCHEMA["tables"].items()
+    }
+    check_tables(synth.Schema.from_dict({"tables": whole}), made)
     for name, parent in (
         ("trans", "account"),
         ("disp", "account"),

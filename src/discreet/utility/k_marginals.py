@@ -27,6 +27,7 @@ _RATES = (0.01, 0.05, *(step / 100 for step in range(10, 95, 10)))
     headline="of 1,000 points for small tables by group",
     chapter="joint",
     place=40,
+    work="whole-file",
     references=(
         "Task, C., Bhagat, K. and Howarth, G. (2023). SDNist v2: deidentified data report tool. National Institute of "
         "Standards and Technology. doi:10.18434/mds2-2943",
