@@ -47,6 +47,8 @@ QUICK = {
     "preflight": ["preflight", "people.csv", *ROLES, "--findings", "findings.toml", "--accept", "low"],
     "dry run": ["synthesize", "people.csv", *ROLES, "--dry-run", "--json", "--set", RULED],
     "synthesize": ["synthesize", "people.csv", *ROLES, "--out", "OUT.csv", "--seed", "1", "--json"],
+    "syndiffix": ["synthesize", "people.csv", *PEOPLE, "--method", "syndiffix", "--out", "OUT.csv", "--seed", "1",
+                  "--json"],
     "finish": ["finish", "RELEASED.csv", "--original", "people.csv", *PEOPLE, "--out", "OUT.csv", "--remove-uniques",
                "--smooth", "pay", "--top", "bonus=3000", "--constraint", "pay > 9000", "--json"],
     "recode": ["protect", "people.csv", *ROLES, *steps(RECODED), "--out", "OUT.csv", "--log", "log.json",
