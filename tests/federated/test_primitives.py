@@ -22,7 +22,7 @@ from discreet.federated import (
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, decoded, encoded
 from discreet.federated.parties import Holder, Party
-from discreet.federated.ranked_element import _Judge
+from discreet.federated.ranked_elements import _Judge
 from discreet.federated.rings import Ring
 from discreet.federated.shared_product import joint_moments
 from discreet.federated.transport import Transport
@@ -227,3 +227,13 @@ def test_mpyc_gives_the_same_sums_comparisons_and_ranks():
     parties = [[17, 23, 90], [19, 45], [20, 73, 88, 31]]
     assert ranked_element(parties, 5, domain=(0, 120), backend="mpyc").value == 31
     assert mpyc_less(2.5, 3.0)
+
+
+def test_no_module_hides_a_name_of_the_room():
+    """A module that is called like a function takes its place once it is imported."""
+    import pkgutil
+
+    from discreet import federated
+
+    modules = {module.name for module in pkgutil.iter_modules(federated.__path__)}
+    assert not modules & set(federated.__all__)

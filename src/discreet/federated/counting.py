@@ -22,7 +22,7 @@ from discreet.federated.masking import Masks
 from discreet.federated.parties import MAIN, Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
-from discreet.federated.secure_sum import sum_over
+from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
 from discreet.parameters import checked
 from discreet.randomness import Seed

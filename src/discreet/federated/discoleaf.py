@@ -20,7 +20,7 @@ from discreet.federated.invariant_pram import invariant_pram_epsilon
 from discreet.federated.leakage import Leakage, Learned
 from discreet.federated.merged_trees import MergedTree, Tree, as_tree, merge_trees
 from discreet.federated.parties import as_frame
-from discreet.federated.ranked_element import robust_range
+from discreet.federated.ranked_elements import robust_range
 from discreet.microdata import Microdata
 from discreet.parameters import check_fields
 from discreet.protect import Pram

@@ -21,7 +21,7 @@ from discreet.federated.messages import ProtocolError
 from discreet.federated.moment_sums import WIDE
 from discreet.federated.parties import MAIN, Holder, Party
 from discreet.federated.quantities import quantity
-from discreet.federated.secure_sum import sum_over
+from discreet.federated.secure_sums import sum_over
 from discreet.federated.transcript import Transcript
 from discreet.federated.transport import Transport
 from discreet.parameters import checked

@@ -13,7 +13,7 @@ from discreet.federated.layouts import Layout
 from discreet.federated.parties import MAIN, Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
-from discreet.federated.secure_sum import sum_over
+from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
 
 WIDE = Ring(192, 64)
