@@ -148,7 +148,7 @@ def train(models, device: str, folder: Path, *, short: bool) -> None:
             for key, array in zip(keys, drawn, strict=True)
         }
         np.savez_compressed(folder / f"{name}.npz", **kept)
-    (folder / "times.json").write_text(json.dumps(times, indent=2))
+        (folder / "times.json").write_text(json.dumps(times, indent=2))
 
 
 def report(folder: Path) -> None:

@@ -90,7 +90,7 @@ def test_odd_files_are_taken(kind, torch):
             "one": [1.0] * 60,
             "many": [f"level {n}" for n in range(60)],
             "gone": pl.Series([None] * 60, dtype=pl.Float64),
-            "x": RNG.normal(size=60),
+            "x": RNG.normal(size=60).round(1),
         }
     )
     fitted = SMALL[kind](max_levels=10).fit(Microdata(frame), seed=1)
@@ -104,7 +104,7 @@ def test_odd_files_are_taken(kind, torch):
 
 
 def test_only_numbers_and_only_categories_are_taken(torch):
-    numbers = Microdata(pl.DataFrame({"x": RNG.normal(size=60), "y": RNG.normal(size=60)}))
+    numbers = Microdata(pl.DataFrame({"x": RNG.normal(size=60).round(1), "y": RNG.normal(size=60).round(1)}))
     levels = Microdata(pl.DataFrame({"a": RNG.choice(["p", "q"], 60), "b": RNG.choice(["r", "s"], 60)}))
     for make in SMALL.values():
         for file in (numbers, levels):

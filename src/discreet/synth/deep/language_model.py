@@ -24,7 +24,7 @@ from discreet.synth.whole_records import Blueprint, FittedRecords, Prepared, pre
 _DIGITS = 4  # of a number without an end, beside its spread
 _LARGEST = 1e17
 _MOST_ROUNDS = 20
-_MOST_AT_ONCE = 200_000
+_MOST_AT_ONCE = 100_000
 
 
 @method(
@@ -253,7 +253,8 @@ class FittedLanguageModel(FittedRecords):
             for number in range(_MOST_ROUNDS):
                 own = stream.child(f"rows {number}")
                 rate = max(have / written_, 1 / written_) if written_ else 1.0
-                size = min(max(round(1.2 * (n - have) / rate), 20), _MOST_AT_ONCE)
+                # A model that has learned next to nothing must not be asked for millions at once.
+                size = min(max(round(1.2 * (n - have) / rate), 20), max(10 * n, 1_000), _MOST_AT_ONCE)
                 tokens = write_rows(
                     writer,
                     self.tokenizer,
