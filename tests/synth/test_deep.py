@@ -148,6 +148,7 @@ def test_importing_the_room_does_not_import_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_what_a_language_model_cannot_say_is_rejected_and_counted(torch):
     free = LanguageModel(epochs=1, width=16, layers=1, heads=2, guided=False).fit(PEOPLE, seed=1)
     with pytest.raises(DiscreetError, match="cannot be read"):
