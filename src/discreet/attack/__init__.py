@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from discreet.attack.explanations.shapley import Explanation, explain, shapley_values
     from discreet.attack.explanations.shapley_reconstruction import shapley_reconstruction
     from discreet.attack.explanations.shapley_sweep import shapley_sweep
+    from discreet.attack.graph_service.graph_convolution import (
+        GraphConvolution,
+        LocalService,
+        train_graph_convolution,
+    )
+    from discreet.attack.graph_service.link_stealing import link_stealing
+    from discreet.attack.graph_service.node_injection import baseline_scores, node_injection_scores
     from discreet.attack.models.membership import model_membership
     from discreet.attack.models.structure import model_structure
     from discreet.attack.published_tables.counting_queries import (
@@ -42,6 +49,12 @@ if TYPE_CHECKING:
     from discreet.attack.success import Tally, measured
 
 _HOME = {
+    "GraphConvolution": "graph_service.graph_convolution",
+    "LocalService": "graph_service.graph_convolution",
+    "train_graph_convolution": "graph_service.graph_convolution",
+    "node_injection_scores": "graph_service.node_injection",
+    "link_stealing": "graph_service.link_stealing",
+    "baseline_scores": "graph_service.node_injection",
     "answer_queries": "published_tables.counting_queries",
     "marginal_queries": "published_tables.counting_queries",
     "schema_of": "published_tables.counting_queries",
@@ -77,6 +90,12 @@ A function does not share its name with a module of this folder itself: importin
 """
 
 __all__ = [
+    "GraphConvolution",
+    "LocalService",
+    "train_graph_convolution",
+    "node_injection_scores",
+    "link_stealing",
+    "baseline_scores",
     "answer_queries",
     "marginal_queries",
     "schema_of",

@@ -12,6 +12,7 @@ from discreet.protect.generalizing.privacy_models import (
     LDiversity,
     TCloseness,
 )
+from discreet.protect.graphs.lapgraph import GraphRelease, LapGraph, lapgraph_expected_recall
 from discreet.protect.masking_places.density_maps import SpatialRaster
 from discreet.protect.masking_places.donut_masking import DonutMask
 from discreet.protect.perturbing.additive_noise import AddNoise
@@ -36,6 +37,7 @@ from discreet.protect.swapping.record_swapping import RecordSwap
 from discreet.protect.treatment import Change, Treatment
 
 __all__ = [
+    "lapgraph_expected_recall",
     "sampling_plan",
     "spectral",
     "AddNoise",
@@ -50,7 +52,9 @@ __all__ = [
     "DropIdentifiers",
     "Generalize",
     "KAnonymity",
+    "GraphRelease",
     "KMap",
+    "LapGraph",
     "LDiversity",
     "LocalSuppression",
     "Microaggregate",

@@ -1,0 +1,289 @@
+"""How many private connections could a user of a graph service find out?"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from discreet.arrays import Flags, Floats, Integers
+from discreet.attack.graph_service.graph_convolution import GraphService
+from discreet.attack.graph_service.node_injection import (
+    Baseline,
+    NotApplicableError,
+    Similarity,
+    Strategy,
+    baseline_scores,
+    node_injection_scores,
+    nodes_of,
+)
+from discreet.attack.success import RISK_FIGURES, Tally, excess
+from discreet.cards import Figure, measure
+from discreet.errors import InputError, ParameterError
+from discreet.parameters import checked
+from discreet.progress import track
+from discreet.randomness import generator
+from discreet.results import Detail, Measure, percent
+
+INJECTION = (
+    "Zari, O., Parra-Arnau, J., Ünsal, A. and Önen, M. (2024). Node injection link stealing attack. Privacy in "
+    "Statistical Databases, LNCS 14915, 358 ff. Springer."
+)
+LINKTELLER = (
+    "Wu, F., Long, Y., Zhang, C. and Li, B. (2022). LinkTeller: recovering private edges from graph neural networks "
+    "via influence analysis. IEEE Symposium on Security and Privacy, 2005–2024. doi:10.1109/SP46214.2022.9833806"
+)
+Decision = Literal["degree", "top-k", "threshold", "best-f1"]
+
+
+@measure(
+    title="Stolen links",
+    question="How many private connections could a user of the service find out?",
+    headline="of the claimed connections beyond a blind guess",
+    chapter="rebuilt",
+    place=6,
+    work="whole-file",
+    references=(INJECTION, LINKTELLER),
+    figures={
+        **RISK_FIGURES,
+        "attack_rate": Figure("Claimed connections that exist (precision)", unit="share", better="lower"),
+        "baseline_rate": Figure("Pairs that are connected (a blind claim)", unit="share"),
+        "precision": Figure("Claimed connections that exist", unit="share", better="lower"),
+        "recall": Figure("Connections that were claimed", unit="share", better="lower"),
+        "f1": Figure("F1 of claims and connections", better="lower"),
+        "auc": Figure("Chance that a connected pair scores higher", better="lower"),
+    },
+)
+@checked
+def link_stealing(
+    service: GraphService,
+    truth: Any,
+    *,
+    strategy: Strategy | Baseline = "all-ones",
+    targets: Any = None,
+    candidates: Any = None,
+    features: Any = None,
+    decision: Decision = "degree",
+    density: float | None = None,
+    threshold: float | None = None,
+    alpha: float = 1e-4,
+    similarity: Similarity = "correlation",
+    keep: bool = False,
+    progress: bool = False,
+    seed: int | None = None,
+) -> Measure:
+    """How many private connections could a user of this service find out?
+
+    For every target a node joins next to it, and the candidates whose predictions change most are claimed to be its
+    neighbors (`node_injection_scores`); ``linkteller``, ``posterior`` and ``attributes`` are attacks without a node.
+
+    Parameters
+    ----------
+    service
+        The service: `LocalService` here, or anything with ``width``, ``predict``, ``connect`` and ``reset``.
+    truth
+        The private adjacency matrix, for scoring.
+    strategy
+        The features of the node that joins, or a baseline.
+    targets, candidates
+        Whose neighbors are wanted, and among whom; 500 nodes by lot unless given, and the same ones.
+    features
+        The features of all nodes, one row each, for strategies that need them.
+    decision
+        Who is claimed: as many as the target has neighbors among the candidates (``degree``), as many as a known
+        ``density`` says (``top-k``), who changes by at least ``threshold``, or what the truth says is best
+        (``best-f1``, for comparisons only).
+    density
+        The share of pairs that are connected, as the attacker estimates it.
+    threshold
+        The least change that counts.
+    alpha, similarity
+        As in `node_injection_scores` and `baseline_scores`.
+    keep
+        Leave the nodes that joined, as a real attacker must.
+    progress
+        Show a progress bar on a terminal.
+    seed
+        For the lot.
+
+    Returns
+    -------
+    Measure
+        ``value`` is ``risk``: precision beyond the share of connected pairs. ``precision``, ``recall`` and ``f1`` are
+        pooled over all pairs of a target and another candidate; isolated targets count in the precision only. Where
+        the attack cannot be run, ``value`` is None and a caveat says why. ``detail``: ``targets``, ``scores``.
+
+    How to read it
+    --------------
+    A precision near 1 at the known degree means that the service answers who knows whom. Rounding its answers
+    (`LocalService` with ``decimals``) or a private graph (`discreet.protect.LapGraph`) lowers it.
+
+    When not to trust it
+    --------------------
+    Deeper networks and other models leak in other patterns. With ``degree`` the attacker knows how many neighbors a
+    target has; with ``best-f1`` he knows the answer.
+
+    Examples
+    --------
+    >>> from discreet.attack.graph_service.graph_convolution import GraphConvolution, LocalService
+    >>> ring = np.roll(np.eye(8), 1, axis=1) + np.roll(np.eye(8), -1, axis=1)
+    >>> rng = np.random.default_rng(1)
+    >>> model = GraphConvolution((rng.normal(size=(3, 4)), rng.normal(size=(4, 2))))
+    >>> found = link_stealing(LocalService(ring, rng.random((8, 3)), model), ring, targets=range(8))
+    >>> found.figures["precision"], found.figures["recall"]
+    (1.0, 1.0)
+    """
+    from scipy import sparse
+
+    graph = sparse.csr_array(truth, dtype=np.float64)
+    people = graph.shape[0]
+    if people < 2 or graph.shape != (people, people):
+        raise InputError("truth must be a square matrix of at least 2 nodes.")
+    drawn = np.sort(generator(seed, "link-stealing").permutation(people)[: min(500, people)])
+    wanted = drawn if targets is None else nodes_of(np.asarray(list(targets)), "targets")
+    among = wanted if candidates is None else nodes_of(np.asarray(list(candidates)), "candidates")
+    if max(wanted.max(), among.max()) >= people or min(wanted.min(), among.min()) < 0:
+        raise ParameterError(f"targets and candidates must be numbers of nodes, from 0 to {people - 1}.")
+    if decision == "top-k" and not (density is not None and 0 < density < 1):
+        raise ParameterError("decision='top-k' needs density: the share of pairs that are connected.")
+    if decision == "threshold" and threshold is None:
+        raise ParameterError("decision='threshold' needs threshold.")
+    own = None if features is None else np.asarray(features, dtype=np.float64)[among]
+    parameters = {
+        "strategy": strategy,
+        "decision": decision,
+        "targets": len(wanted),
+        "candidates": len(among),
+        "seed": seed,
+    }
+    asked = {"features": own, "alpha": alpha}
+    scores = np.zeros((len(wanted), len(among)))
+    try:
+        before = np.asarray(service.predict(among), dtype=np.float64)
+        for i, target in enumerate(track(wanted, len(wanted), "Stealing links", progress=progress)):
+            if strategy in get_args(Baseline):
+                scores[i] = baseline_scores(
+                    service, int(target), among, strategy, similarity=similarity, before=before, **asked  # type: ignore[arg-type]
+                )  # fmt: skip
+            else:
+                now = None if keep else before
+                scores[i] = node_injection_scores(
+                    service, int(target), among, strategy, before=now, keep=keep, **asked  # type: ignore[arg-type]
+                )  # fmt: skip
+    except NotApplicableError as error:
+        return _not_applicable(str(error), parameters)
+    if strategy not in get_args(Baseline) and not scores.any():
+        return _not_applicable(
+            "No prediction changed after a node had joined, not even that of the target: the service keeps its answers "
+            "or ignores new nodes.",
+            parameters,
+        )
+    linked = graph[wanted][:, among].toarray() > 0
+    open_ = wanted[:, None] != among[None, :]
+    claimed = _claimed(scores, linked, open_, decision, density, threshold)
+    return _told(scores, linked & open_, open_, claimed, wanted, parameters)
+
+
+def _claimed(  # noqa: PLR0917
+    scores: Floats, linked: Flags, open_: Flags, decision: str, density: float | None, threshold: float | None
+) -> Flags:
+    """Whom the attacker claims; a target is never its own neighbor, and ties go by place."""
+    held = np.where(open_, scores, -np.inf)
+    if decision == "threshold":
+        return np.asarray(held >= float(threshold or 0.0))
+    if decision == "best-f1":
+        order = np.argsort(-held, axis=None, kind="stable")
+        hits = np.cumsum((linked & open_).ravel()[order])
+        f1 = 2 * hits / (np.arange(1, len(order) + 1) + max(int((linked & open_).sum()), 1))
+        chosen = np.zeros(held.size, dtype=bool)
+        chosen[order[: int(f1.argmax()) + 1]] = True
+        return chosen.reshape(held.shape) & open_
+    if decision == "degree":
+        many = (linked & open_).sum(axis=1)
+    else:
+        many = np.full(len(held), round(float(density or 0.0) * int(open_.sum(axis=1).max())))
+    places = np.argsort(np.argsort(-held, axis=1, kind="stable"), axis=1, kind="stable")
+    return np.asarray((places < many[:, None]) & open_)
+
+
+def _told(  # noqa: PLR0917
+    scores: Floats, linked: Flags, open_: Flags, claimed: Flags, targets: Integers, parameters: dict[str, Any]
+) -> Measure:
+    hits, said, there, pairs = (int(x.sum()) for x in (linked & claimed, claimed, linked, open_))
+    lonely = int((~linked.any(axis=1)).sum())
+    told = []
+    if not there:
+        told.append(
+            "No target has a neighbor among the candidates: recall and risk are undefined, not zero. Choose targets "
+            "with connections."
+        )
+    elif lonely:
+        told.append(
+            f"{lonely:,} of {len(targets):,} targets have no neighbor among the candidates, so no recall."
+        )
+    if not said:
+        told.append("Nobody was claimed, so there is no precision.")
+    if parameters["decision"] == "best-f1":
+        told.append("The best cut was chosen by the truth, which no attacker has.")
+    blind = there / pairs if pairs else 0.0
+    precision = hits / said if said else None
+    recall = hits / there if there else None
+    risk = excess(Tally(hits, said), float(blind)) if said and there else None
+    f1 = 2 * hits / (said + there) if said + there else None
+    table = pl.DataFrame(
+        {
+            "target": targets,
+            "neighbors": linked.sum(axis=1),
+            "claimed": claimed.sum(axis=1),
+            "found": (linked & claimed).sum(axis=1),
+        }
+    )
+    return Measure(
+        name="link_stealing",
+        value=None if risk is None else risk.risk,
+        figures={
+            "attack_rate": precision,
+            "control_rate": None,
+            "baseline_rate": blind,
+            "risk": None if risk is None else risk.risk,
+            "risk_low": None if risk is None else risk.low,
+            "risk_high": None if risk is None else risk.high,
+            "precision": precision,
+            "recall": recall,
+            "f1": f1,
+            "auc": _auc(scores[open_], linked[open_]),
+            "connections": there,
+            "claims": said,
+            "isolated_targets": lonely,
+        },
+        meaning=(
+            f"Of {said:,} connections that the attack claims {percent(precision)} exist, and it claims "
+            f"{percent(recall)} of the {there:,} that there are; of all pairs {percent(blind)} are connected."
+        ),
+        caveats=told,
+        parameters=parameters,
+        detail=Detail(targets=lambda: table, scores=lambda: scores),
+    )
+
+
+def _not_applicable(why: str, parameters: dict[str, Any]) -> Measure:
+    return Measure(
+        name="link_stealing",
+        value=None,
+        figures={},
+        meaning="The attack is not applicable to this service; that says nothing about other attacks.",
+        caveats=[why],
+        parameters=parameters,
+    )
+
+
+def _auc(scores: Floats, linked: Flags) -> float | None:
+    """The chance that a connected pair has the higher score, ties counted half."""
+    from scipy.stats import rankdata
+
+    yes = int(linked.sum())
+    no = len(linked) - yes
+    if not yes or not no:
+        return None
+    return float((rankdata(scores)[linked].sum() - yes * (yes + 1) / 2) / (yes * no))

@@ -1,0 +1,1 @@
+"""Graphs of people that may be published."""
