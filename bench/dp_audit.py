@@ -208,8 +208,8 @@ def _fitted(
 
 
 def _tables(fitted: Any) -> npt.ArrayLike:
-    """The estimated number of records, and how many the model has in the cells of its first table."""
-    return np.concatenate([[fitted.rows], np.rint(fitted.model.tables[0].ravel() * fitted.rows)])
+    """The estimated number of records, and how many of them have each level of either column."""
+    return np.concatenate([[fitted.rows], *(np.rint(one.shares) for one in fitted.groupings)])
 
 
 def _drawn_cells(fitted: Any) -> npt.ArrayLike:

@@ -45,3 +45,15 @@ def test_no_mechanism_of_ours_is_refuted_in_a_hundred_thousand_runs(name):
 def test_a_mechanism_that_answers_one_by_one_is_not_refuted(name):
     # They take milliseconds a run; `bench/dp_audit.py` has the hundred thousand.
     assert not BENCH.ONE_BY_ONE[name].audited(5_000).figures["violated"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BENCH.GENERATORS)
+def test_a_generator_of_ours_is_not_refuted(name):
+    # A fit takes milliseconds; `bench/dp_audit.py` has more of them.
+    assert not BENCH.GENERATORS[name].audited(1_000).figures["violated"]
+
+
+def test_every_generator_that_makes_a_claim_is_audited():
+    claiming = {"MST", "AIM", "BayesianNetwork", "PerturbedHistogram", "SmoothHistogram", "NoisyBayes"}
+    assert claiming <= {name.split(",")[0] for name in BENCH.GENERATORS}

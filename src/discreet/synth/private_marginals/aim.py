@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from discreet import dp
-from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ParameterError
 from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed
-from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.private_marginals.adaptive import Limits, measured_where_worst, smallest_share
-from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
+from discreet.synth.private_marginals.from_margins import ALONE, _FromMargins
+from discreet.synth.private_marginals.graphical_model import GraphicalModel
+from discreet.synth.private_marginals.junction_tree import Clique
 from discreet.synth.private_marginals.measuring import check_noise
-from discreet.synth.private_marginals.preparing import check_parameters, measured_alone, prepared
-from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
-
-_ALONE = 0.2  # of rho: columns by themselves
+from discreet.synth.private_marginals.preparing import Alone, Prepared
+from discreet.synth.synthesizer import Stream
 
 
 @method(
@@ -32,7 +27,7 @@ _ALONE = 0.2  # of rho: columns by themselves
     ),
 )
 @dataclass(frozen=True)
-class AIM(Synthesizer):
+class AIM(_FromMargins):
     """Which records would agree with noisy tables, each chosen where the records so far were farthest off?
 
     Every column is counted by itself. Then, round by round, records are drawn from the model so far; the table in
@@ -83,6 +78,7 @@ class AIM(Synthesizer):
     Examples
     --------
     >>> import polars as pl
+    >>> from discreet import Microdata
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 500, "works": [True, False] * 500})
     >>> fitted = AIM(epsilon=1.0, domain={"sex": ["f", "m"]}).fit(Microdata(people))
     >>> print(fitted.guarantee.split(" for ")[0])
@@ -91,54 +87,23 @@ class AIM(Synthesizer):
     (3, 2)
     """
 
-    epsilon: float
-    delta: float = 1e-6
-    domain: Mapping[str, Any] | None = None
-    never_missing: Columns = None
-    bins: int = 128
-    borders: Mapping[str, Sequence[Any]] | None = None
-    groups: int = 16
-    impossible: Sequence[Mapping[str, Any]] | None = None
-    order: Literal[2, 3] = 2
     max_cells: int = 200_000
+    order: Literal[2, 3] = 2
     max_seconds: float = 60.0
-    records_per_person: int = 1
-    leave_out: Columns = None
 
     def __post_init__(self) -> None:
-        check_parameters(self, {"max_cells": 4})
+        super().__post_init__()
         if not self.max_seconds > 0:
             raise ParameterError("max_seconds must be a number of more than 0.")
 
-    def fit(
-        self,
-        data: Microdata,
-        *,
-        progress: bool = False,
-        ledger: dp.Ledger | None = None,
-        seed: Seed = None,
-    ) -> FittedMarginals:
-        """Measure the file; with a ledger the price is entered before noise is drawn."""
-        refuse_seeded(ledger, seed)
-        file = prepared(self, data, fewest=2)
-        rho = dp.largest_rho(self.epsilon, self.delta)
-        check_noise(_ALONE * rho, len(file.codes), file.most)
-        check_noise(smallest_share((1 - _ALONE) * rho, len(file.codes)), 1, file.most)
-        if ledger is not None:
-            ledger.spend(file.cost("aim", self))
-        stream = Stream(seed_of(seed), "aim", seeded=seed is not None)
-        codes = file.bounded(stream.words("whose"))
-        alone = measured_alone(self, file, codes, _ALONE * rho, stream)
+    def check_budget(self, file: Prepared, rho: float) -> None:
+        """Refuse a budget for which noise could not be drawn exactly, also in the smallest round."""
+        super().check_budget(file, rho)
+        check_noise(smallest_share((1 - ALONE) * rho, len(file.codes)), 1, file.most)
+
+    def measured(
+        self, file: Prepared, alone: Alone, rho: float, stream: Stream
+    ) -> tuple[Sequence[Clique], GraphicalModel]:
+        """Choose tables where the model is worst, round by round."""
         limits = Limits(self.order, self.max_cells, self.max_seconds)
-        chosen, model = measured_where_worst(file, alone, (1 - _ALONE) * rho, limits, stream)
-        fitted = FittedMarginals(
-            empty_like(data, file.frame, levels_of(file.attributes)),
-            max(round(alone.records), 1),
-            attributes=file.attributes,
-            groupings=alone.groupings,
-            chosen=chosen,
-            model=model,
-            impossible=file.impossible,
-            left_out=file.left_out,
-        )
-        return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)
+        return measured_where_worst(file, alone, rho, limits, stream)

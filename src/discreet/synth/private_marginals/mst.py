@@ -5,41 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from discreet import dp
 from discreet.arrays import Floats
-from discreet.dp.entropy import refuse_seeded
 from discreet.errors import ParameterError
 from discreet.method_cards import method
-from discreet.microdata import Columns, Microdata
-from discreet.randomness import Seed
-from discreet.synth.bayesian_network.coding import levels_of
 from discreet.synth.private_marginals.counting import counted
-from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
+from discreet.synth.private_marginals.from_margins import _FromMargins
 from discreet.synth.private_marginals.graphical_model import GraphicalModel
 from discreet.synth.private_marginals.impossible import allowed_cells
-from discreet.synth.private_marginals.junction_tree import junction_tree
+from discreet.synth.private_marginals.junction_tree import Clique, junction_tree
 from discreet.synth.private_marginals.measuring import (
     agreeing,
     best_margin,
-    check_noise,
     noisy,
     on_simplex,
     variance_of,
 )
-from discreet.synth.private_marginals.preparing import (
-    Alone,
-    Prepared,
-    check_parameters,
-    measured_alone,
-    prepared,
-)
-from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
+from discreet.synth.private_marginals.preparing import Alone, Prepared
+from discreet.synth.synthesizer import Stream
 
-_SPLIT = (0.2, 0.1, 0.7)  # of rho: columns by themselves, the choice of pairs, the pairs
+_CHOICE = 0.125  # of the rho of pairs: a tenth of all of it
 
 
 @method(
@@ -51,7 +39,7 @@ _SPLIT = (0.2, 0.1, 0.7)  # of rho: columns by themselves, the choice of pairs, 
     ),
 )
 @dataclass(frozen=True)
-class MST(Synthesizer):
+class MST(_FromMargins):
     """Which records would agree with noisy tables of pairs of columns, chosen so that they say most?
 
     Every column is counted by itself; pairs of columns are chosen one by one, those that differ most from
@@ -98,6 +86,7 @@ class MST(Synthesizer):
     Examples
     --------
     >>> import polars as pl
+    >>> from discreet import Microdata
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 500, "works": [True, False] * 500})
     >>> fitted = MST(epsilon=1.0, domain={"sex": ["f", "m"]}).fit(Microdata(people))
     >>> print(fitted.guarantee.split(" for ")[0])
@@ -106,59 +95,19 @@ class MST(Synthesizer):
     (3, 2)
     """
 
-    epsilon: float
-    delta: float = 1e-6
-    domain: Mapping[str, Any] | None = None
-    never_missing: Columns = None
-    bins: int = 128
-    borders: Mapping[str, Sequence[Any]] | None = None
-    groups: int = 16
-    impossible: Sequence[Mapping[str, Any]] | None = None
-    max_cells: int = 10_000_000
-    records_per_person: int = 1
-    leave_out: Columns = None
-
-    def __post_init__(self) -> None:
-        check_parameters(self, {"max_cells": 4})
-
-    def fit(
-        self,
-        data: Microdata,
-        *,
-        progress: bool = False,
-        ledger: dp.Ledger | None = None,
-        seed: Seed = None,
-    ) -> FittedMarginals:
-        """Measure the file; with a ledger the price is entered before noise is drawn."""
-        refuse_seeded(ledger, seed)
-        file = prepared(self, data, fewest=2)
-        rho = dp.largest_rho(self.epsilon, self.delta)
-        check_noise(_SPLIT[0] * rho, len(file.codes), file.most)
-        if ledger is not None:
-            ledger.spend(file.cost("mst", self))
-        stream = Stream(seed_of(seed), "mst", seeded=seed is not None)
-        alone_rho, choice_rho, pairs_rho = (part * rho for part in _SPLIT)
-        codes = file.bounded(stream.words("whose"))
-        alone = measured_alone(self, file, codes, alone_rho, stream)
-        chosen = _tree(self, file, alone, choice_rho, stream)
-        variance = variance_of(pairs_rho, len(chosen), file.most)
+    def measured(
+        self, file: Prepared, alone: Alone, rho: float, stream: Stream
+    ) -> tuple[Sequence[Clique], GraphicalModel]:
+        """Choose pairs until they connect all columns, and count them."""
+        chosen = _tree(self, file, alone, _CHOICE * rho, stream)
+        variance = variance_of((1 - _CHOICE) * rho, len(chosen), file.most)
         tables = {
             (a, b): noisy(
                 counted((a, b), alone.codes, alone.sizes), variance, stream.words("pair", str(place))
             ).reshape(alone.sizes[a], alone.sizes[b])
             for place, (a, b) in enumerate(chosen)
         }
-        fitted = FittedMarginals(
-            empty_like(data, file.frame, levels_of(file.attributes)),
-            max(round(alone.records), 1),
-            attributes=file.attributes,
-            groupings=alone.groupings,
-            chosen=chosen,
-            model=_model(file, alone, tables, float(variance)),
-            impossible=file.impossible,
-            left_out=file.left_out,
-        )
-        return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)
+        return chosen, _model(file, alone, tables, float(variance))
 
 
 def _model(
