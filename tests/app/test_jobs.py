@@ -82,3 +82,30 @@ def test_whoever_is_gone_leaves_no_process_behind(people):
     )
     worker.stdin.close()
     assert worker.wait(timeout=60) == -signal.SIGKILL
+
+
+@pytest.mark.asyncio
+async def test_an_answer_that_comes_after_the_cancel_is_not_taken():
+    class Late:
+        def __init__(self, job):
+            self.stdin = self.stdout = self
+            self.job = job
+
+        def write(self, _):
+            self.job.cancel()
+
+        async def drain(self):
+            pass
+
+        async def readline(self):
+            return b'{"id": 1, "result": {"rows": 1}, "notes": []}'
+
+    lane, job = Lane(), Job("open_file", "Reading")
+
+    async def started():
+        return Late(job)
+
+    lane._started = started
+    with pytest.raises(RefusedError, match="Cancelled"):
+        await lane.do(job)
+    assert job.state == "cancelled"

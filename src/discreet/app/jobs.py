@@ -115,6 +115,8 @@ class Lane:
             await process.stdin.drain()
         while line := await process.stdout.readline():
             said = json.loads(line)
+            if job.state == "cancelled":  # the answer was on its way already; nobody wants it any more
+                raise RefusedError("Cancelled.")
             if "what" in said:
                 job.hear(said["what"], said["done"], said["total"])
             elif "result" in said:
