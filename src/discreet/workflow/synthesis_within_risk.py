@@ -25,6 +25,7 @@ from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Measure, percent
 from discreet.synth import Fitted, Sequential
+from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.synthesizer import seed_of
 from discreet.utility.tables import tabular
 from discreet.workflow.synthesis_for_policy import with_leaves
@@ -235,19 +236,30 @@ def _stages(
         chosen = replace(chosen, smoothing=dict.fromkeys(numbers, "adaptive"))
         done = (f"Numbers were blurred (smoothing 'adaptive'): {', '.join(map(repr, numbers))}.",)
         yield done, chosen
+    grown = [name for name, step in steps.items() if isinstance(step.method, Cart) and name in data.schema]
+    widened: dict[str, int] = {}
     for leaf in _SECRET_LEAVES:
-        guessed = [name for name in tries[-1].guessed(limit) if name in steps]
+        guessed = [name for name in tries[-1].guessed(limit) if name in grown]
         if guessed:
             chosen = with_leaves(chosen, guessed, leaf)
-            told = (
-                f"What was guessed was drawn from groups of at least {leaf} records (min_leaf): "
-                + ", ".join(map(repr, guessed))
-            )
-            yield (*done, f"{told}."), chosen
-            done = (*done, f"{told}.") if leaf == _SECRET_LEAVES[-1] else done
+            widened |= dict.fromkeys(guessed, leaf)
+            yield (*done, *_in_words(widened)), chosen
     for leaf in _ALL_LEAVES:
-        chosen = with_leaves(chosen, [name for name in steps if name in data.schema], leaf)
-        yield (*done, f"Every column was drawn from groups of at least {leaf} records (min_leaf)."), chosen
+        narrower = [name for name in grown if widened.get(name, 0) < leaf]
+        if narrower:
+            chosen = with_leaves(chosen, narrower, leaf)
+            widened |= dict.fromkeys(narrower, leaf)
+            yield (*done, *_in_words(widened)), chosen
+
+
+def _in_words(widened: Mapping[str, int]) -> tuple[str, ...]:
+    """Say which columns are drawn from groups of how many records."""
+    return tuple(
+        f"Drawn from groups of at least {leaf} records (min_leaf): "
+        + ", ".join(repr(name) for name, own in widened.items() if own == leaf)
+        + "."
+        for leaf in sorted(set(widened.values()), reverse=True)
+    )
 
 
 def _tried(
