@@ -92,6 +92,7 @@ class Node(Role):
         super().__init__(party, run)
         self.noise = getattr(party, "noise", None) or Noise(party.masks)
         self._kept: dict[str, tuple[Floats, Floats]] = {}
+        self._spread: dict[str, Floats] = {}
 
     def on_join(self, message: Message) -> list[Message]:
         """Tell the number of rows, the spread of one's columns, and a digest of whose rows they are."""
@@ -217,7 +218,10 @@ class Node(Role):
 
     def _own(self, message: Message, step: _Step) -> Floats:
         own: Floats = self.party.matrix(self._columns(message), step.block)
-        if (step.own_scales < self.party.least_noise * own.std(axis=0) * (1 - 1e-9)).any():
+        if step.block not in self._spread:
+            # Once for all chunks: it takes a pass over all rows.
+            self._spread[step.block] = own.std(axis=0)
+        if (step.own_scales < self.party.least_noise * self._spread[step.block] * (1 - 1e-9)).any():
             raise ProtocolError(
                 f"The noise that was proposed is less than the owner of '{self.party.name}' asks for."
             )
