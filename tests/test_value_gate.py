@@ -92,11 +92,13 @@ def test_a_plan_is_printed_without_values_and_its_file_says_that_it_holds_them(t
 # Settings that are names of columns, numbers a plan sets, or words of a list: nothing of anybody.
 PLAIN = {
     "adaptive", "at_risk", "axis", "base", "bottom", "bottom_share", "breaks", "by", "carry", "cell", "cells",
-    "closed", "columns", "components", "contributor", "correlation", "covariance", "defaults", "denominators", "dependence",
+    "closed", "columns", "components", "contributor", "correlation", "covariance", "defaults",
+    "denominators", "dependence",
     "domain", "engine", "epsilon", "events", "exclude", "families", "geography", "given", "groups", "household",
     "household_keys", "importance", "joint", "keys", "labels", "leave_out", "location", "loss", "marginals",
     "margins", "match", "matching", "method", "method_options", "methods", "models", "mutation_schedule",
-    "never_missing", "noise", "number_groups", "order", "outliers", "pair_copulas", "predictor_matrix", "scenario", "smoothing",
+    "never_missing", "noise", "number_groups", "order", "outliers", "pair_copulas", "predictor_matrix",
+    "scenario", "smoothing",
     "steps", "strata", "subsets", "target", "theta", "top", "top_share", "unit", "variables", "visit_sequence",
     "weight", "weighted", "weights", "whole", "widths", "within",
 }  # fmt: skip
