@@ -19,6 +19,7 @@ from discreet.protect import (
     LocalSuppression,
     Mondrian,
     Plan,
+    Pseudonymize,
     RandomSwap,
     Recode,
     ReorderRecords,
@@ -226,3 +227,21 @@ def test_codes_that_were_cut_and_then_swapped_are_read_off_their_labels():
     assert made.frame["pay"].n_unique() == 3
     verdict = judge(made, "public-use-file", data)
     assert not verdict.unjudged
+
+
+def test_no_policy_clears_a_file_that_still_says_who_people_are(monkeypatch):
+    monkeypatch.setenv("DISCREET_KEY", "a secret of at least sixteen bytes")
+    frame = pl.DataFrame(
+        {"name": [f"P{i}" for i in range(120)], "sex": ["f", "m"] * 60, "ill": ["yes", "no", "no"] * 40}
+    )
+    people = Microdata(frame, keys="sex", sensitive="ill", identifiers="name")
+    for verdict in (
+        judge(people, "safe-setting", people),
+        judge(people, "safe-setting"),
+        assess(people, policy="safe-setting").verdict,
+        compare(people, people, policy="safe-setting").verdict,
+    ):
+        assert verdict.meets is False
+        assert "direct identifiers are left in the file: 'name'" in verdict.line
+    for made in (DropIdentifiers().apply(people), Pseudonymize().apply(people)):
+        assert judge(made, "safe-setting", people).meets is True

@@ -269,7 +269,7 @@ def _verdict(
     alone = cases_of(
         [with_roles_of(original, copy) for copy in copies], missing=settled["missing"], seed=settled["seed"]
     )
-    return held_against(policy, alone, pair, measured_pair=known)
+    return held_against(policy, alone, pair, original=original, measured_pair=known)
 
 
 def _about(files: AlignedFiles) -> dict[str, Any]:

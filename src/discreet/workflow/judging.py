@@ -22,6 +22,7 @@ from typing import Any
 
 import polars as pl
 
+from discreet import engine
 from discreet.cards import all_cards
 from discreet.engine import Missing
 from discreet.errors import DiscreetError, ParameterError, unknown_name
@@ -29,6 +30,7 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.policy import MAIN, Policy, Rule
 from discreet.randomness import Seed
 from discreet.results import Check, Measure, Release, Scenario, Unjudged, Verdict
+from discreet.value_text import canonical_text
 from discreet.workflow import pair_questions, questions
 from discreet.workflow.lacking import ORIGINAL, WHOSE, Lack
 from discreet.workflow.pair_questions import PairCase
@@ -121,7 +123,9 @@ def judge(
     alone = cases_of(
         copies, population=population, population_size=population_size, missing=missing, seed=seed
     )
-    return held_against(rules, alone, pair, measured=measured, stop_at_failure=stop_at_failure)
+    return held_against(
+        rules, alone, pair, original=original, measured=measured, stop_at_failure=stop_at_failure
+    )
 
 
 def held_against(
@@ -129,6 +133,7 @@ def held_against(
     alone: Mapping[str, Case | str],
     pair: PairCase | str | None = None,
     *,
+    original: Microdata | None = None,
     measured: Mapping[str, Scenario] | None = None,
     measured_pair: Scenario | None = None,
     stop_at_failure: bool = False,
@@ -143,6 +148,8 @@ def held_against(
         The cases of the file by itself by scenario (see `cases_of`), or why there is none.
     pair
         The file and its original, why they could not be brought together, or None where there is no original.
+    original
+        The file before, where there is one: it tells names of people from pseudonyms.
     measured, measured_pair
         What a door has measured with the parameters of the policy, so that it is not measured again.
     stop_at_failure
@@ -156,7 +163,7 @@ def held_against(
         left_aside = failed and stop_at_failure
         found[table, rule] = [_left_aside(table, rule)] if left_aside else list(bench.judged(table, rule))
         failed = failed or any(isinstance(one, Check) and not one.passed for one in found[table, rule])
-    in_order = [one for named in rules for one in found[named]]
+    in_order = [*_names_of_people(alone, original), *(one for named in rules for one in found[named])]
     return Verdict(
         policy.name,
         tuple(one for one in in_order if isinstance(one, Check)),
@@ -235,6 +242,28 @@ class _Bench:
             return question.answer(case, self.policy.parameters.get(measure, {}))
         except DiscreetError as error:
             return str(error)
+
+
+def _names_of_people(alone: Mapping[str, Case | str], original: Microdata | None) -> list[Check]:
+    """Refuse a file that still says who people are: no policy clears one, whatever its rules are.
+
+    Pseudonyms pass where the original shows that they are some.
+    """
+    for name, case in alone.items():
+        if isinstance(case, str):
+            continue
+        told = [column for column in case.data.roles.identifiers if _says_who(case.data, column, original)]
+        if told:
+            reason = f"direct identifiers are left in the file: {', '.join(repr(column) for column in told)}"
+            return [Check("direct identifiers", "value", name, "none", len(told), False, reason)]
+    return []
+
+
+def _says_who(released: Microdata, column: str, original: Microdata | None) -> bool:
+    left = canonical_text(engine.distinct_values(released, column))
+    if original is None or column not in original.columns:
+        return len(left) > 0
+    return bool(left.is_in(canonical_text(engine.distinct_values(original, column)).implode()).any())
 
 
 def _nobody_knows_whose(case: Case | str) -> Lack | None:
