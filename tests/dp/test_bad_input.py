@@ -131,7 +131,7 @@ def test_a_page_says_the_promise_in_plain_words(tmp_path):
 def test_plain_words_err_on_the_side_of_caution():
     for epsilon in (0.01, 0.1, 0.5, 1.0, 4.2, 9.9):
         words = in_plain_words(epsilon)
-        factor = float(words.split("factor of ")[1].split(" at most")[0])
+        factor = float(words.split("factor of ")[1].split(" at most")[0].replace(",", ""))
         chance = float(words.split("become ")[1].split(" %")[0])
         assert factor >= np.exp(epsilon)
         assert chance >= 100 * np.exp(epsilon) / (1 + np.exp(epsilon))

@@ -127,6 +127,7 @@ def test_everything_that_makes_a_claim_takes_a_ledger():
         "dp/selecting.py": (dp.choose, dp.SparseVector),
         "dp/regression/linear_regression.py": (dp.linear_regression,),
         "dp/regression/quantile_regression.py": (dp.quantile_regression,),
+        "protect/graphs/lapgraph.py": (protect.LapGraph.apply,),
         "protect/perturbing/pram.py": (protect.Pram.apply,),
         "protect/sampling/sample_and_anonymize.py": (protect.SampleAndAnonymize.apply,),
         "synth/bayesian_network/network.py": (synth.BayesianNetwork.fit,),
