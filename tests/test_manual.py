@@ -142,7 +142,7 @@ def test_every_test_named_in_the_list_of_corrections_exists():
         pytest.param("howto/suggest-a-plan", marks=pytest.mark.slow),
         "howto/write-a-plan",
         "methods/attack",
-        "methods/dp",
+        pytest.param("methods/dp", marks=pytest.mark.slow),
         "howto/microdata-from-published-tables",
         "howto/sample-from-first-principles",
         "howto/synthesis-missing-codes",

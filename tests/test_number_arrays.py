@@ -19,9 +19,10 @@ from discreet.utility import ks_two_sample
 
 FINE = {
     "a": (0, 1), "b": (0, 2), "covariance": [[1.0]], "other_covariance": [[1.0]], "estimates": [1.0],
-    "other_estimates": [1.0], "variances": [1.0], "codes": [0, 1],
+    "other_estimates": [1.0], "variances": [1.0], "codes": [0, 1], "t": [1.0, 2.0],
 }  # fmt: skip
 MORE = {
+    "aitchison": {"a": [1.0, 2.0], "t": [1.0, 2.0]}, "table_accuracy": {"a": [1.0, 2.0], "t": [1.0, 2.0]},
     "ks_one_sample": {"cdf": lambda x: np.clip(x / 9, 0, 1)}, "ecdf_interval": {"at": 2.0},
     "permutation_test": {"statistic": lambda x, y: abs(x.mean() - y.mean()), "n_perm": 3},
     "choose": {"sensitivity": 1, "epsilon": 1}, "smoothed_check_loss": {"tau": 0.5, "h": 0.5},

@@ -392,7 +392,7 @@ def all_cards(room: str | None = None) -> tuple[Card, ...]:
     Examples
     --------
     >>> sorted({card.room for card in all_cards()})
-    ['risk', 'utility']
+    ['attack', 'risk', 'utility']
     """
     load_cards()
     return tuple(card for card in _CARDS.values() if room in (None, card.room))

@@ -16,8 +16,8 @@ from typing import Any
 # Settings of treatments, synthesizers and measures, by column: who they are for may be said, what they hold may not.
 BY_COLUMN = frozenset(
     {
-        "mapping", "hierarchies", "special_codes", "special_values", "semicontinuous", "bounds", "matrix", "ghosts",
-        "means", "sds", "zeros", "recoding", "borders", "prior", "limit", "censor", "calibrate",
+        "mapping", "hierarchies", "top_codes", "special_codes", "special_values", "semicontinuous", "bounds", "matrix",
+        "ghosts", "means", "sds", "zeros", "recoding", "borders", "prior", "limit", "censor", "calibrate",
     }
 )  # fmt: skip
 # Settings that are values, or are by value.

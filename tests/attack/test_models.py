@@ -65,7 +65,7 @@ def test_a_support_vector_machine_carries_its_support_vectors():
     [
         DecisionTreeClassifier,
         RandomForestClassifier,
-        HistGradientBoostingClassifier,
+        pytest.param(HistGradientBoostingClassifier, marks=pytest.mark.slow),
         GradientBoostingClassifier,
     ],
 )

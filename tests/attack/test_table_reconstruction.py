@@ -162,6 +162,7 @@ def test_missing_values_are_a_category():
     assert attack.audit_reconstruction(file, found).figures["match_rate"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_planned_publication_is_attacked_before_and_after_protection(monkeypatch):
     monkeypatch.setenv("DISCREET_KEY", "a secret of at least sixteen bytes")
     file = people()

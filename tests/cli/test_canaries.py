@@ -47,8 +47,6 @@ QUICK = {
     "preflight": ["preflight", "people.csv", *ROLES, "--findings", "findings.toml", "--accept", "low"],
     "dry run": ["synthesize", "people.csv", *ROLES, "--dry-run", "--json", "--set", RULED],
     "synthesize": ["synthesize", "people.csv", *ROLES, "--out", "OUT.csv", "--seed", "1", "--json"],
-    "syndiffix": ["synthesize", "people.csv", *PEOPLE, "--method", "syndiffix", "--out", "OUT.csv", "--seed", "1",
-                  "--json"],
     "finish": ["finish", "RELEASED.csv", "--original", "people.csv", *PEOPLE, "--out", "OUT.csv", "--remove-uniques",
                "--smooth", "pay", "--top", "bonus=3000", "--constraint", "pay > 9000", "--json"],
     "recode": ["protect", "people.csv", *ROLES, *steps(RECODED), "--out", "OUT.csv", "--log", "log.json",
@@ -82,6 +80,8 @@ QUICK = {
     "methods": ["methods", "--json"],
 }  # fmt: skip
 SLOW = {
+    "syndiffix": ["synthesize", "people.csv", *PEOPLE, "--method", "syndiffix", "--out", "OUT.csv", "--seed", "1",
+                  "--json"],
     "preflight json": ["preflight", "people.csv", *ROLES, "--json"],
     "change json": ["protect", "people.csv", *KEYS, *steps(CHANGED), "--out", "OUT.csv", "--log", "log.json",
                     "--internal-log", "INTERNAL.json", "--seed", "1", "--json"],

@@ -93,6 +93,7 @@ MIXED = pl.DataFrame(
     ],
 )
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_spark_treats_every_type_and_its_missing_values_as_polars_does(keys, sensitive, session_of):
     session = session_of("pyspark")
     roles = {"keys": keys, "sensitive": sensitive}

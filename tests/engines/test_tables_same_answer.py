@@ -39,7 +39,8 @@ RULES = (
 
 OPTIONS = {"plain": {}, "weighted": {"weight": "w"}, "firms": {"contributor": "firm"}}
 # Spark takes seconds a query; one way shows that all of them run there.
-CASES = [(kind, way) for kind in KINDS for way in OPTIONS if kind != "pyspark" or way == "firms"]
+CASES = [(kind, way) for kind in KINDS for way in OPTIONS if kind != "pyspark"]
+CASES += [pytest.param("pyspark", "firms", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("kind", "way"), CASES)

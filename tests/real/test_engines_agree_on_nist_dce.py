@@ -7,7 +7,10 @@ import pytest
 from engines.agreement import KINDS, assert_engines_agree
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow) if kind == "pyspark" else kind for kind in KINDS],
+)
 @pytest.mark.filterwarnings("ignore")
 def test_nist_dce_gives_the_same_answer_on_every_engine(kind, test_data, session_of):
     table = pl.read_csv(test_data / "nist-dce" / "ma2019.csv", null_values="N", infer_schema_length=None)

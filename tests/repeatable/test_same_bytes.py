@@ -44,6 +44,7 @@ def assert_same_with_one_and_two_threads(names: list[str]) -> None:
     assert one == two
 
 
+@pytest.mark.slow
 def test_noise_spectra_and_saved_copulas_are_the_same_with_one_and_two_threads():
     assert_same_with_one_and_two_threads(QUICK)
 

@@ -133,6 +133,7 @@ def test_a_report_into_a_missing_folder_is_refused(tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_many_releases_without_a_policy_have_one_verdict_and_stand_one_below_the_other():
     releases = {f"release {seed}": Microdata(people(seed)) for seed in range(2, 8)}
     found = compare(ORIGINAL, releases, measures=["margins", "tabular", "attribution"])

@@ -55,6 +55,7 @@ def test_types_order_and_defined_columns_are_those_of_the_file(fitted):
     assert fitted.guarantee is None
 
 
+@pytest.mark.slow
 def test_a_saved_model_draws_the_same_bytes(fitted, tmp_path):
     once = fitted.sample(40, seed=3).frame
     again = load(fitted.save(tmp_path / "network.model"))

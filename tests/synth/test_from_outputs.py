@@ -201,6 +201,7 @@ def test_tables_in_a_ring_that_cannot_be_built_are_searched_for():
     assert fitted.targets["difference"].abs().mean() < 0.2
 
 
+@pytest.mark.slow
 def test_a_linear_model_with_errors_fit_measures_means_and_medians_comes_out_within_a_printing_unit(study):
     age, pay, sex, region = study["age"], study["pay"], study["sex"], study["region"]
     terms = ["(Intercept)", "AGE", "SEX[f]", "REGION[s]", "REGION[w]"]

@@ -242,6 +242,7 @@ def test_numbers_that_may_be_missing_are_drawn_with_gaps(tmp_path):
         synth.PMSEMechanism(1.0, **QUICK, gaps="works").fit(Microdata(SIZE))
 
 
+@pytest.mark.slow
 def test_walks_at_a_ladder_of_temperatures_find_the_parameters_too():
     plan = synth.PMSEMechanism(
         60.0, **QUICK, sampler="metropolis", steps=300, n_quality_draws=2, never_missing="works"

@@ -90,6 +90,7 @@ def test_the_elimination_with_intervals_reaches_what_any_choice_can(seed, sums, 
 @pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
 @settings(max_examples=examples(6), deadline=None)
 @given(*drawn)
+@pytest.mark.slow
 def test_the_optimum_reaches_what_any_choice_can_and_costs_no_more(seed, sums, zeros, wish, forced):
     table, keep = case_of(seed, sums, zeros, forced)
     settings_of = {"protection": wish, "forced": keep, "singleton_method": "none"}

@@ -144,6 +144,7 @@ def test_the_same_study_gives_the_same_figures_again(folder):
     assert not figures(first).equals(figures(evaluate(small(folder), seed=9)))
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_changes_no_figure(folder):
     asked = small(folder, metrics=["margins", "neighbors"], seeds=[1])
     alone, together = evaluate(asked), evaluate(asked, workers=2)
@@ -263,6 +264,7 @@ def test_a_cell_that_takes_too_much_is_given_up(folder):
 
 
 @pytest.mark.skipif(used_by(1) is None, reason="this system does not tell what memory a process uses")
+@pytest.mark.slow
 def test_a_cell_that_takes_too_much_memory_is_given_up(folder):
     asked = small(folder, generators={"cart": Sequential()}, seeds=[1], references=False, memory_limit=1)
     assert "more than 1 MB of memory" in evaluate(asked).failures["reason"][0]

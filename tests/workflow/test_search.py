@@ -122,6 +122,7 @@ def test_removed_and_reordered_records_are_ranked_by_what_they_really_lost(peopl
     assert losses["kept"] == 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_search_and_two_processes_the_same_as_one(people):
     plans = {"pram": Pram(columns=["ill"], change=0.3), "bands": banded(30, 3)}
     first, second = (search(people, plans, POLICY, seed=7) for _ in range(2))

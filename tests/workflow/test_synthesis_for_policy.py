@@ -44,6 +44,7 @@ def test_what_no_step_helps_is_said():
     assert any("alone would have to be coarser or left out" in line for line in found.would_have_to_give)
 
 
+@pytest.mark.slow
 def test_a_weaker_smoothing_is_made_stronger_where_people_come_back_almost():
     plain = judge(
         Sequential(smoothing="spline").fit(DATA, seed=1).sample(seed=1), "synthetic-file", DATA, seed=1

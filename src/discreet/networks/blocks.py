@@ -25,8 +25,8 @@ class Blocks:
     Examples
     --------
     >>> blocks = Blocks((2, 3), torch.device("cpu"))
-    >>> blocks.softmax(torch.zeros(1, 5)).numpy().round(3).tolist()
-    [[0.5, 0.5, 0.333, 0.333, 0.333]]
+    >>> [round(share, 3) for share in blocks.softmax(torch.zeros(1, 5))[0].tolist()]
+    [0.5, 0.5, 0.333, 0.333, 0.333]
     """
 
     def __init__(self, sizes: Sequence[int], device: torch.device) -> None:

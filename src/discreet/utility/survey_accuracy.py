@@ -56,7 +56,7 @@ def table_accuracy(a: npt.ArrayLike, t: npt.ArrayLike) -> dict[str, float]:
     >>> found["mae"], round(found["rmse"], 4), round(found["mape"], 4)
     (15.0, 15.8114, 6.6667)
     """
-    here, there = numbers_of(a, "a"), numbers_of(t, "t")
+    here, there = np.atleast_1d(numbers_of(a, "a")), np.atleast_1d(numbers_of(t, "t"))
     need_pairs(here, there, ("a", "t"))
     if not len(here) or (here < 0).any() or (there < 0).any() or not here.sum() or not there.sum():
         raise ParameterError("a and t must be counts that are not negative and not all zero.")

@@ -142,7 +142,7 @@ def synthesize_within_risk(
     --------
     >>> rng = np.random.default_rng(1)
     >>> people = pl.DataFrame({"age": rng.integers(18, 90, 600), "sex": rng.choice(["f", "m"], 600)})
-    >>> found = synthesize_within_risk(Microdata(people), 0.2, secrets=["sex"], attacks=200, seed=1)
+    >>> found = synthesize_within_risk(Microdata(people), 0.4, secrets=["sex"], attacks=200, seed=1)
     >>> found.holds, found.frontier.columns[0]
     (True, 'step')
     """

@@ -73,7 +73,7 @@ def node_injection_scores(
     --------
     >>> from discreet.attack.graph_service.graph_convolution import GraphConvolution, LocalService
     >>> line = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
-    >>> model = GraphConvolution((np.eye(2), np.eye(2)))
+    >>> model = GraphConvolution((np.eye(2), np.diag([1.0, 2.0])))
     >>> service = LocalService(line, np.eye(3)[:, :2], model)
     >>> scores = node_injection_scores(service, 0, [1, 2])
     >>> bool(scores[0] > 0), float(scores[1])

@@ -84,6 +84,7 @@ class SynDiffix(Synthesizer):
 
     Examples
     --------
+    >>> import polars as pl
     >>> people = pl.DataFrame({"sex": ["f", "m"] * 100, "age": [20, 30, 40, 50] * 50})
     >>> fitted = SynDiffix(noise=False).fit(Microdata(people), seed=1)
     >>> fitted.guarantee is None, fitted.sample(seed=1).frame.shape

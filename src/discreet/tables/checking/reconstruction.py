@@ -185,8 +185,8 @@ def solved_cells(
     --------
     >>> both = sparse.csr_matrix([[1, 1], [1, 0]], dtype=float)
     >>> found = solved_cells(both, np.array([3.0, 3.0]), np.array([3.0, 3.0]))
-    >>> found.low.tolist(), found.high.tolist(), found.solutions
-    ([3.0, 0.0], [3.0, 0.0], 1)
+    >>> found.low.astype(int).tolist(), found.high.astype(int).tolist(), found.solutions
+    ([3, 0], [3, 0], 1)
     """
     return _rebuilt(_System(sparse.csr_matrix(sums), low, high), solver, max_solutions)
 
