@@ -117,6 +117,11 @@ def test_known_numbers_of_persons_come_out():
     assert abs(int((made["sex"] == "f").sum()) - women) <= 2
 
 
+def test_numbers_of_persons_by_stratum_are_refused_rather_than_passed_over():
+    with pytest.raises(ColumnError, match="Strata have the numbers"):
+        synth.Population(structure=["sex", "age"], calibrate={"area": {"a": 10}}).fit(survey(), seed=1)
+
+
 def test_a_population_model_is_saved_and_loaded(tmp_path):
     fitted = PLAN.fit(survey(), seed=1)
     again = synth.load(fitted.save(tmp_path / "model"))

@@ -295,8 +295,6 @@ class FittedPopulation(Fitted):
         counts, wanted = [], []
         starts = self.first[:-1]
         for name, levels in self.calibrate.items():
-            if name not in self.structure.columns:
-                continue
             values = self.structure[name].cast(pl.String)
             for level, number in levels.items():
                 flags = (values == str(level)).fill_null(False).to_numpy().astype(np.int64)

@@ -76,7 +76,7 @@ class Population(Synthesizer):
         Cells of size and stratum with fewer households borrow donors from their neighbors, so that no family of the
         sample is copied all over the population.
     calibrate
-        ``{column: {level: number of persons}}`` of structure columns or strata: households are exchanged until these
+        ``{column: {level: number of persons}}`` of structure columns: households are exchanged until these
         numbers of persons come out (simulated annealing).
     different_weights
         ``"refuse"`` where members of a household differ in their weight, or ``"mean"``.
@@ -207,9 +207,10 @@ class Population(Synthesizer):
             if not frame.schema[name].is_numeric():
                 raise ColumnError(f"Column '{name}' is named under continuous and is no number.")
         for name in self.calibrate:
-            if name not in structure and name not in data.roles.strata:
+            if name not in structure:
                 raise ColumnError(
-                    f"calibrate takes columns of the structure and strata; '{name}' is simulated afterwards."
+                    f"calibrate takes columns of the structure; '{name}' is none. Strata have the numbers that "
+                    "the weights say; what is simulated comes afterwards."
                 )
         for setting in (self.limit, self.censor):
             for name in setting:
