@@ -121,8 +121,7 @@ def test_random_data_with_missing_values_give_the_same_answer_on_spark(session_o
     [
         "polars-lazy",
         "duckdb",
-        "pyspark",
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in LIKE_POLARS),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("pyspark", *LIKE_POLARS)),
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -33,6 +33,7 @@ def test_a_synthesis_of_sd2011_by_trees_is_better_than_shuffled_columns(test_dat
     assert found.plot().axes
 
 
+@pytest.mark.slow
 def test_the_template_for_synthetic_files_refuses_people_drawn_again():
     adult = discreet.datasets.adult()
     blurred = (

@@ -73,6 +73,7 @@ def test_four_tables_are_protected_together_and_shared_cells_go_out_with_all_or_
         assert alone[0].sort(pl.all()).equals(alone[1].sort(pl.all()))
 
 
+@pytest.mark.slow
 def test_tables_protected_each_by_itself_give_cells_away_together(turnover):
     tables = [primary(turnover(file), Dominance(1, 85), Threshold(3)) for file in ("act_size", "act_cj")]
     linked = Table.link(tables, tolerance=0.01)

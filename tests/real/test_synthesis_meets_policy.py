@@ -53,6 +53,7 @@ def read(folder, name):
 
 
 @pytest.mark.parametrize("name", ["SD2011.csv", *SLOW])
+@pytest.mark.slow
 def test_the_default_synthesis_meets_the_template_after_the_steps_it_asks_for(test_data, name):
     data = read(test_data, name)
     found = synthesize_for_policy(data, "synthetic-file", seed=1)

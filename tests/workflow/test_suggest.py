@@ -165,6 +165,7 @@ def test_seconds_end_a_search(data):
     st.sampled_from([2, 3, 5]),
     st.sampled_from(["safe-setting", "scientific-use-file", None]),
 )
+@pytest.mark.slow
 def test_whatever_is_called_a_winner_meets_the_policy_when_judged_afresh(seed, k, template):
     draw = np.random.default_rng(seed)
     n = int(draw.integers(30, 120))
