@@ -185,3 +185,18 @@ def code(text: str, name: str) -> None:
         ui.notify("Copied.")
 
     plain(f"Copy ({name})", copy).classes("low")
+
+
+def chapter(held: Mapping[str, Any], level: int) -> None:
+    """A chapter of a result: its question, what it is about, pictures, and every finding with its sentence."""
+    heading(held["question"], level)
+    words(held["introduction"], "muted small")
+    for picture in held["pictures"]:
+        words(picture["title"], "small")
+        picture(picture["svg"])
+    table(
+        held["question"],
+        ("Measure", "Value", "What it means"),
+        [(one["title"], f"{one['value']} {one['unit']}".strip(), one["meaning"]) for one in held["findings"]],
+        numeric=(False, True, False),
+    )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.one_measure import SEED, arguments, detail_table
-from discreet.cli.printing import say
+from discreet.cli.one_measure import SEED, arguments, detail_table, hand_out
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError, unknown_name
 
@@ -65,8 +64,6 @@ def attack(
     json: options.AsJson = False,
 ) -> None:
     """Run one attack against a release, beside the same attack on people who are not in it."""
-    from discreet.io import write
-
     run = _attack(name)
     takes = inspect.signature(run).parameters
     options.check_report(html)
@@ -94,16 +91,7 @@ def attack(
         settings.setdefault("progress", not json)
     found = run(data, **arguments(name, run, files, settings))
     tables = [detail_table(found, item, overwrite=overwrite) for item in detail or ()]
-    if html:
-        from discreet.workflow.assessment import about_file
-
-        found.to_html(html, about=about_file(data, ()))
-    for table, path in tables:
-        write(table, path, overwrite=overwrite)
-    if json:
-        options.print_json(found.to_dict())
-    else:
-        say(str(found))
+    hand_out(found, data, tables, html=html, json=json, overwrite=overwrite)
 
 
 def _attack(name: str) -> Callable[..., Measure]:

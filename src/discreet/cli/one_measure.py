@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.cli import options
+from discreet.cli.printing import say
 from discreet.errors import InputError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
+    from discreet.microdata import Microdata
     from discreet.results import Measure
 
 # As in assess: the same command gives the same figures, unless another seed is set.
@@ -63,3 +66,27 @@ def detail_table(found: Measure, item: str, *, overwrite: bool) -> tuple[Any, Pa
     if path.exists() and not overwrite:
         raise InputError(f"'{path.name}' is there already. Use --overwrite to replace it, or another name.")
     return found.detail[name], path
+
+
+def hand_out(
+    found: Measure,
+    data: Microdata,
+    tables: Sequence[tuple[Any, Path]],
+    *,
+    html: Path | None,
+    json: bool,
+    overwrite: bool,
+) -> None:
+    """Write the report and the detail tables that were asked for, and print what was found."""
+    from discreet.io import write
+
+    if html:
+        from discreet.workflow.assessment import about_file
+
+        found.to_html(html, about=about_file(data, ()))
+    for table, path in tables:
+        write(table, path, overwrite=overwrite)
+    if json:
+        options.print_json(found.to_dict())
+    else:
+        say(str(found))

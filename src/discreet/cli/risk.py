@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli import options
-from discreet.cli.one_measure import SEED, arguments, detail_table
-from discreet.cli.printing import say
+from discreet.cli.one_measure import SEED, arguments, detail_table, hand_out
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError, unknown_name
 
@@ -51,8 +50,6 @@ def risk(
     json: options.AsJson = False,
 ) -> None:
     """Compute one measure of risk on a file, or between a file and its release."""
-    from discreet.io import write
-
     measure = _measure(name)
     options.check_picture(plot)
     options.check_report(html)
@@ -70,16 +67,7 @@ def risk(
     tables = [detail_table(found, item, overwrite=overwrite) for item in detail or ()]
     if plot:
         options.write_picture(found.plot(), plot)
-    if html:
-        from discreet.workflow.assessment import about_file
-
-        found.to_html(html, about=about_file(data, ()))
-    for table, path in tables:
-        write(table, path, overwrite=overwrite)
-    if json:
-        options.print_json(found.to_dict())
-    else:
-        say(str(found))
+    hand_out(found, data, tables, html=html, json=json, overwrite=overwrite)
 
 
 def _measure(name: str) -> Callable[..., Measure]:

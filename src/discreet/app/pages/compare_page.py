@@ -86,20 +86,7 @@ def _found(journey: Journey) -> None:
     widgets.listed(compared["worst"])
     widgets.cards(compared["cards"])
     for chapter in compared["chapters"]:
-        widgets.heading(chapter["question"], 2)
-        widgets.words(chapter["introduction"], "muted small")
-        for picture in chapter["pictures"]:
-            widgets.words(picture["title"], "small")
-            widgets.picture(picture["svg"])
-        widgets.table(
-            chapter["question"],
-            ("Measure", "Value", "What it means"),
-            [
-                (one["title"], f"{one['value']} {one['unit']}".strip(), one["meaning"])
-                for one in chapter["findings"]
-            ],
-            numeric=(False, True, False),
-        )
+        widgets.chapter(chapter, 2)
     widgets.listed([*found["caveats"], found["not_judged"]] if found["not_judged"] else found["caveats"])
     if not found["thorough"]:
         widgets.words(

@@ -152,20 +152,7 @@ def _scenario(journey: Journey, scenario: dict[str, Any], *, several: bool) -> N
         widgets.words("Which values these groups have is masked.", "muted small")
         widgets.plain("Show values (this is noted)", lambda: _show(journey)).mark("show-values")
     for chapter in scenario["chapters"]:
-        widgets.heading(chapter["question"], 3)
-        widgets.words(chapter["introduction"], "muted small")
-        for picture in chapter["pictures"]:
-            widgets.words(picture["title"], "small")
-            widgets.picture(picture["svg"])
-        widgets.table(
-            chapter["question"],
-            ("Measure", "Value", "What it means"),
-            [
-                (one["title"], f"{one['value']} {one['unit']}".strip(), one["meaning"])
-                for one in chapter["findings"]
-            ],
-            numeric=(False, True, False),
-        )
+        widgets.chapter(chapter, 3)
         caveats = [f"{one['title']}: {caveat}" for one in chapter["findings"] for caveat in one["caveats"]]
         if caveats:
             with ui.expansion("When not to trust it"):
