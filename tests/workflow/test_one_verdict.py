@@ -245,3 +245,8 @@ def test_no_policy_clears_a_file_that_still_says_who_people_are(monkeypatch):
         assert "direct identifiers are left in the file: 'name'" in verdict.line
     for made in (DropIdentifiers().apply(people), Pseudonymize().apply(people)):
         assert judge(made, "safe-setting", people).meets is True
+    for hidden in (frame.rename({"name": "label"}), frame.with_columns(pl.col("name").str.to_lowercase())):
+        assert judge(Microdata(hidden, keys="sex", sensitive="ill"), "safe-setting", people).meets is False
+    numbered = frame.drop("name").with_columns(band=pl.int_range(pl.len()) % 3)
+    ids = people.with_frame(frame.with_columns(name=pl.int_range(pl.len())))
+    assert judge(Microdata(numbered, keys="sex", sensitive="ill"), "safe-setting", ids).meets is True

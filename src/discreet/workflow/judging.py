@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from discreet import engine
@@ -40,6 +41,7 @@ from discreet.workflow.scenarios import intruder_cases
 
 _AFTER_FAILURE = "no further look"
 _SLOW = 3
+_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def judge(
@@ -252,18 +254,39 @@ def _names_of_people(alone: Mapping[str, Case | str], original: Microdata | None
     for name, case in alone.items():
         if isinstance(case, str):
             continue
-        told = [column for column in case.data.roles.identifiers if _says_who(case.data, column, original)]
+        told = _columns_that_say_who(case.data, original)
         if told:
             reason = f"direct identifiers are left in the file: {', '.join(repr(column) for column in told)}"
             return [Check("direct identifiers", "value", name, "none", len(told), False, reason)]
     return []
 
 
-def _says_who(released: Microdata, column: str, original: Microdata | None) -> bool:
-    left = canonical_text(engine.distinct_values(released, column))
-    if original is None or column not in original.columns:
-        return len(left) > 0
-    return bool(left.is_in(canonical_text(engine.distinct_values(original, column)).implode()).any())
+def _columns_that_say_who(released: Microdata, original: Microdata | None) -> list[str]:
+    """Find the identifiers that are left, under their own name or, where the original is there, under a new one."""
+    if original is None:
+        return [name for name in released.roles.identifiers if len(_folded(released, name))]
+    names = [name for name in original.roles.identifiers if name in original.columns]
+    known = {name: _folded(original, name) for name in names}
+    new = [name for name in released.columns if name not in original.columns]
+    return [
+        column
+        for column in (*(name for name in names if name in released.columns), *(new if names else ()))
+        if any(_repeats(_folded(released, column), values, column in names) for values in known.values())
+    ]
+
+
+def _folded(data: Microdata, column: str) -> pl.Series:
+    """The distinct values as texts, whatever their letters' size and the blanks around them."""
+    if not (data.schema[column].is_numeric() or data.schema[column] in _TEXTS):
+        return pl.Series([], dtype=pl.String)
+    return canonical_text(engine.distinct_values(data, column)).str.strip_chars().str.to_lowercase().unique()
+
+
+def _repeats(here: pl.Series, there: pl.Series, same_column: bool) -> bool:
+    """Whether one column repeats another; small numbers of a new column may be anything, so most must be there."""
+    found = int(here.is_in(there.implode()).sum())
+    bare = here.str.contains(r"^-?[0-9.]+$").all()
+    return found > 0 if same_column or not bare else 2 * found > len(there)
 
 
 def _nobody_knows_whose(case: Case | str) -> Lack | None:
