@@ -150,13 +150,13 @@ def test_a_fit_goes_on_where_a_failed_site_ended_it(growth, tmp_path):
     holder.receive = failing
     with pytest.raises(ProtocolError, match="does not answer"):
         first.fit(model)
-    made = first.evaluations
+    made, kept = first.evaluations, path.read_text().splitlines()
     again = SecureMLE(np.hsplit(x, [2, 4]), evaluations=path)
     fit = again.fit(model)
     assert list(fit.estimates.values()) == pytest.approx(list(pooled.estimates.values()), abs=1e-5)
-    straight = SecureMLE(np.hsplit(x, [2, 4]))
-    straight.fit(model)
-    assert again.evaluations < straight.evaluations
+    added = path.read_text().splitlines()
+    assert added[: len(kept)] == kept and len(set(added)) == len(added)  # no place was asked for twice
+    assert len(added) - len(kept) == again.evaluations
     assert made > 60
     other = SecureMLE(np.hsplit(x[:100], [2, 4]), evaluations=path)
     with pytest.raises(InputError, match="other data"):
@@ -281,8 +281,10 @@ class Bounded(Noise):
 
 def averaged(noise, estimate, times=200):
     """What the coordinator makes of everything that it sees of the first holder in many evaluations."""
-    x = np.random.default_rng(6).normal(size=(25, 2))
-    secure = SecureMLE(np.hsplit(x, [1]), noise_scale=1000.0, max_evaluations=times, margin=1.0, keep=True)
+    x = np.random.default_rng(6).normal(size=(400, 2))
+    secure = SecureMLE(
+        np.hsplit(x, [1]), noise_scale=1000.0, max_evaluations=times, margin=1.0, keep=True, seed=8
+    )
     if noise is not None:
         for party in (secure.central, *secure.layout.holders.values()):
             party.noise = noise(party.masks)
@@ -303,7 +305,7 @@ def test_bounded_noise_averages_out_as_the_theory_says():
     middle = averaged(Bounded, lambda seen: (seen.max(axis=0) + seen.min(axis=0)) / 2 - 1250)
     expected = 1500 / math.sqrt(2 * 201 * 202)
     assert expected == pytest.approx(5.3, abs=0.05)
-    assert middle == pytest.approx(expected, rel=0.4)
+    assert middle == pytest.approx(expected, rel=0.2)  # 6 percent is one standard error
 
 
 def test_averaging_takes_nothing_off_the_first_holder_here():
