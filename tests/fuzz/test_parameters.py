@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 import discreet
-from discreet import risk, utility
+from discreet import attack, dp, federated, risk, utility
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.protect import Treatment
@@ -21,11 +21,17 @@ from fuzz.frames import frames
 from fuzz.harness import refused_or_done
 from fuzz.values import ARRAYS, COLUMNS, PEOPLE, ROLES, WRONG, annotations, fitting, microdata, settings
 
+# Exact draws and costs that rooms build on: what they take was checked by whoever calls them.
+BUILDING_BLOCKS = {
+    name
+    for name in dp.__all__
+    if inspect.isfunction(getattr(dp, name)) and "words" in inspect.signature(getattr(dp, name)).parameters
+} | {"os_words", "seeded_words", "checked_epsilon", "rational_epsilon", "measured"}
 MEASURES = {
     f"{room.__name__.rpartition('.')[2]}.{name}": getattr(room, name)
-    for room in (risk, utility)
+    for room in (risk, utility, dp, attack, federated)
     for name in room.__all__
-    if inspect.isfunction(getattr(room, name))
+    if inspect.isfunction(getattr(room, name)) and name not in BUILDING_BLOCKS
 }
 RULES = {
     name: kind
@@ -33,8 +39,8 @@ RULES = {
     if inspect.isclass(kind := getattr(rules, name)) and not inspect.isabstract(kind)
 }
 # Numbers of repetitions: a user who asks for a billion of them waits for a billion of them.
-_SLOW = {"n_perm", "draws", "replicates", "repeats", "copies", "trees", "n_resyntheses", "progress"}
-_FILES = {"data", "original", "released", "next", "population", "holdout"}
+_SLOW = {"n_perm", "draws", "replicates", "repeats", "copies", "trees", "n_resyntheses", "progress", "epochs", "shadows"}
+_FILES = {"data", "original", "released", "next", "population", "holdout", "control", "reference"}
 
 
 @st.composite

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from discreet.dp.calibration import epsilon_from_zcdp
 from discreet.dp.costs import Adjacency, Cost
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Total:
     by: str
 
 
+@checked
 def together(
     costs: Iterable[Cost | Sequence[Cost]], *, delta: float = 0.0, adjacency: Adjacency = "add-remove"
 ) -> Total:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 from discreet.results import Measure
 from discreet.wording import shown
 
@@ -54,6 +55,7 @@ class _Event:
         return where if self.multiple_of is None else f"{where}, a multiple of {self.multiple_of:.3g}"
 
 
+@checked
 def audit(
     draw: Draw,
     neighbors: tuple[Any, Any],

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 
 Calibration = Literal["analytic", "classical"]
 
@@ -19,6 +20,7 @@ _STEPS = 200  # of bisection: more than the digits of a float
 _CAUTION = 1e-9  # relative; covers the rounding of the functions that are inverted
 
 
+@checked
 def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
     """The smallest delta for which Gaussian noise of this spread is (epsilon, delta)-differentially private.
 
@@ -37,6 +39,7 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
     return math.exp(first) * -math.expm1(second - first)
 
 
+@checked
 def gaussian_sigma(
     sensitivity: float, epsilon: float, delta: float, *, calibration: Calibration = "analytic"
 ) -> float:
@@ -114,6 +117,7 @@ def _mass(variance: float, reach: int) -> float:
     return 1.0 + 2.0 * float(np.exp(-values * values / (2 * variance))[::-1].sum())
 
 
+@checked
 def zcdp_from(epsilon: float, delta: float) -> float:
     """The rho whose textbook conversion gives (epsilon, delta).
 
@@ -130,6 +134,7 @@ def zcdp_from(epsilon: float, delta: float) -> float:
     return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
 
 
+@checked
 def epsilon_from_zcdp(rho: float, delta: float, *, tight: bool = True) -> float:
     """The epsilon that rho promises together with delta.
 
@@ -161,6 +166,7 @@ def epsilon_from_zcdp(rho: float, delta: float, *, tight: bool = True) -> float:
     return min(textbook, epsilon_from_renyi(lambda order: order * rho, delta))
 
 
+@checked
 def largest_rho(epsilon: float, delta: float) -> float:
     """The largest rho that still promises (epsilon, delta), by the tight conversion.
 

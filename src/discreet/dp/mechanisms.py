@@ -31,6 +31,7 @@ from discreet.dp.samplers import discrete_gaussian, discrete_laplace, uniform_be
 from discreet.errors import ParameterError
 from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
 from discreet.number_arrays import numbers_of
+from discreet.parameters import checked
 from discreet.randomness import generator
 from discreet.wording import shown
 
@@ -83,6 +84,7 @@ class Noisy:
         return f"{answer}, about ± {shown(round(self.margin(), 2))} (95 %). {claim}"
 
 
+@checked
 def laplace(
     value: npt.ArrayLike,
     *,
@@ -147,6 +149,7 @@ def laplace(
     return _published(grid.read(steps), grid, cost, float(grid.step / rate), seed)
 
 
+@checked
 def gaussian(
     value: npt.ArrayLike,
     *,
@@ -207,6 +210,7 @@ def gaussian(
     return _published(grid.read(steps), grid, cost, math.sqrt(variance) * float(grid.step), seed)
 
 
+@checked
 def local_laplace(
     values: npt.ArrayLike,
     *,
@@ -269,6 +273,7 @@ def local_laplace(
     return Noisy(one.read(steps), cost, float(one.step / rate), guarantee, why)
 
 
+@checked
 def randomized_response(
     codes: npt.ArrayLike, levels: int, *, epsilon: float, seed: int | None = None
 ) -> tuple[Integers, float]:

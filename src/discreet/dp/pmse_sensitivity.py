@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 
 SensitivityKind = Literal["published", "tight"]
 
 
+@checked
 def pmse_sensitivity(n: int, *, kind: SensitivityKind = "published") -> float:
     """How far replacing one of ``n`` records can move the pMSE of the best tree, against a file of the same size.
 

@@ -19,6 +19,7 @@ from discreet.dp.ledger import Ledger
 from discreet.engine import like
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Measure
 from discreet.wording import shown
 
@@ -26,6 +27,7 @@ Levels = Sequence[Any]
 _MOST_CELLS = 10_000_000
 
 
+@checked
 def table(
     data: Microdata,
     by: str | Sequence[str],
@@ -116,6 +118,7 @@ def table(
     return replace(answer, detail={"table": like(data, out)})
 
 
+@checked
 def histogram(
     data: Microdata,
     column: str,

@@ -26,10 +26,12 @@ from discreet.dp.ledger import Ledger
 from discreet.engine import collect, like, scan
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Measure
 from discreet.wording import shown
 
 
+@checked
 def count(
     data: Microdata,
     *,
@@ -81,6 +83,7 @@ def count(
     )
 
 
+@checked
 def total(
     data: Microdata,
     column: str,
@@ -125,6 +128,7 @@ def total(
     )
 
 
+@checked
 def mean(
     data: Microdata,
     column: str,
@@ -170,6 +174,7 @@ def mean(
     )
 
 
+@checked
 def variance(
     data: Microdata,
     column: str,
@@ -228,6 +233,7 @@ def variance(
     )
 
 
+@checked
 def quantiles(
     data: Microdata,
     column: str,

@@ -26,6 +26,7 @@ from discreet.dp.samplers import bernoulli_exp, discrete_laplace, shuffled
 from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.number_arrays import numbers_of
+from discreet.parameters import checked
 
 Selection = Literal["permute-and-flip", "exponential", "noisy-max"]
 
@@ -44,6 +45,7 @@ class Chosen:
         return f"{self.value}. {self.guarantee or f'No guarantee: {self.why_none}'}"
 
 
+@checked
 def choose(
     scores: npt.ArrayLike,
     *,

@@ -17,10 +17,12 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.dp.calibration import epsilon_from_zcdp
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 
 _ORDERS = (*range(2, 65), *range(72, 257, 8), 320, 384, 512, 768, 1024)
 
 
+@checked
 def subsampled_gaussian_epsilon(
     noise: float, rate: float, steps: int, delta: float, *, discrete: bool = True
 ) -> float:
@@ -58,6 +60,7 @@ def subsampled_gaussian_epsilon(
     return max(best, 0.0)
 
 
+@checked
 def subsampled_gaussian_noise(epsilon: float, delta: float, rate: float, steps: int) -> float:
     """The smallest noise, in units of the sensitivity, for which so many discrete steps keep (epsilon, delta).
 

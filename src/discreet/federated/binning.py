@@ -48,6 +48,7 @@ def freedman_diaconis_bins(values: Any, *, max_bins: int | None = None) -> tuple
     return max(1, min(many, max_bins or many)), rule
 
 
+@checked
 def bin_edges(low: float, high: float, bins: int) -> Floats:
     """Lay the borders of bins of equal width on a range.
 
@@ -61,6 +62,7 @@ def bin_edges(low: float, high: float, bins: int) -> Floats:
     return low + (high - low) * np.arange(bins + 1) / bins
 
 
+@checked
 def bin_codes(values: Any, edges: Floats) -> Integers:
     """Tell the bin of every value, -1 where it is missing; values beyond the range go to the end bins.
 

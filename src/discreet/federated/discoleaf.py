@@ -22,7 +22,7 @@ from discreet.federated.merged_trees import MergedTree, Tree, as_tree, merge_tre
 from discreet.federated.parties import as_frame
 from discreet.federated.ranked_elements import robust_range
 from discreet.microdata import Microdata
-from discreet.parameters import check_fields
+from discreet.parameters import check_fields, checked
 from discreet.protect import Pram
 from discreet.randomness import Seed, generator
 
@@ -294,6 +294,7 @@ class DiscoleafFit:
         return made
 
 
+@checked
 def record_epsilon(counts: Mapping[str, Sequence[float]], theta: PerColumn) -> dict[str, float]:
     """Which local epsilon has each column of a record, and all of them together (under ``record``)?
 

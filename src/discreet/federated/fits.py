@@ -343,6 +343,7 @@ def likelihood_ratio(full: Fit, reduced: Fit) -> LikelihoodRatio:
     return LikelihoodRatio(max(value, 0.0), more, float(chi2.sf(max(value, 0.0), more)), tuple(caveats))
 
 
+@checked
 def fit_vs_saturated(fit: Fit, saturated: Fit | None = None) -> LikelihoodRatio:
     """How much worse does a model fit than no model at all? A large chi-squared speaks against it.
 

@@ -14,6 +14,7 @@ import polars as pl
 from discreet.errors import ParameterError
 from discreet.federated.masking import Masks
 from discreet.federated.parties import MAIN, Holder, as_frame
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
 Kind = Literal["vertical", "horizontal", "complex"]
@@ -75,6 +76,7 @@ class Layout:
         return tuple(dict.fromkeys(name for group in self.groups for name in group.nodes))
 
 
+@checked
 def vertical(blocks: Any, *, ids: str | None = None, seed: Seed = None) -> Layout:
     """Lay out columns of the same people that lie with different holders.
 
@@ -95,6 +97,7 @@ def vertical(blocks: Any, *, ids: str | None = None, seed: Seed = None) -> Layou
     )
 
 
+@checked
 def horizontal(blocks: Any, *, seed: Seed = None) -> Layout:
     """Lay out rows of different people, with the same columns at every holder."""
     frames = _named(blocks, numbered=False)
@@ -108,6 +111,7 @@ def horizontal(blocks: Any, *, seed: Seed = None) -> Layout:
     )
 
 
+@checked
 def complex_layout(groups: Sequence[Any], *, ids: str | None = None, seed: Seed = None) -> Layout:
     """Lay out groups of rows, each split by columns over holders in its own way.
 

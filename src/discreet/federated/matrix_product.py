@@ -229,6 +229,7 @@ def determined_file(about: str) -> str:
     )
 
 
+@checked
 def link(frames: Any, ids: str) -> list[pl.DataFrame]:
     """Bring the rows of several holders into one order by a column that tells them apart, refusing what does not link.
 

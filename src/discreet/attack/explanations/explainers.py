@@ -12,6 +12,7 @@ from discreet.arrays import Floats
 from discreet.attack.explanations.shapley import Method, Predict, explain
 from discreet.errors import ParameterError, load_extra, unknown_name
 from discreet.number_arrays import called
+from discreet.parameters import checked
 
 Explainer = Method | Callable[[Predict, Floats, Floats], Any] | Any
 
@@ -93,6 +94,7 @@ class Explaining:
         return np.stack(parts, axis=2).reshape(len(values), -1)
 
 
+@checked
 def shap_explainer(
     kind: ShapKind, *, model: Any = None, seed: int | None = None, **options: Any
 ) -> Callable[[Predict, Floats, Floats], Floats]:

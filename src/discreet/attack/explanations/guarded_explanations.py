@@ -16,6 +16,7 @@ from discreet import dp
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.number_arrays import numbers_of
+from discreet.parameters import checked
 
 
 @dataclass(frozen=True, repr=False)
@@ -213,6 +214,7 @@ class NoisyExplanation:
         return Guarded(np.asarray(noisy.value, dtype=np.float64), noisy.guarantee, noisy.why_none)
 
 
+@checked
 def explanation_fidelity(before: npt.ArrayLike, after: npt.ArrayLike) -> float | None:
     """How much of the order of the features does what is shown keep? The mean rank correlation over the records.
 

@@ -62,6 +62,7 @@ class Explanation:
         return f"Explanation({rows:,} records, {columns} values each, {how})"
 
 
+@checked
 def shapley_values(
     predict: Predict,
     X: npt.ArrayLike,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from discreet.arrays import Floats, Integers
 from discreet.errors import InputError, ParameterError
 from discreet.number_arrays import numbers_of
+from discreet.parameters import checked
 from discreet.randomness import generator
 
 Normalization = Literal["row", "sym", "first-order"]
@@ -89,6 +90,7 @@ def mixed_neighbors(adjacency: Any, normalization: Normalization) -> Any:
     raise ParameterError("normalization must be 'row', 'sym' or 'first-order'.")
 
 
+@checked
 def train_graph_convolution(
     adjacency: Any,
     features: npt.ArrayLike,

@@ -11,6 +11,7 @@ from discreet.arrays import Floats, Integers
 from discreet.attack.graph_service.graph_convolution import GraphService
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.number_arrays import numbers_of
+from discreet.parameters import checked
 
 Strategy = Literal[
     "all-ones",
@@ -29,6 +30,7 @@ class NotApplicableError(ParameterError):
     """The service does not let the attack be run."""
 
 
+@checked
 def node_injection_scores(
     service: GraphService,
     target: int,
@@ -99,6 +101,7 @@ def node_injection_scores(
     return np.asarray(np.abs(changed - shown).sum(axis=1))
 
 
+@checked
 def baseline_scores(
     service: GraphService,
     target: int,

@@ -14,6 +14,7 @@ from discreet.arrays import Flags, Floats, Integers
 from discreet.engine import collect
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 
 Schema = Mapping[str, Sequence[Any]]
 """Attributes in their order, each with its categories; a missing value may be one of them (None)."""
@@ -115,6 +116,7 @@ def coded_queries(queries: Sequence[Query], schema: Schema) -> Coded:
     return Coded(names, tuple(categories), starts, factors, of, table)
 
 
+@checked
 def marginal_queries(schema: Schema, order: int = 2) -> list[dict[str, Any]]:
     """Which questions do all cross-tables of so many attributes answer?
 
@@ -134,6 +136,7 @@ def marginal_queries(schema: Schema, order: int = 2) -> list[dict[str, Any]]:
     ]
 
 
+@checked
 def table_queries(
     schema: Schema,
     by: Sequence[str],
@@ -176,6 +179,7 @@ def table_queries(
     return made
 
 
+@checked
 def schema_of(data: Any, attributes: Sequence[str] | None = None) -> dict[str, list[Any]]:
     """Read attributes and categories off a file: only where these are public knowledge.
 
@@ -228,6 +232,7 @@ def codes_of(frame: pl.DataFrame, coded: Coded) -> Integers:
     return np.stack(made, axis=1).astype(np.int64)
 
 
+@checked
 def answer_queries(queries: Sequence[Query], data: Any, schema: Schema) -> Floats:
     """How many records of a file fit each query?
 

@@ -35,6 +35,7 @@ class Asked:
     n: int
 
 
+@checked
 def queries_of(table: Published, *, area: str | None = None, place: str | None = None) -> Asked:
     """Which questions does a table answer, and how?
 

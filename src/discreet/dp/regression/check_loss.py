@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.number_arrays import numbers_of
+from discreet.parameters import checked
 
 Kernel = Literal["logistic", "gaussian", "uniform", "laplacian", "epanechnikov"]
 KERNELS: tuple[str, ...] = get_args(Kernel)
@@ -57,6 +58,7 @@ class CheckLoss:
         return self.tau, self.h, KERNELS.index(self.kernel)
 
 
+@checked
 def smoothed_check_loss(
     u: npt.ArrayLike, tau: float, h: float, kernel: Kernel = "logistic"
 ) -> tuple[Any, Any, Any]:

@@ -30,6 +30,7 @@ from discreet.engine import like
 from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
+from discreet.parameters import checked
 from discreet.results import Measure
 from discreet.wording import shown
 
@@ -39,6 +40,7 @@ _FINE = 16  # powers of two between a step and what one record can add to a sum
 _ROOM = 28  # powers of two of noise that the samplers can draw
 
 
+@checked
 def linear_regression(
     data: Microdata,
     *,

@@ -30,6 +30,7 @@ from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
 from discreet.number_arrays import numbers_of
+from discreet.parameters import checked
 from discreet.results import Measure
 from discreet.wording import shown
 
@@ -43,6 +44,7 @@ NAMES = {
 _AGREE = 1.1  # R-hat from which walks are said not to agree
 
 
+@checked
 def quantile_regression(
     data: Microdata,
     *,
