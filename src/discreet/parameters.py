@@ -93,6 +93,20 @@ def as_plain_list(value: Any, annotation: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value.to_list()
 
 
+def distinct(values: Iterable[Any], name: str) -> list[Any]:
+    """Give plain values each once, in their order, or refuse lists and tables where plain values are meant.
+
+    Examples
+    --------
+    >>> distinct(["f", "m", "f"], "levels")
+    ['f', 'm']
+    """
+    try:
+        return list(dict.fromkeys(values))
+    except TypeError as error:
+        raise ParameterError(f"{name} must be texts, numbers or dates, not lists or tables.") from error
+
+
 def check_fields(thing: Any, *, where: str = "", plain: bool = False, but: Collection[str] = ()) -> None:
     """Refuse a dataclass one of whose parameters, but for some, is not what it declares."""
     kind: Any = type(thing)

@@ -39,7 +39,18 @@ RULES = {
     if inspect.isclass(kind := getattr(rules, name)) and not inspect.isabstract(kind)
 }
 # Numbers of repetitions: a user who asks for a billion of them waits for a billion of them.
-_SLOW = {"n_perm", "draws", "replicates", "repeats", "copies", "trees", "n_resyntheses", "progress", "epochs", "shadows"}
+_SLOW = {
+    "n_perm",
+    "draws",
+    "replicates",
+    "repeats",
+    "copies",
+    "trees",
+    "n_resyntheses",
+    "progress",
+    "epochs",
+    "shadows",
+}
 _FILES = {"data", "original", "released", "next", "population", "holdout", "control", "reference"}
 
 
@@ -61,7 +72,7 @@ def measured(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         elif role in _FILES and (needed or draw(st.integers(0, 3)) == 0):
             # Mostly a file; sometimes whatever else the signature, or nobody, would take.
             chosen[role] = draw(st.one_of(*[st.builds(microdata)] * 4, fitting(annotation), WRONG))
-        if role in _SLOW and draw(st.booleans()):
+        if role in _SLOW and (needed or draw(st.booleans())):
             chosen[role] = draw(st.sampled_from([0, 1, 2, -1, 1.5, float("nan"), "x", None, []]))
     return name, chosen
 

@@ -29,6 +29,8 @@ def gaussian_delta(sigma: float, sensitivity: float, epsilon: float) -> float:
     >>> round(gaussian_delta(3.7306, 1.0, 1.0) * 1e5, 3)
     1.0
     """
+    if not (sigma > 0 and sensitivity > 0 and epsilon >= 0):
+        raise ParameterError("sigma and sensitivity must be above 0, and epsilon 0 or more.")
     above = sensitivity / (2 * sigma) - epsilon * sigma / sensitivity
     below = -sensitivity / (2 * sigma) - epsilon * sigma / sensitivity
     from scipy.special import log_ndtr

@@ -19,7 +19,7 @@ from discreet.dp.ledger import Ledger
 from discreet.engine import like
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked
+from discreet.parameters import checked, distinct
 from discreet.results import Measure
 from discreet.wording import shown
 
@@ -184,7 +184,7 @@ def _cross(data: Microdata, columns: Sequence[str], levels: Mapping[str, Levels]
             raise ParameterError(
                 f"levels must name the public levels of column '{name}', or be left out entirely."
             )
-        own = list(dict.fromkeys(levels[name]))
+        own = distinct(levels[name], f"levels of column '{name}'")
         if not own:
             raise ParameterError(f"levels of column '{name}' must not be empty.")
         lists.append(own)

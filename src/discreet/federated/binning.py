@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 
 
@@ -27,7 +28,7 @@ def freedman_diaconis_bins(values: Any, *, max_bins: int | None = None) -> tuple
     >>> freedman_diaconis_bins([1, 2, 2, 3, 4, 4, 5, 6, 7, 9, 12, 15])
     (4, 'freedman-diaconis')
     """
-    known = np.asarray(values, dtype=np.float64)
+    known = numbers_of(values, "values", missing=True, infinite=True, empty=True).reshape(-1)
     known = known[np.isfinite(known)]
     if not len(known):
         raise ParameterError("There are no values to bin.")

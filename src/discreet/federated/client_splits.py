@@ -11,6 +11,7 @@ import polars as pl
 from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.federated.parties import as_frame
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
@@ -69,7 +70,7 @@ def split_by_class_shares(
     >>> [part["y"].mean() for part in parts]
     [0.1, 0.7]
     """
-    wanted = np.asarray(shares, dtype=np.float64)
+    wanted = numbers_of(shares, "shares")
     frame = _with(data, target, len(wanted))
     levels = frame[target].unique().sort().to_list()
     if (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from discreet.errors import ParameterError
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 from discreet.protect.perturbing.transition_matrices import (
     local_epsilon,
@@ -61,7 +60,5 @@ def invariant_pram_theta(counts: Any, epsilon: float) -> float:
 
 
 def _known(counts: Any) -> Any:
-    given = np.asarray(counts, dtype=np.float64).reshape(-1)
-    if not np.isfinite(given).all() or (given < 0).any():
-        raise ParameterError("counts must be numbers of at least 0.")
+    given = numbers_of(counts, "counts", least=0, empty=True).reshape(-1)
     return given[given > 0]

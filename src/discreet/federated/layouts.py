@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet.errors import ParameterError
 from discreet.federated.masking import Masks
-from discreet.federated.parties import MAIN, Holder, as_frame
+from discreet.federated.parties import MAIN, Holder, as_frame, by_party
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
@@ -176,13 +176,10 @@ def _is_group(block: Any) -> bool:
 
 
 def _named(blocks: Any, *, numbered: bool) -> dict[str, pl.DataFrame]:
-    pairs = list(blocks.items()) if isinstance(blocks, Mapping) else [
-        (f"node {at + 1}", block) for at, block in enumerate(blocks)
-    ]  # fmt: skip
     made: dict[str, pl.DataFrame] = {}
-    for name, block in pairs:
+    for name, block in by_party(blocks, "blocks", named="node").items():
         start = sum(frame.width for frame in made.values()) if numbered else 0
-        made[str(name)] = as_frame(block, start=start)
+        made[name] = as_frame(block, start=start)
     if not made:
         raise ParameterError("The layout is empty: name who holds what.")
     return made

@@ -18,7 +18,7 @@ from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, ProtocolError
-from discreet.federated.parties import Holder, Role, as_frame, plays
+from discreet.federated.parties import Holder, Role, as_frame, by_party, plays
 from discreet.federated.transport import Transport
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
@@ -240,7 +240,10 @@ def link(frames: Any, ids: str) -> list[pl.DataFrame]:
     >>> [frame[:, 1].to_list() for frame in link([one, two], "id")]
     [[10, 20], [1, 2]]
     """
-    ordered = [Holder(f"party {at + 1}", as_frame(frame), ids=ids).frame() for at, frame in enumerate(frames)]
+    ordered = [
+        Holder(f"party {at + 1}", as_frame(frame), ids=ids).frame()
+        for at, frame in enumerate(by_party(frames, "frames").values())
+    ]
     check_rows([frame.height for frame in ordered])
     if not all(frame[ids].equals(ordered[0][ids]) for frame in ordered[1:]):
         raise InputError(

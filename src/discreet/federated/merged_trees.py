@@ -17,6 +17,7 @@ import polars as pl
 
 from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ColumnError, ParameterError
+from discreet.federated.parties import by_party
 from discreet.parameters import checked
 
 Tree = Any
@@ -99,7 +100,7 @@ def merge_trees(
     >>> merged.predict({"A": [5, 6, 6], "B": [3, 2, 1]}).tolist(), merged.root.cuts
     ([1, 1, 0], (3.5, 5.5))
     """
-    made = tuple(as_tree(tree) for tree in trees)
+    made = tuple(as_tree(tree) for tree in by_party(trees, "trees", named="tree").values())
     if not made:
         raise ParameterError("There are no trees to merge.")
     given = tuple(float(one) for one in weights) if weights is not None else (1.0,) * len(made)

@@ -50,6 +50,8 @@ def marginal_imputation(
     >>> filled["b"].null_count(), share
     (0, {'a': 0.0, 'b': 0.25})
     """
+    if not columns:
+        raise ParameterError("columns names nothing. Name at least one column.")
     frame = as_frame(data)
     for name in columns:
         if name not in frame.columns:

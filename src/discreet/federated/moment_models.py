@@ -11,6 +11,7 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.errors import ParameterError, unknown_name
 from discreet.federated.parties import Holder, as_frame
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 
 
@@ -51,7 +52,9 @@ def regression_from_moments(
     >>> found.intercept, found.coefficients, round(found.residual_variance, 4)
     (1.5, {'x1': 0.5}, 1.75)
     """
-    mean, spread = np.asarray(mu, dtype=np.float64), np.asarray(Sigma, dtype=np.float64)
+    mean, spread = numbers_of(mu, "mu"), numbers_of(Sigma, "Sigma")
+    if mean.ndim != 1:
+        raise ParameterError("mu must be a list of means.")
     known = list(names) if names is not None else [f"x{at + 1}" for at in range(len(mean))]
     if spread.shape != (len(mean), len(mean)) or len(known) != len(mean):
         raise ParameterError("mu, Sigma and names must be about the same variables.")
@@ -99,7 +102,7 @@ def pca_from_cov(Sigma: Any, *, correlation: bool = False) -> MomentComponents:
     >>> pca_from_cov([[2.0, 0.0], [0.0, 1.0]]).shares.round(3).tolist()
     [0.667, 0.333]
     """
-    spread = np.asarray(Sigma, dtype=np.float64)
+    spread = numbers_of(Sigma, "Sigma")
     if spread.ndim != 2 or spread.shape[0] != spread.shape[1] or not np.allclose(spread, spread.T):
         raise ParameterError("Sigma must be square and symmetric.")
     if correlation:
@@ -131,6 +134,8 @@ def weighted_moments(
     >>> n, mean.tolist(), covariance.tolist()
     (2, [1.5], [[0.75]])
     """
+    if not columns:
+        raise ParameterError("columns names nothing. Name at least one column.")
     holder = Holder("this file", as_frame(data))
     rows = holder.matrix(list(columns))
     shares = np.full(len(rows), 1.0 / max(len(rows), 1))

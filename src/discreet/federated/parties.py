@@ -139,6 +139,23 @@ def plays(kind: type[Role]) -> type[Role]:
     return kind
 
 
+def by_party(given: Any, parameter: str, *, named: str = "party") -> dict[str, Any]:
+    """Name what several parties bring, a list or ``{party: …}``, or refuse what is neither.
+
+    Examples
+    --------
+    >>> by_party([1, 2], "values"), by_party({"A": 1}, "values")
+    ({'party 1': 1, 'party 2': 2}, {'A': 1})
+    """
+    if isinstance(given, Mapping):
+        return {str(name): one for name, one in given.items()}
+    if isinstance(given, str | bytes) or not (hasattr(given, "__iter__") and hasattr(given, "__len__")):
+        raise ParameterError(
+            f"{parameter} must be a list with one entry for each {named}, or {{{named}: entry}}."
+        )
+    return {f"{named} {at + 1}": one for at, one in enumerate(given)}
+
+
 def as_frame(data: Any, *, prefix: str = "x", start: int = 0) -> pl.DataFrame:
     """Take a frame, Microdata or an array of numbers as a table; columns of an array are numbered.
 

@@ -20,7 +20,9 @@ from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, ProtocolError
+from discreet.federated.parties import by_party
 from discreet.federated.transport import Transport
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
@@ -292,17 +294,10 @@ def _told(rounds: int, backend: str, seed: Seed, transport: Transport) -> Leakag
 
 
 def _sorted_lists(parties: Any) -> dict[str, Floats]:
-    named = (
-        dict(parties)
-        if isinstance(parties, Mapping)
-        else {f"party {i + 1}": one for i, one in enumerate(parties)}
-    )
-    lists = {
-        str(name): np.sort(np.asarray(values, dtype=np.float64).reshape(-1)) for name, values in named.items()
+    return {
+        name: np.sort(numbers_of(values, f"values of {name}", empty=True).reshape(-1))
+        for name, values in by_party(parties, "parties").items()
     }
-    if not all(np.isfinite(values).all() for values in lists.values()):
-        raise ParameterError("parties: values must be finite numbers. Leave missing ones out at each party.")
-    return lists
 
 
 def _padded(values: Floats, size: int) -> Floats:

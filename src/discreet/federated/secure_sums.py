@@ -19,10 +19,11 @@ from discreet.federated.answers import Answer
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, ProtocolError
-from discreet.federated.parties import Holder, Party, Role, plays
+from discreet.federated.parties import Holder, Party, Role, by_party, plays
 from discreet.federated.quantities import contributed
 from discreet.federated.rings import Ring
 from discreet.federated.transport import Transport
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
@@ -249,12 +250,10 @@ def secure_sum(
     >>> total, len(transcript)
     (14.75, 5)
     """
-    named = (
-        dict(values)
-        if isinstance(values, Mapping)
-        else {f"party {at + 1}": one for at, one in enumerate(values)}
-    )
-    arrays = {str(name): np.asarray(one, dtype=np.float64) for name, one in named.items()}
+    arrays = {
+        name: numbers_of(one, f"values of {name}", missing=True, infinite=True, empty=True)
+        for name, one in by_party(values, "values").items()
+    }
     shape = _same_shape(arrays)
     if rounds < 1:
         raise ParameterError("rounds must be at least 1.")

@@ -124,7 +124,7 @@ def train_graph_convolution(
         For the start, dropout and the lot.
     """
     x = numbers_of(features, "features")
-    y = np.asarray(labels, dtype=np.int64)
+    y = numbers_of(labels, "labels", least=0).astype(np.int64)
     if x.ndim != 2 or len(y) != len(x):
         raise ParameterError("features must have one row and labels one class a node.")
     if not 0 <= dropout < 1 or epochs < 1:

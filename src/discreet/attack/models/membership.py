@@ -22,6 +22,7 @@ from discreet.attack.releases.victims import drawn
 from discreet.attack.success import RISK_FIGURES, measured
 from discreet.cards import Figure, measure
 from discreet.errors import InputError, ParameterError
+from discreet.number_arrays import rows_of
 from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import Seed, generator
@@ -107,11 +108,12 @@ def model_membership(
     """
     if shadows and shadows < 8:
         raise ParameterError("shadows must be 0 (black box alone) or at least 8.")
-    truth, strangers = np.asarray(y).ravel(), np.asarray(others[1]).ravel()
+    truth, strangers = rows_of(y, "y").ravel(), rows_of(others[1], "others").ravel()
     root = int(generator(seed).integers(2**62))
     for what, table, outcome in (("X", X, truth), ("others", others[0], strangers)):
-        if np.shape(table)[0] != len(outcome):
-            raise InputError(f"{what} has {np.shape(table)[0]:,} records and {len(outcome):,} outcomes.")
+        records = len(table) if hasattr(table, "columns") else len(rows_of(table, what))
+        if records != len(outcome):
+            raise InputError(f"{what} has {records:,} records and {len(outcome):,} outcomes.")
     if np.shape(X)[1:] != np.shape(others[0])[1:]:
         raise InputError("X and others must have the same columns.")
     caveats = _apart(X, others[0])

@@ -14,7 +14,7 @@ from discreet.arrays import Flags, Floats, Integers
 from discreet.engine import collect
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
-from discreet.parameters import checked
+from discreet.parameters import checked, distinct
 
 Schema = Mapping[str, Sequence[Any]]
 """Attributes in their order, each with its categories; a missing value may be one of them (None)."""
@@ -79,7 +79,7 @@ def coded_queries(queries: Sequence[Query], schema: Schema) -> Coded:
         raise InputError("schema must name the attributes and their categories.")
     categories = []
     for name, own in schema.items():
-        if isinstance(own, str) or not len(own) or len(set(own)) != len(own):
+        if isinstance(own, str) or not len(own) or len(distinct(own, f"schema: '{name}'")) != len(own):
             raise ParameterError(f"schema: '{name}' must list its categories, each once.")
         categories.append(tuple(own))
     names = tuple(schema)
