@@ -50,6 +50,7 @@ _SLOW = {
     "progress",
     "epochs",
     "shadows",
+    "permutations",
 }
 _FILES = {"data", "original", "released", "next", "population", "holdout", "control", "reference"}
 

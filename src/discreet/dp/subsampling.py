@@ -19,6 +19,7 @@ from discreet.dp.calibration import epsilon_from_zcdp
 from discreet.errors import ParameterError
 from discreet.parameters import checked
 
+_LEAST_NOISE = 1e-6  # below, nothing is hidden and the squares underflow
 _ORDERS = (*range(2, 65), *range(72, 257, 8), 320, 384, 512, 768, 1024)
 
 
@@ -49,8 +50,10 @@ def subsampled_gaussian_epsilon(
     >>> subsampled_gaussian_epsilon(1.0, 0.01, 1000, 1e-5) > 2.1
     True
     """
-    if not noise > 0 or not 0 < rate <= 1 or not 0 < delta < 1 or steps < 1:
-        raise ParameterError("noise must be above 0, rate and delta between 0 and 1, steps 1 or more.")
+    if not noise > _LEAST_NOISE or not 0 < rate <= 1 or not 0 < delta < 1 or steps < 1:
+        raise ParameterError(
+            f"noise must be above {_LEAST_NOISE:g}, rate and delta between 0 and 1, steps 1 or more."
+        )
     # Sampling never makes anything worse: looking at all records in every step is a bound as well.
     best = epsilon_from_zcdp(steps / (2 * noise * noise), delta)
     for order in _ORDERS:

@@ -72,7 +72,7 @@ def bin_codes(values: Any, edges: Floats) -> Integers:
     >>> bin_codes([1, 2, 2, 3, 4, 4, 5, 6, 7, 9, 12, 15, 20, 99], bin_edges(0, 20, 4)).tolist()
     [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 3, 3, 3]
     """
-    given = np.asarray(values, dtype=np.float64)
+    given = numbers_of(values, "values", missing=True, infinite=True, empty=True)
     codes = np.searchsorted(edges[1:-1], given, side="right").astype(np.int64)
     return np.where(np.isnan(given), -1, codes)
 

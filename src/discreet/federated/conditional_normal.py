@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
+from discreet.number_arrays import numbers_of
 
 LOG_2_PI = math.log(2 * math.pi)
 
@@ -121,11 +122,9 @@ def from_moments(rows: float, mean: Floats, covariance: Floats, mu: Floats, sigm
 
 def checked_law(mu: Floats, sigma: Floats, size: int) -> tuple[Floats, Floats]:
     """Check the shape of a mean and a covariance."""
-    mean, covariance = np.asarray(mu, dtype=np.float64), np.asarray(sigma, dtype=np.float64)
+    mean, covariance = numbers_of(mu, "mu"), numbers_of(sigma, "sigma")
     if mean.shape != (size,) or covariance.shape != (size, size):
         raise ParameterError(f"mu must hold {size} numbers and sigma {size} x {size}, one for each variable.")
-    if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
-        raise ParameterError("mu and sigma must hold finite numbers.")
     if not np.allclose(covariance, covariance.T, rtol=1e-9, atol=1e-12):
         raise ParameterError("sigma must be symmetric.")
     return mean, (covariance + covariance.T) / 2

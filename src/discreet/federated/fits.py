@@ -17,6 +17,7 @@ from discreet.federated.covariance_models import Bounds, CovarianceModel, RAMMod
 from discreet.federated.leakage import Leakage
 from discreet.federated.optimizing import Objective, minimized, observed_information
 from discreet.federated.transcript import Transcript
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 from discreet.wording import shown
 
@@ -182,14 +183,12 @@ def fit_from_moments(
     """
     if n <= 1:
         raise ParameterError("n must be more than 1.")
-    own = np.asarray(mean, dtype=np.float64)
-    spread = np.asarray(covariance, dtype=np.float64) * ((n - 1) / n if unbiased else 1.0)
+    own = numbers_of(mean, "mean")
+    spread = numbers_of(covariance, "covariance") * ((n - 1) / n if unbiased else 1.0)
     if own.shape != (model.size,) or spread.shape != (model.size, model.size):
         raise ParameterError(f"The model has {model.size} variables: give as many means and covariances.")
-    if not (np.isfinite(own).all() and np.isfinite(spread).all() and np.allclose(spread, spread.T)):
-        raise ParameterError(
-            "mean and covariance must hold finite numbers, and the covariance must be symmetric."
-        )
+    if not np.allclose(spread, spread.T):
+        raise ParameterError("covariance must be symmetric.")
     if isinstance(model, Saturated):
         return _without_model(n, own, spread, model)
     objective = Objective(
@@ -398,7 +397,7 @@ def _ordered(model: CovarianceModel, start: Any) -> Floats:
         if missing or len(start) != len(model.names):
             raise ParameterError(f"start must name every free parameter: {', '.join(model.names)}.")
         start = [start[name] for name in model.names]
-    made = np.asarray(start, dtype=np.float64)
+    made = numbers_of(start, "start", infinite=True)
     if made.shape != (len(model.names),) or not np.isfinite(made).all():
         raise ParameterError(f"start must hold {len(model.names)} finite numbers: {', '.join(model.names)}.")
     return made

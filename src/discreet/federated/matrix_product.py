@@ -240,10 +240,8 @@ def link(frames: Any, ids: str) -> list[pl.DataFrame]:
     >>> [frame[:, 1].to_list() for frame in link([one, two], "id")]
     [[10, 20], [1, 2]]
     """
-    ordered = [
-        Holder(f"party {at + 1}", as_frame(frame), ids=ids).frame()
-        for at, frame in enumerate(by_party(frames, "frames").values())
-    ]
+    named = by_party(frames, "frames")
+    ordered = [Holder(name, as_frame(frame), ids=ids).frame() for name, frame in named.items()]
     check_rows([frame.height for frame in ordered])
     if not all(frame[ids].equals(ordered[0][ids]) for frame in ordered[1:]):
         raise InputError(

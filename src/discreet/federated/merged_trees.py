@@ -18,6 +18,7 @@ import polars as pl
 from discreet.arrays import Array, Floats, Integers
 from discreet.errors import ColumnError, ParameterError
 from discreet.federated.parties import by_party
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 
 Tree = Any
@@ -248,7 +249,10 @@ def _columns(rows: Any) -> dict[Any, Floats]:
         given = {at: rows[:, at] for at in range(rows.shape[1])}
     else:
         given = dict(rows)
-    made = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
+    made = {
+        name: numbers_of(values, str(name), missing=True, infinite=True, empty=True)
+        for name, values in given.items()
+    }
     for name, values in made.items():
         if np.isnan(values).any():
             raise ColumnError(f"'{name}' has missing values: code them as a value of their own first.")

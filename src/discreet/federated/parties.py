@@ -16,6 +16,7 @@ from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, ProtocolError
+from discreet.number_arrays import numbers_of
 
 MAIN = "main"
 
@@ -172,7 +173,7 @@ def as_frame(data: Any, *, prefix: str = "x", start: int = 0) -> pl.DataFrame:
     if isinstance(data, Microdata):
         return engine.collect(data, list(data.schema))
     if isinstance(data, np.ndarray | list | tuple):
-        array = np.asarray(data, dtype=np.float64)
+        array = numbers_of(data, "A table", missing=True, infinite=True, empty=True)
         matrix: Array = array[:, None] if array.ndim == 1 else array
         if matrix.ndim != 2:
             raise ParameterError("A block of data is a table: rows and columns.")
