@@ -13,7 +13,7 @@ from discreet import engine
 from discreet.arrays import Integers
 from discreet.cards import Figure, measure
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.microdata import Microdata
+from discreet.microdata import Microdata, require_microdata
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
@@ -93,6 +93,8 @@ def k_marginal(
         raise ParameterError("bins must be at least 2.")
     frame = engine.collect(original)
     many = hasattr(released, "table_for")
+    if not many:
+        require_microdata(released, "released")
     known = set(frame.columns) if many else set(released.columns)
     names = (
         [columns] if isinstance(columns, str) else list(columns or [c for c in frame.columns if c in known])

@@ -70,11 +70,22 @@ class GraphConvolution:
         return _softmax(hidden)
 
 
+def square_matrix(graph: Any, name: str) -> Any:
+    """Read who is linked with whom, a square matrix, dense or sparse, as a sparse one."""
+    from scipy import sparse
+
+    if not sparse.issparse(graph):
+        graph = numbers_of(graph, name)
+    if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or graph.shape[0] < 2:
+        raise InputError(f"{name} must be a square matrix of at least 2 nodes.")
+    return sparse.csr_array(graph, dtype=np.float64)
+
+
 def mixed_neighbors(adjacency: Any, normalization: Normalization) -> Any:
     """The matrix that mixes the features of neighbors."""
     from scipy import sparse
 
-    plain = sparse.csr_array(adjacency, dtype=np.float64)
+    plain = square_matrix(adjacency, "adjacency")
     eye = sparse.eye_array(plain.shape[0], format="csr")
     if normalization == "first-order":
         degree = plain.sum(axis=1)

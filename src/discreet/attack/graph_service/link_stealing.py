@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Flags, Floats, Integers
-from discreet.attack.graph_service.graph_convolution import GraphService
+from discreet.attack.graph_service.graph_convolution import GraphService, square_matrix
 from discreet.attack.graph_service.node_injection import (
     Baseline,
     NotApplicableError,
@@ -20,7 +20,7 @@ from discreet.attack.graph_service.node_injection import (
 )
 from discreet.attack.success import RISK_FIGURES, Tally, excess
 from discreet.cards import Figure, measure
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ParameterError
 from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import generator
@@ -134,15 +134,11 @@ def link_stealing(
     >>> found.figures["precision"], found.figures["recall"]
     (1.0, 1.0)
     """
-    from scipy import sparse
-
-    graph = sparse.csr_array(truth, dtype=np.float64)
+    graph = square_matrix(truth, "truth")
     people = graph.shape[0]
-    if people < 2 or graph.shape != (people, people):
-        raise InputError("truth must be a square matrix of at least 2 nodes.")
     drawn = np.sort(generator(seed, "link-stealing").permutation(people)[: min(500, people)])
-    wanted = drawn if targets is None else nodes_of(np.asarray(list(targets)), "targets")
-    among = wanted if candidates is None else nodes_of(np.asarray(list(candidates)), "candidates")
+    wanted = drawn if targets is None else nodes_of(targets, "targets")
+    among = wanted if candidates is None else nodes_of(candidates, "candidates")
     if max(wanted.max(), among.max()) >= people or min(wanted.min(), among.min()) < 0:
         raise ParameterError(f"targets and candidates must be numbers of nodes, from 0 to {people - 1}.")
     if decision == "top-k" and not (density is not None and 0 < density < 1):

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats, Integers
 from discreet.attack.graph_service.graph_convolution import GraphService
-from discreet.errors import InputError, ParameterError, unknown_name
-from discreet.number_arrays import numbers_of
+from discreet.errors import ParameterError, unknown_name
+from discreet.number_arrays import numbers_of, rows_of
 from discreet.parameters import checked
 
 Strategy = Literal[
@@ -143,11 +143,9 @@ def baseline_scores(
 
 def nodes_of(given: Any, name: str) -> Integers:
     """Read numbers of nodes."""
-    nodes = np.asarray(given)
+    nodes = rows_of(list(given) if hasattr(given, "__len__") else given, name)
     if nodes.ndim != 1 or nodes.dtype.kind not in "iu":
         raise ParameterError(f"{name} must be a list of numbers of nodes.")
-    if not len(nodes):
-        raise InputError(f"{name} names no node.")
     if len(np.unique(nodes)) < len(nodes):
         raise ParameterError(f"{name} names a node twice.")
     return nodes.astype(np.int64)

@@ -200,6 +200,8 @@ def records_of(data: Any, attributes: Sequence[str] | None = None) -> pl.DataFra
     """The attributes of a file, in memory."""
     held = data if isinstance(data, Microdata) else Microdata(data)
     names = list(held.columns) if attributes is None else list(attributes)
+    if not names:
+        raise ParameterError("attributes names nothing. Name at least one column.")
     for name in names:
         if name not in held.columns:
             raise ColumnError(unknown_name(name, held.columns))
