@@ -118,6 +118,33 @@ _GOOD = {
     "original": ["other.csv"],
     "resume": ["trials.json"],
     "files": ["table.csv", "pack.zip", "text.txt"],
+    "source": ["people.csv", "people.parquet"],
+    "ledger": ["people.privacy.toml"],
+    "adjacency": ["add-remove", "replace-one"],
+    "unit": ["record", "person"],
+    "purpose": ["a test"],
+    "delta": ["1e-6", "0"],
+    "column": ["age", "pay", "w"],
+    "lower": ["0"],
+    "upper": ["100", "9000000"],
+    "by": ["sex", "region", "sex,region"],
+    "levels": ["sex=f,m", "region=north,east,south"],
+    "at": ["0.5", "0.1"],
+    "y": ["pay"],
+    "x": ["age"],
+    "bounds": ["age=0,100", "pay=0,9000000", "pay=7700000,7800000"],
+    "tau": ["0.5"],
+    "mechanism": ["opm", "k-norm", "functional", "sgd"],
+    "control": ["other.csv"],
+    "secret": ["job", "sex", "pay"],
+    "known": ["age,sex", "region"],
+    "columns": ["age,sex", "pay", "age,sex;region,hh"],
+    "attacks": ["20"],
+    "schema": ["schema.toml"],
+    "ids": ["name"],
+    "record_key": ["name"],
+    "target": ["sex"],
+    "total": ["all"],
 }  # fmt: skip
 _METHODS = {
     ("table", "protect"): [
@@ -127,7 +154,28 @@ _METHODS = {
         "random-rounding",
         "controlled-rounding",
     ],
-    ("synthesize",): ["cart", "sample", "parametric", "norm", "ctree"],
+    ("synthesize",): [
+        *(
+            "cart",
+            "sample",
+            "parametric",
+            "norm",
+            "ctree",
+            "mst",
+            "aim",
+            "bayesian-network",
+            "pmse-mechanism",
+        ),
+        *(
+            "perturbed-histogram",
+            "smooth-histogram",
+            "noisy-bayes",
+            "gaussian-copula",
+            "syndiffix",
+            "population",
+        ),
+        *("households", "adversarial-forest", "independent"),
+    ],
 }
 _SETTINGS = {
     ("synthesize",): ["proper=true", "synthesizer=independent", "synthesizer=bootstrap", "few_values=3"],
@@ -169,6 +217,12 @@ _BAD = {
     "constraint": ["nope > 1", "age >", "job == 5"],
     "files": ["people.csv", "broken.parquet", "nowhere.csv", ".", "m.model", "empty.csv"],
     "package": ["people.csv", "nowhere", "m.model"],
+    "source": ["nowhere.csv", "people.privacy.toml", "."],
+    "ledger": ["nowhere.toml", "people.csv", "broken.parquet", "schema.toml"],
+    "schema": ["people.csv", "people.privacy.toml", "nowhere.toml", "broken.parquet"],
+    "levels": ["sex=", "sex", "nope=1", "age=f", "sex=f,f"],
+    "bounds": ["age=0", "age", "age=9,1", "pay=nan,1", "nope=0,1"],
+    "control": ["people.csv", "one.csv", "nowhere.csv"],
 }  # fmt: skip
 _APART = (
     ("plan", "step", "auto"), ("json", "check"), ("plan", "setting"), ("plan", "method"), ("fresh", "retry"),
@@ -209,6 +263,8 @@ _INTEGERS = st.sampled_from(["0", "1", "2", "5", "-1", "x", "1.5", "9" * 25, "na
 _NUMBERS = st.sampled_from(["0.5", "1", "0", "-1", "nan", "inf", "1e400", "1e-20", "x", ""])
 # Searches and studies take seconds even on forty records: they are drawn now and then.
 _SLOW = ("suggest", "search", "evaluate")
+# The page waits for a browser; what it can be asked is attacked in the tests of the page.
+_WAITS = ("app",)
 
 
 @dataclass(frozen=True)
@@ -238,6 +294,7 @@ def commands() -> dict[tuple[str, ...], Any]:
 def command_lines(draw: st.DrawFn) -> Line:
     """One command with some of its options; as it is meant to be, or with some trouble."""
     every = commands()
+    every = {words: command for words, command in every.items() if words[0] not in _WAITS}
     usual = [words for words in every if words[-1] not in _SLOW]
     words = draw(st.sampled_from([*usual, *usual, *usual, *every]))
     trouble = draw(st.sampled_from([0, 0, 0, 1, 1, 4]))
@@ -308,7 +365,7 @@ def _value(words: tuple[str, ...], parameter: Any, *, bad: bool) -> st.SearchStr
             _NONSENSE,
         )
     if name == "name":
-        return st.sampled_from(_measures() if words[0] == "risk" else ["mean", "kaplan meier", "odds ratio"])
+        return st.sampled_from(_names_for(words[0]))
     if name == "method" and words in _METHODS:
         return st.sampled_from(_METHODS[words])
     if name == "setting":
@@ -336,10 +393,17 @@ def _kind(parameter: Any) -> Any:
 
 
 @functools.cache
-def _measures() -> list[str]:
-    from discreet import risk
+def _names_for(command: str) -> list[str]:
+    """What ``discreet risk NAME``, ``attack NAME`` and ``outputs classify NAME`` take."""
+    from discreet import attack, risk
 
-    return [*risk.__all__, "nope", "k-anonymity"]
+    return {
+        "risk": [*risk.__all__, "nope", "k-anonymity"],
+        "attack": [*(name.replace("_", "-") for name in attack.__all__), "nope"],
+    }.get(command, ["mean", "kaplan meier", "odds ratio"])
+
+
+_MADE = ("people.db", "pack.zip", "m.model", "people.privacy.toml")
 
 
 @functools.cache
@@ -350,6 +414,7 @@ def _beside() -> dict[str, bytes]:
     import tempfile
     import warnings
 
+    from discreet.dp import Ledger
     from discreet.outputs import Session
     from discreet.synth import Synthesizer
 
@@ -362,6 +427,21 @@ def _beside() -> dict[str, bytes]:
         "one.csv": PEOPLE.head(1).write_csv().encode(),
         "broken.parquet": b"PAR1xxPAR1",
     }
+    files["schema.toml"] = (
+        b'[tables.people]\nfile = "people.csv"\nkey = "name"\n[tables.visit]\nfile = "visit.csv"\nkey = "visit"\n'
+        b'parents = { name = "people" }\n'
+    )
+    files["visit.csv"] = (
+        pl.DataFrame(
+            {
+                "visit": range(60),
+                "name": [CANARIES[i % 30] for i in range(60)],
+                "cost": [i % 7 for i in range(60)],
+            }
+        )
+        .write_csv()
+        .encode()
+    )
     files["region.hrc"] = b"all\n@north\n@south\n"
     files["table.csv"] = b"sex,north,south\nf,12,14\nm,3,20\n"
     files["text.txt"] = b"OLS Regression Results\nNo. Observations: 8\n"
@@ -383,9 +463,11 @@ def _beside() -> dict[str, bytes]:
             session.save(Path(folder) / "pack.zip")
         from discreet.microdata import Microdata
 
+        (Path(folder) / "people.csv").write_bytes(files["people.csv"])
+        Ledger.beside(Path(folder) / "people.csv", 50.0, 1e-3)
         fitted = Synthesizer.known["independent"]().fit(Microdata(PEOPLE.select("age", "sex")), seed=1)
         fitted.save(Path(folder) / "m.model")
-        files |= {name: (Path(folder) / name).read_bytes() for name in ("people.db", "pack.zip", "m.model")}
+        files |= {name: (Path(folder) / name).read_bytes() for name in _MADE}
     return files
 
 

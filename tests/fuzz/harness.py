@@ -140,8 +140,8 @@ def _check(
 
 
 def _may_change(name: str) -> bool:
-    """Reports and pictures replace their earlier selves; the register of decisions grows."""
-    return name.endswith((".html", ".htm", ".svg", ".png", ".pdf", ".jsonl"))
+    """Reports and pictures replace their earlier selves; registers of decisions and ledgers grow."""
+    return name.endswith((".html", ".htm", ".svg", ".png", ".pdf", ".jsonl", ".privacy.toml"))
 
 
 def _around(text: str, value: str, more: int = 60) -> str:
