@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 torch = pytest.importorskip("torch", reason="the networks need torch: pip install 'discreet[deep]'")
 
@@ -43,11 +44,16 @@ def test_modes_of_two_hills_are_found_and_empty_ones_dropped():
     assert heavy.max() == pytest.approx(100, abs=2)
 
 
-def test_normal_scores_are_quantiles_of_middle_ranks():
+def test_normal_scores_are_quantiles_of_ranks_and_ties_share_a_range_of_them():
     coding = ScoreCoding.of(np.array([10.0, 20.0, 20.0, 30.0]))
-    assert coding.encode(np.array([20.0]))[0] == 0.0
-    assert coding.encode(np.array([30.0]))[0] == pytest.approx(1.1503494)
-    assert coding.decode(np.array([0.0], "f4"))[0] == 20.0
+    rng = np.random.default_rng(1)
+    assert coding.encode(np.array([10.0, 30.0]), rng) == pytest.approx(norm.ppf([1 / 8, 7 / 8]), rel=1e-6)
+    tied = norm.cdf(coding.encode(np.full(200, 20.0), rng))
+    assert ((tied > 1 / 4) & (tied < 3 / 4)).all()
+    assert tied.std() > 0.1
+    # The whole range leads back to the value, the middle between two others to their middle.
+    assert coding.decode(norm.ppf([0.26, 0.5, 0.74]).astype("f4")).tolist() == [20.0, 20.0, 20.0]
+    assert coding.decode(norm.ppf([(1 / 8 + 1 / 4) / 2]).astype("f4"))[0] == pytest.approx(15.0, abs=0.01)
 
 
 def test_rare_levels_share_a_code_and_come_back_by_frequency():
@@ -88,7 +94,7 @@ def test_the_penalty_of_a_linear_critic_is_known():
 def test_the_loss_of_what_was_asked_is_the_cross_entropy_of_its_column():
     blocks = Blocks((2, 3), CPU)
     logits = torch.tensor([[0.0, 0.0, 1.0, 2.0, 3.0]])
-    found = asked_loss(logits, blocks, (0, 1), torch.tensor([1]), torch.tensor([2]))
+    found = asked_loss(logits, blocks, torch.tensor([0, 1]), torch.tensor([1]), torch.tensor([2]))
     by_hand = -math.log(math.exp(3) / (math.exp(1) + math.exp(2) + math.exp(3)))
     assert float(found) == pytest.approx(by_hand, rel=1e-5)
 
@@ -150,3 +156,22 @@ def test_the_law_of_a_level_one_step_earlier_is_that_of_the_markov_chain():
             assert found[0].numpy() == pytest.approx(by_hand / by_hand.sum(), rel=1e-4)
     chances = schedule.noisy_chances(torch.eye(size)[[1]], torch.tensor([6]), even)
     assert chances[0].numpy() == pytest.approx(upto[1], rel=1e-4)
+
+
+def test_levels_drawn_back_through_all_steps_come_as_often_as_in_the_file():
+    """With chances of clean levels that are exactly right, undoing the noise gives the shares of the file (Bayes)."""
+    size, shares = 3, np.array([0.9, 0.08, 0.02])
+    schedule, blocks = Schedule(20), Blocks((size,), CPU)
+    even = even_chances(blocks)
+    law = np.full(size, 1 / size)
+    for at in range(19, -1, -1):
+        kept = float(schedule.kept[at])
+        likely = kept * np.eye(size) + (1 - kept) / size  # of a noisy level (column) given a clean one (row)
+        clean = shares[:, None] * likely
+        clean = torch.from_numpy((clean / clean.sum(0)).T).float()
+        back = clean
+        if at:
+            step = torch.full((size,), at)
+            back = schedule.level_posterior(torch.eye(size), clean, step, even, blocks)
+        law = law @ back.numpy()
+    assert law == pytest.approx(shares, abs=1e-3)

@@ -92,7 +92,7 @@ class Broken(Trainer):
     def modules(self):
         return {"one": torch.nn.Linear(1, 1)}
 
-    def step(self):
+    def learn(self):
         if isinstance(self.fault, Exception):
             raise self.fault
         return {"loss": torch.tensor(self.fault)}

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from discreet.arrays import Codes, Floats, Singles
-from discreet.networks.blocks import Blocks, Records, adam, pair_distance
+from discreet.networks.blocks import Blocks, Records, pair_distance
+from discreet.networks.matching import MOST_INPUTS, pair_products, table_distance
+from discreet.networks.stepping import Average, adam, own_noise, set_rate
 from discreet.networks.tables import CodedTable, log_frequencies, rows_by_code
 from discreet.networks.training import Trainer
 
@@ -35,6 +38,8 @@ class GanShape:
     decay: float = 1e-6
     penalty: float = 10.0
     dropout: float = 0.5
+    average: float = 0.999
+    match: float = 0.0
 
 
 class Asked(nn.Module):
@@ -57,6 +62,7 @@ class Asked(nn.Module):
         offsets = np.append(0, np.cumsum(sizes))[:-1] if sizes else np.empty(0)
         self.register_buffer("uptos", torch.from_numpy(uptos).float(), persistent=False)
         self.register_buffer("shares", torch.from_numpy(real).float(), persistent=False)
+        self.register_buffer("places", torch.tensor(self.columns, dtype=torch.int64), persistent=False)
         self.register_buffer("offsets", torch.from_numpy(offsets).long(), persistent=False)
 
     def draw(self, n: int, *, training: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -166,11 +172,14 @@ class GanTrainer(Trainer):
         self.batch = max(min(batch, len(table)) // pack, 1) * pack
         self.shape = GanShape(**{**shape.__dict__, "pack": pack})
         self.generator = Generator(self.shape, self.asked.width, table.width).to(device)
+        self.slow = Average(self.generator, shape.average)
+        self.average = self.slow.network
         self.critic = Critic(self.shape, table.width + self.asked.width).to(device)
-        rates = {"lr": shape.learning_rate, "betas": (0.5, 0.9)}
+        rates: dict[str, Any] = {"lr": shape.learning_rate, "betas": (0.5, 0.9)}
         self.adam_generator = adam(self.generator.parameters(), device, weight_decay=shape.decay, **rates)
         self.adam_critic = adam(self.critic.parameters(), device, **rates)
         self._index(table)
+        self.wanted = self._wanted(table) if shape.match and table.width <= MOST_INPUTS else None
 
     def _index(self, table: CodedTable) -> None:
         """Lay the rows of every level side by side, so that records of a level are drawn without a search."""
@@ -185,13 +194,25 @@ class GanTrainer(Trainer):
         self.orders = torch.from_numpy(orders).to(self.device)
         self.starts = torch.from_numpy(starts).to(self.device)
 
+    def _wanted(self, table: CodedTable) -> torch.Tensor:
+        """Return the products of pairs in the real records, as often as training asks for records like them."""
+        chances = np.full(len(table), 1 / len(table))
+        if table.conditions:
+            chances = np.zeros(len(table))
+            for column in table.conditions:
+                codes = table.codes[:, column]
+                counts = np.bincount(codes, minlength=table.sizes[column])
+                asked = log_frequencies(table.shares(column), len(table)) / np.maximum(counts, 1)
+                chances += asked[codes] / len(table.conditions)
+        return pair_products(self.records, torch.from_numpy(chances).float().to(self.device))
+
     def steps_per_epoch(self) -> int:
         """How many steps see as many records as there are."""
         return max(len(self.records) // self.batch, 1)
 
     def modules(self) -> dict[str, nn.Module]:
-        """The generator; the critic is needed for going on with training only."""
-        return {"generator": self.generator, "critic": self.critic}
+        """The average draws; generator and critic are needed for going on with training only."""
+        return {"generator": self.generator, "average": self.average, "critic": self.critic}
 
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
         """Both optimizers."""
@@ -213,7 +234,20 @@ class GanTrainer(Trainer):
         noise = torch.randn(len(vector), self.shape.noise, device=self.device)
         return self.generator(torch.cat([noise, vector], 1))
 
-    def step(self) -> dict[str, torch.Tensor]:
+    def pace(self, done: float) -> None:
+        """Keep the rates for the first half of the training, then let them fall to nothing."""
+        for optimizer in self.optimizers().values():
+            set_rate(optimizer, self.shape.learning_rate * min(1.0, 2 * (1 - done)))
+
+    def learned(self) -> None:
+        """Let the average follow."""
+        self.slow.follow()
+
+    def resumed(self, epochs: int) -> None:
+        """Remember how many steps the average has seen."""
+        self.slow.taken = epochs * self.steps_per_epoch()
+
+    def learn(self) -> dict[str, torch.Tensor]:
         """Let the critic learn, then the generator."""
         return {"critic": self.critic_step(), "generator": self.generator_step()}
 
@@ -235,11 +269,13 @@ class GanTrainer(Trainer):
         """Let the generator learn to please the critic and to give what is asked for."""
         column, level, vector, _ = self._conditions()
         raw = self._raw(vector)
-        fake = torch.cat([bounded(raw, self.numbers, self.records.blocks, self.shape.temperature), vector], 1)
-        loss = -self.critic(fake).mean()
+        fake = bounded(raw, self.numbers, self.records.blocks, self.shape.temperature)
+        loss = -self.critic(torch.cat([fake, vector], 1)).mean()
+        if self.wanted is not None:
+            loss = loss + self.shape.match * table_distance(fake, self.wanted)
         if self.asked.width:
             loss = loss + asked_loss(
-                raw[:, self.numbers :], self.records.blocks, self.asked.columns, column, level
+                raw[:, self.numbers :], self.records.blocks, self.asked.places, column, level
             )
         self.adam_generator.zero_grad(set_to_none=True)
         loss.backward()
@@ -251,17 +287,15 @@ class GanTrainer(Trainer):
         if self.held is None:
             return None
         _, codes = sample_gan(
-            self.generator, self.asked, self.records.blocks, self.shape, len(self.held), seed=1
+            self.average, self.asked, self.records.blocks, self.shape, len(self.held), seed=1
         )
-        self.generator.train()
         return pair_distance(codes, self.held.codes, self.held.sizes, np.random.default_rng(1))
 
 
 def asked_loss(
-    logits: torch.Tensor, blocks: Blocks, columns: tuple[int, ...], column: torch.Tensor, level: torch.Tensor
+    logits: torch.Tensor, blocks: Blocks, places: torch.Tensor, column: torch.Tensor, level: torch.Tensor
 ) -> torch.Tensor:
     """Return the cross-entropy of the level that was asked for, in the category that was asked about."""
-    places = torch.tensor(columns, device=logits.device)
     at = blocks.starts[places[column]] + level
     return -blocks.log_softmax(logits).gather(1, at[:, None]).mean()
 
@@ -282,28 +316,23 @@ def sample_gan(
     """
     device = asked.offsets.device
     generator.eval()
-    state = torch.get_rng_state()
-    torch.manual_seed(seed)
     numbers, codes = [], []
-    try:
-        with torch.inference_mode():
-            for start in range(0, n, SAMPLE_BLOCK):
-                size = min(SAMPLE_BLOCK, n - start)
-                if not asked.width:
-                    vector = torch.zeros(size, 0, device=device)
-                else:
-                    column, level = asked.draw(size, training=False)
-                    if wanted is not None:
-                        chances = torch.from_numpy(wanted[1]).float().to(device)
-                        level = torch.multinomial(chances, size, replacement=True)
-                        column = torch.full_like(level, wanted[0])
-                    vector = asked.vector(column, level)
-                noise = torch.randn(size, shape.noise, device=device)
-                raw = generator(torch.cat([noise, vector], 1))
-                width = raw.shape[1] - blocks.width
-                made = bounded(raw, width, blocks, shape.temperature)
-                numbers.append(made[:, :width].cpu().numpy())
-                codes.append(blocks.argmax(made[:, width:]).cpu().numpy().astype(np.int32))
-    finally:
-        torch.set_rng_state(state)
+    with own_noise(seed, device), torch.inference_mode():
+        for start in range(0, n, SAMPLE_BLOCK):
+            size = min(SAMPLE_BLOCK, n - start)
+            if not asked.width:
+                vector = torch.zeros(size, 0, device=device)
+            else:
+                column, level = asked.draw(size, training=False)
+                if wanted is not None:
+                    chances = torch.from_numpy(wanted[1]).float().to(device)
+                    level = torch.multinomial(chances, size, replacement=True)
+                    column = torch.full_like(level, wanted[0])
+                vector = asked.vector(column, level)
+            noise = torch.randn(size, shape.noise, device=device)
+            raw = generator(torch.cat([noise, vector], 1))
+            width = raw.shape[1] - blocks.width
+            made = bounded(raw, width, blocks, shape.temperature)
+            numbers.append(made[:, :width].cpu().numpy())
+            codes.append(blocks.argmax(made[:, width:]).cpu().numpy().astype(np.int32))
     return np.concatenate(numbers), np.concatenate(codes)

@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 from discreet.arrays import Codes, Singles
-from discreet.networks.blocks import Batches, Blocks, Records, adam
+from discreet.networks.blocks import Batches, Blocks, Records
+from discreet.networks.stepping import adam, own_noise, set_rate
 from discreet.networks.tables import CodedTable
 from discreet.networks.training import Trainer
 
@@ -158,9 +159,17 @@ class VaeTrainer(Trainer):
         )
         return (self.shape.fit_weight * fit + normal_divergence(middle, log_variance)).mean()
 
-    def step(self) -> dict[str, torch.Tensor]:
+    def at_hand(self) -> None:
+        """Choose the next batch."""
+        self.batches.next()
+
+    def pace(self, done: float) -> None:
+        """Keep the rate for the first half of the training, then let it fall to nothing."""
+        set_rate(self.adam, self.shape.learning_rate * min(1.0, 2 * (1 - done)))
+
+    def learn(self) -> dict[str, torch.Tensor]:
         """Learn from one batch."""
-        loss = self._loss(self.records, self.batches.next())
+        loss = self._loss(self.records, self.batches.rows)
         self.adam.zero_grad(set_to_none=True)
         loss.backward()
         self.adam.step()
@@ -179,19 +188,14 @@ def sample_vae(
 ) -> tuple[Singles, Codes]:
     """Draw n records: numbers and codes."""
     decoder.eval()
-    state = torch.get_rng_state()
-    torch.manual_seed(seed)
     numbers, codes = [], []
-    try:
-        with torch.inference_mode():
-            for start in range(0, n, SAMPLE_BLOCK):
-                points = torch.randn(min(SAMPLE_BLOCK, n - start), shape.latent, device=device)
-                raw = decoder(points)
-                width = raw.shape[1] - blocks.width
-                middle = torch.tanh(raw[:, :width])
-                made = middle + torch.randn_like(middle) * decoder.spreads
-                numbers.append(made.clamp(-1, 1).cpu().numpy())
-                codes.append(blocks.drawn(blocks.softmax(raw[:, width:])).cpu().numpy().astype(np.int32))
-    finally:
-        torch.set_rng_state(state)
+    with own_noise(seed, device), torch.inference_mode():
+        for start in range(0, n, SAMPLE_BLOCK):
+            points = torch.randn(min(SAMPLE_BLOCK, n - start), shape.latent, device=device)
+            raw = decoder(points)
+            width = raw.shape[1] - blocks.width
+            middle = torch.tanh(raw[:, :width])
+            made = middle + torch.randn_like(middle) * decoder.spreads
+            numbers.append(made.clamp(-1, 1).cpu().numpy())
+            codes.append(blocks.drawn(blocks.softmax(raw[:, width:])).cpu().numpy().astype(np.int32))
     return np.concatenate(numbers), np.concatenate(codes)

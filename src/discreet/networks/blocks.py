@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -99,27 +98,26 @@ class Records:
 
 
 class Batches:
-    """All records in a new order each epoch, cut into batches; the last few wait for the next order."""
+    """All records in a new order each epoch, cut into batches; the last few wait for the next order.
+
+    ``rows`` are those of the batch at hand; they always lie in the same place, so that a recorded step finds them.
+    """
 
     def __init__(self, count: int, size: int, device: torch.device) -> None:
         self.count, self.size, self.device = count, min(size, count), device
         self.per_epoch = max(count // self.size, 1)
         self.at = self.per_epoch
         self.order = torch.empty(0, dtype=torch.int64, device=device)
+        self.rows = torch.zeros(self.size, dtype=torch.int64, device=device)
 
     def next(self) -> torch.Tensor:
         """Return the rows of the next batch."""
         if self.at >= self.per_epoch:
             self.order = torch.randperm(self.count, device=self.device)
             self.at = 0
-        rows = self.order[self.at * self.size : (self.at + 1) * self.size]
+        self.rows.copy_(self.order[self.at * self.size : (self.at + 1) * self.size])
         self.at += 1
-        return rows
-
-
-def adam(parameters: Any, device: torch.device, **options: Any) -> torch.optim.Adam:
-    """Return the optimizer, its steps in one kernel where the device has it."""
-    return torch.optim.Adam(parameters, fused=device.type in ("cpu", "cuda"), **options)
+        return self.rows
 
 
 def pair_distance(

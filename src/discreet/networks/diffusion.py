@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 from discreet.arrays import Codes, Floats, Singles
-from discreet.networks.blocks import Batches, Blocks, Records, adam
+from discreet.networks.blocks import Batches, Blocks, Records
+from discreet.networks.stepping import Average, adam, own_noise, set_rate
 from discreet.networks.tables import CodedTable
 from discreet.networks.training import Trainer, half_precision
 
@@ -87,9 +88,18 @@ class Schedule(nn.Module):
     def level_posterior(
         self, noisy: torch.Tensor, clean: torch.Tensor, step: torch.Tensor, even: torch.Tensor, blocks: Blocks
     ) -> torch.Tensor:
-        """Return the chances of the levels one step earlier, given noisy levels and (chances of) clean ones."""
+        """Return the chances of the levels one step earlier, given noisy levels and (chances of) clean ones.
+
+        For chances of clean levels it is the mean of the posteriors of all of them. Chances that were learned by
+        cross-entropy know the noisy level already; to put them into the formula for one clean level would let it count
+        twice, and every step would keep too much of what the noise drew.
+        """
         alpha, before = self.alpha[step][:, None], self.before[step][:, None]
-        together = (alpha * noisy + (1 - alpha) * even) * (before * clean + (1 - before) * even)
+        kept = alpha * before
+        likely = kept * noisy + (1 - kept) * even  # of the noisy level, were this one the clean one
+        clean = clean / likely
+        whole = (clean @ blocks.member)[:, blocks.owner]
+        together = (alpha * noisy + (1 - alpha) * even) * (before * clean + (1 - before) * even * whole)
         return together / (together @ blocks.member)[:, blocks.owner]
 
 
@@ -135,12 +145,11 @@ class DiffusionTrainer(Trainer):
         self.numbers = table.numbers.shape[1]
         self.schedule = Schedule(shape.steps).to(device)
         self.denoiser = Denoiser(table.width, shape).to(device)
-        self.average = Denoiser(table.width, shape).to(device)
-        self.average.load_state_dict(self.denoiser.state_dict())
+        self.slow = Average(self.denoiser, shape.average)
+        self.average = self.slow.network
         self.adam = adam(self.denoiser.parameters(), device, lr=shape.learning_rate, weight_decay=shape.decay)
         self.batches = Batches(len(table), batch, device)
         self.even = even_chances(self.records.blocks)
-        self.taken = 0
 
     def steps_per_epoch(self) -> int:
         """How many batches there are."""
@@ -161,42 +170,44 @@ class DiffusionTrainer(Trainer):
         noisy = self.schedule.noisy_numbers(numbers, noise, step)
         chances = self.schedule.noisy_chances(records.blocks.one_hot(codes), step, self.even)
         levels = records.blocks.one_hot(records.blocks.drawn(chances))
-        with half_precision(self.device, wanted=self.shape.mixed_precision):
+        with half_precision(self.device, wanted=self.shape.mixed_precision, recorded=True):
             raw = network(torch.cat([noisy, levels], 1), step)
         raw = raw.float()
         of_numbers = ((raw[:, : self.numbers] - noise) ** 2).sum(1)
         of_codes = records.blocks.cross_entropy(raw[:, self.numbers :], codes).sum(1)
         return (of_numbers + self.shape.category_weight * of_codes).mean()
 
-    def step(self) -> dict[str, torch.Tensor]:
+    def at_hand(self) -> None:
+        """Choose the next batch."""
+        self.batches.next()
+
+    def pace(self, done: float) -> None:
+        """Let the rate fall to nothing."""
+        set_rate(self.adam, self.shape.learning_rate * (1 - done))
+
+    def learn(self) -> dict[str, torch.Tensor]:
         """Learn from one batch."""
-        loss = self._loss(self.denoiser, self.records, self.batches.next())
+        loss = self._loss(self.denoiser, self.records, self.batches.rows)
         self.adam.zero_grad(set_to_none=True)
         loss.backward()
         self.adam.step()
-        self.taken += 1
-        # Early on the average follows quickly, so that a short training is not held back by its start.
-        slow = min(self.shape.average, (1 + self.taken) / (10 + self.taken))
-        with torch.no_grad():
-            torch._foreach_lerp_(list(self.average.parameters()), list(self.denoiser.parameters()), 1 - slow)
         return {"loss": loss.detach()}
+
+    def learned(self) -> None:
+        """Let the average follow."""
+        self.slow.follow()
 
     def resumed(self, epochs: int) -> None:
         """Remember how many steps the average has seen."""
-        self.taken = epochs * self.steps_per_epoch()
+        self.slow.taken = epochs * self.steps_per_epoch()
 
     def held_out_loss(self) -> float | None:
         """Return the loss of the records that were held out, with the same noise at every look."""
         if self.held is None:
             return None
-        state = torch.get_rng_state()
-        torch.manual_seed(1)
-        with torch.no_grad():
-            loss = float(
-                self._loss(self.average, self.held, torch.arange(len(self.held), device=self.device))
-            )
-        torch.set_rng_state(state)
-        return loss
+        rows = torch.arange(len(self.held), device=self.device)
+        with own_noise(1, self.device), torch.no_grad():
+            return float(self._loss(self.average, self.held, rows))
 
 
 def even_chances(blocks: Blocks) -> torch.Tensor:
@@ -219,34 +230,29 @@ def sample_diffusion(
     device = schedule.alpha.device
     even = even_chances(blocks)
     denoiser.eval()
-    state = torch.get_rng_state()
-    torch.manual_seed(seed)
     made: list[Singles] = []
     codes: list[Codes] = []
-    try:
-        with torch.inference_mode():
-            for start in range(0, n, SAMPLE_BLOCK):
-                size = min(SAMPLE_BLOCK, n - start)
-                values = torch.randn(size, numbers, device=device)
-                levels = blocks.one_hot(blocks.drawn(even.expand(size, -1)))
-                for at in range(schedule.steps - 1, -1, -1):
-                    if fixed is not None:
-                        levels[:, fixed[0]] = fixed[1][start : start + size]
-                    step = torch.full((size,), at, device=device)
-                    with half_precision(device, wanted=mixed_precision):
-                        raw = denoiser(torch.cat([values, levels], 1), step)
-                    raw = raw.float()
-                    kept = schedule.kept[at]
-                    clean = (values - torch.sqrt(1 - kept) * raw[:, :numbers]) / torch.sqrt(kept)
-                    clean = clean.clamp(-4.5, 4.5)  # beyond what normal scores of a file reach
-                    mean, variance = schedule.number_posterior(values, clean, step)
-                    values = mean + torch.sqrt(variance) * torch.randn_like(values) if at else mean
-                    chances = blocks.softmax(raw[:, numbers:])
-                    if at:
-                        chances = schedule.level_posterior(levels, chances, step, even, blocks)
-                    levels = blocks.one_hot(blocks.drawn(chances))
-                made.append(values.cpu().numpy())
-                codes.append(blocks.argmax(levels).cpu().numpy().astype(np.int32))
-    finally:
-        torch.set_rng_state(state)
+    with own_noise(seed, device), torch.inference_mode():
+        for start in range(0, n, SAMPLE_BLOCK):
+            size = min(SAMPLE_BLOCK, n - start)
+            values = torch.randn(size, numbers, device=device)
+            levels = blocks.one_hot(blocks.drawn(even.expand(size, -1)))
+            for at in range(schedule.steps - 1, -1, -1):
+                if fixed is not None:
+                    levels[:, fixed[0]] = fixed[1][start : start + size]
+                step = torch.full((size,), at, device=device)
+                with half_precision(device, wanted=mixed_precision):
+                    raw = denoiser(torch.cat([values, levels], 1), step)
+                raw = raw.float()
+                kept = schedule.kept[at]
+                clean = (values - torch.sqrt(1 - kept) * raw[:, :numbers]) / torch.sqrt(kept)
+                clean = clean.clamp(-4.5, 4.5)  # beyond what normal scores of a file reach
+                mean, variance = schedule.number_posterior(values, clean, step)
+                values = mean + torch.sqrt(variance) * torch.randn_like(values) if at else mean
+                chances = blocks.softmax(raw[:, numbers:])
+                if at:
+                    chances = schedule.level_posterior(levels, chances, step, even, blocks)
+                levels = blocks.one_hot(blocks.drawn(chances))
+            made.append(values.cpu().numpy())
+            codes.append(blocks.argmax(levels).cpu().numpy().astype(np.int32))
     return np.concatenate(made), np.concatenate(codes)

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from discreet.arrays import Array
 from discreet.networks.blocks import Batches
+from discreet.networks.stepping import own_noise, set_rate
 from discreet.networks.tokens import END, VOCABULARY, RowTokenizer
 from discreet.networks.training import Trainer, half_precision
 
@@ -101,6 +102,8 @@ def _started(module: nn.Module) -> None:
 class LanguageTrainer(Trainer):
     """The writer, learning the next token of every record."""
 
+    recordable = False  # its kernels are large enough to be asked for one by one
+
     def __init__(
         self,
         tokens: Array,
@@ -154,12 +157,15 @@ class LanguageTrainer(Trainer):
             logits = self.writer(before, states)
         return next_token_loss(logits.float(), tokens, states < self.end)
 
-    def step(self) -> dict[str, torch.Tensor]:
-        """Learn from one batch."""
+    def at_hand(self) -> None:
+        """Choose the next batch, and let the rate rise."""
         self.taken += 1
-        for group in self.adam.param_groups:
-            group["lr"] = self.shape.learning_rate * min(1.0, self.taken / _WARMUP)
-        rows = self.batches.next()
+        set_rate(self.adam, self.shape.learning_rate * min(1.0, self.taken / _WARMUP))
+        self.batches.next()
+
+    def learn(self) -> dict[str, torch.Tensor]:
+        """Learn from one batch."""
+        rows = self.batches.rows
         loss = self._loss(self.tokens[rows], self.states[rows])
         self.adam.zero_grad(set_to_none=True)
         loss.backward()
@@ -204,40 +210,37 @@ def write_rows(
     allowed = torch.from_numpy(tokenizer.allowed()).to(device)
     longest = tokenizer.longest
     writer.eval()
-    kept = torch.get_rng_state()
-    torch.manual_seed(seed)
     blocks = []
-    try:
-        with torch.inference_mode(), half_precision(device, wanted=shape.mixed_precision):
-            kind = torch.bfloat16 if torch.is_autocast_enabled(device.type) else torch.float32
-            for first in range(0, n, SAMPLE_BLOCK):
-                rows = min(SAMPLE_BLOCK, n - first)
-                sizes = (rows, shape.heads, longest, shape.width // shape.heads)
-                memories = [
-                    (
-                        torch.zeros(sizes, device=device, dtype=kind),
-                        torch.zeros(sizes, device=device, dtype=kind),
-                    )
-                    for _ in range(shape.layers)
-                ]
-                state = torch.zeros(rows, dtype=torch.int64, device=device)
-                token = torch.zeros(rows, dtype=torch.int64, device=device)
-                made = torch.zeros(rows, longest, dtype=torch.int16, device=device)
-                for place in range(longest):
-                    logits = writer(token[:, None], state[:, None], memories, place)[:, 0].float()
-                    if guided:
-                        logits = logits.masked_fill(~allowed[state], -torch.inf)
-                    chances = torch.softmax(logits / temperature, 1)
-                    token = torch.multinomial(chances, 1)[:, 0]
-                    if start is not None and place < start.shape[1]:
-                        token = torch.from_numpy(start[first : first + rows, place].astype(np.int64)).to(
-                            device
-                        )
-                    token = torch.where(state < tokenizer.states, token, 0)
-                    made[:, place] = token
-                    ends = tables["last"][state] | (tables["varies"][state] & (token == END))
-                    state = torch.where(ends, tables["next"][state], (state + 1).clamp(max=tokenizer.states))
-                blocks.append(made.cpu().numpy())
-    finally:
-        torch.set_rng_state(kept)
+    with (
+        own_noise(seed, device),
+        torch.inference_mode(),
+        half_precision(device, wanted=shape.mixed_precision),
+    ):
+        kind = torch.bfloat16 if torch.is_autocast_enabled(device.type) else torch.float32
+        for first in range(0, n, SAMPLE_BLOCK):
+            rows = min(SAMPLE_BLOCK, n - first)
+            sizes = (rows, shape.heads, longest, shape.width // shape.heads)
+            memories = [
+                (
+                    torch.zeros(sizes, device=device, dtype=kind),
+                    torch.zeros(sizes, device=device, dtype=kind),
+                )
+                for _ in range(shape.layers)
+            ]
+            state = torch.zeros(rows, dtype=torch.int64, device=device)
+            token = torch.zeros(rows, dtype=torch.int64, device=device)
+            made = torch.zeros(rows, longest, dtype=torch.int16, device=device)
+            for place in range(longest):
+                logits = writer(token[:, None], state[:, None], memories, place)[:, 0].float()
+                if guided:
+                    logits = logits.masked_fill(~allowed[state], -torch.inf)
+                chances = torch.softmax(logits / temperature, 1)
+                token = torch.multinomial(chances, 1)[:, 0]
+                if start is not None and place < start.shape[1]:
+                    token = torch.from_numpy(start[first : first + rows, place].astype(np.int64)).to(device)
+                token = torch.where(state < tokenizer.states, token, 0)
+                made[:, place] = token
+                ends = tables["last"][state] | (tables["varies"][state] & (token == END))
+                state = torch.where(ends, tables["next"][state], (state + 1).clamp(max=tokenizer.states))
+            blocks.append(made.cpu().numpy())
     return np.concatenate(blocks)

@@ -16,12 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.networks.stepping import Recorded, plain_groups, take_groups
 
 _CHECKPOINT = "discreet checkpoint 1"
 _PART = 0.9  # a checkpoint is kept when this much of the interval has passed
@@ -98,14 +99,27 @@ class Trainer(ABC):
     """A network, its optimizers and one step of its training."""
 
     device: torch.device
+    recordable: ClassVar[bool] = True
 
     @abstractmethod
     def steps_per_epoch(self) -> int:
         """How many steps see every record once."""
 
     @abstractmethod
-    def step(self) -> dict[str, torch.Tensor]:
-        """Take one step and return its losses, left on the device."""
+    def learn(self) -> dict[str, torch.Tensor]:
+        """Learn from the batch at hand and return the losses, left on the device.
+
+        Where ``recordable``, it asks the processor for nothing: no sizes that change, no values that are read.
+        """
+
+    def at_hand(self) -> None:  # noqa: B027 - most draw within the step
+        """Lay the next batch out where `learn` looks for it."""
+
+    def learned(self) -> None:  # noqa: B027 - most have nothing that follows
+        """Do what follows a step, such as taking the new state into an average."""
+
+    def pace(self, done: float) -> None:  # noqa: B027 - most keep their rate
+        """Set the learning rates for a training of which this share is done."""
 
     @abstractmethod
     def modules(self) -> dict[str, torch.nn.Module]:
@@ -189,10 +203,14 @@ def quiet_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def half_precision(device: torch.device, *, wanted: bool) -> contextlib.AbstractContextManager[Any]:
-    """Compute in 16 bits where the device is made for it."""
+def half_precision(
+    device: torch.device, *, wanted: bool, recorded: bool = False
+) -> contextlib.AbstractContextManager[Any]:
+    """Compute in 16 bits where the device is made for it; a step to be recorded converts its weights each time."""
     if wanted and device.type == "cuda" and torch.cuda.is_bf16_supported():
-        halved: contextlib.AbstractContextManager[Any] = torch.autocast("cuda", dtype=torch.bfloat16)
+        halved: contextlib.AbstractContextManager[Any] = torch.autocast(
+            "cuda", dtype=torch.bfloat16, cache_enabled=not recorded
+        )
         return halved
     return contextlib.nullcontext()
 
@@ -241,12 +259,17 @@ def _run(
     before = report.seconds
     best: tuple[float, dict[str, Any]] | None = None
     idle, saved = 0, began
+    learn = Recorded(trainer.learn, trainer.device) if trainer.recordable else trainer.learn
     for epoch in range(first, course.epochs):
         sums: dict[str, torch.Tensor] = {}
         steps = trainer.steps_per_epoch()
+        trainer.pace(_done(epoch, course, time.monotonic() - began))
         for _ in range(steps):
-            for name, loss in trainer.step().items():
-                sums[name] = loss.detach() if name not in sums else sums[name] + loss.detach()
+            trainer.at_hand()
+            for name, loss in learn().items():
+                # A replayed step writes its losses where the last one did: only a sum may be kept.
+                sums[name] = sums.get(name, 0.0) + loss.detach()
+            trainer.learned()
             if course.time_limit is not None and time.monotonic() - began > course.time_limit:
                 break
         losses = {name: float(value) / steps for name, value in sums.items()}
@@ -283,6 +306,11 @@ def _run(
         Path(course.checkpoint).unlink(missing_ok=True)
 
 
+def _done(epoch: int, course: Course, seconds: float) -> float:
+    """Return the share of the training that is over, by epochs or by the time limit, whichever ends it first."""
+    return max(epoch / course.epochs, min(seconds / course.time_limit, 1.0) if course.time_limit else 0.0)
+
+
 def _left(done: int, waiting: int, began: float) -> float:
     return (time.monotonic() - began) / max(done, 1) * waiting
 
@@ -295,7 +323,7 @@ def keep_checkpoint(trainer: Trainer, course: Course, report: Report) -> None:
     plain: dict[str, Any] = {}
     for name, optimizer in trainer.optimizers().items():
         state = optimizer.state_dict()
-        plain[name] = {"groups": state["param_groups"]}
+        plain[name] = {"groups": plain_groups(optimizer)}
         for number, entries in state["state"].items():
             for key, value in entries.items():
                 tensors[f"optimizer/{name}/{number}/{key}"] = (
@@ -353,7 +381,7 @@ def _resumed(trainer: Trainer, course: Course, report: Report) -> int:
                 if key.startswith(f"optimizer/{name}/"):
                     number, entry = key.removeprefix(f"optimizer/{name}/").split("/")
                     states.setdefault(int(number), {})[entry] = value
-            optimizer.load_state_dict({"state": states, "param_groups": about["optimizers"][name]["groups"]})
+            take_groups(optimizer, states, about["optimizers"][name]["groups"])
         torch.set_rng_state(tensors["random/cpu"])
         if trainer.device.type == "cuda" and "random/cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random/cuda"], trainer.device)

@@ -7,7 +7,6 @@ their frequency.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,18 +14,12 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.arrays import Array, Codes, Flags, Floats, Singles
+from discreet.networks.number_coding import ModeCoding, ScoreCoding
 from discreet.networks.tables import CodedTable
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Variable
 
 NumberCoding = Literal["modes", "scores"]
-
-_MOST_FITTED = 5_000  # records by which the modes of a number are found
-_LEAST_MODE = 0.005
-_SPREADS = 4.0
-_EDGE = 0.99
-_MOST_KNOTS = 1_000
-_FARTHEST = 3.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,110 +78,6 @@ class LevelCoding:
     def state(self) -> dict[str, Any]:
         """Return the coding for a model file."""
         return {"coding": "levels", "kept": self.kept, "pooled": self.pooled, "shares": self.shares}
-
-
-@dataclass(frozen=True, eq=False)
-class ModeCoding:
-    """A number as a mode of its distribution and its place within it.
-
-    Attributes
-    ----------
-    means, spreads, weights
-        Of the modes: normal laws whose mixture is close to the distribution.
-    """
-
-    means: Floats
-    spreads: Floats
-    weights: Floats
-
-    @classmethod
-    def of(cls, values: Floats, rng: np.random.Generator, modes: int) -> ModeCoding:
-        """Find the modes by a variational mixture of normal laws; those of next to no weight are left out."""
-        from sklearn.mixture import BayesianGaussianMixture
-
-        distinct = np.unique(values)
-        center, scale = float(values.mean()), float(values.std())
-        if len(distinct) < 2 or not scale > 0:
-            return cls(np.array([center]), np.array([1.0]), np.array([1.0]))
-        sample = values if len(values) <= _MOST_FITTED else rng.choice(values, _MOST_FITTED, replace=False)
-        mixture = BayesianGaussianMixture(
-            n_components=min(modes, len(np.unique(sample)), len(sample)),
-            weight_concentration_prior_type="dirichlet_process",
-            weight_concentration_prior=0.001,
-            n_init=1,
-            max_iter=100,
-            reg_covar=1e-6,
-            random_state=int(rng.integers(2**31)),
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a mixture that has not settled is as good a scale as any
-            mixture.fit(((sample - center) / scale)[:, None])
-        keep = mixture.weights_ > _LEAST_MODE
-        spreads = np.sqrt(mixture.covariances_[keep, 0, 0]) * scale
-        weights = mixture.weights_[keep]
-        return cls(mixture.means_[keep, 0] * scale + center, spreads, weights / weights.sum())
-
-    @property
-    def size(self) -> int:
-        """How many modes there are."""
-        return len(self.means)
-
-    def encode(self, values: Floats, rng: np.random.Generator) -> tuple[Singles, Codes]:
-        """Draw the mode of every value by how likely each is, and return its place within and the mode."""
-        z = (values[:, None] - self.means) / self.spreads
-        logs = np.log(self.weights) - np.log(self.spreads) - 0.5 * z * z
-        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
-        upto = np.cumsum(chances, axis=1)
-        mode = (rng.random(len(values))[:, None] * upto[:, -1:] >= upto[:, :-1]).sum(axis=1)
-        place = z[np.arange(len(values)), mode] / _SPREADS
-        return np.clip(place, -_EDGE, _EDGE).astype(np.float32), mode.astype(np.int32)
-
-    def decode(self, places: Singles, modes: Codes) -> Floats:
-        """Return the values."""
-        return np.asarray(places.astype(np.float64) * _SPREADS * self.spreads[modes] + self.means[modes])
-
-    def state(self) -> dict[str, Any]:
-        """Return the coding for a model file."""
-        return {"coding": "modes", "means": self.means, "spreads": self.spreads, "weights": self.weights}
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreCoding:
-    """A number as its normal score: the quantile of the normal law at its rank.
-
-    Attributes
-    ----------
-    values, scores
-        Knots of the line between values and scores, both ascending.
-    """
-
-    values: Floats
-    scores: Floats
-
-    @classmethod
-    def of(cls, values: Floats) -> ScoreCoding:
-        """Learn the knots: all distinct values, or quantiles where there are many."""
-        from scipy.special import ndtri
-
-        distinct, counts = np.unique(values, return_counts=True)
-        ranks = (np.cumsum(counts) - 0.5 * counts) / len(values)
-        if len(distinct) > _MOST_KNOTS:
-            at = np.unique(np.searchsorted(ranks, np.linspace(0, 1, _MOST_KNOTS)).clip(0, len(distinct) - 1))
-            at = np.unique(np.concatenate([[0], at, [len(distinct) - 1]]))
-            distinct, ranks = distinct[at], ranks[at]
-        return cls(distinct, np.clip(ndtri(ranks), -_FARTHEST, _FARTHEST))
-
-    def encode(self, values: Floats) -> Singles:
-        """Return the scores."""
-        return np.interp(values, self.values, self.scores).astype(np.float32)
-
-    def decode(self, scores: Singles) -> Floats:
-        """Return the values."""
-        return np.asarray(np.interp(scores.astype(np.float64), self.scores, self.values))
-
-    def state(self) -> dict[str, Any]:
-        """Return the coding for a model file."""
-        return {"coding": "scores", "values": self.values, "scores": self.scores}
 
 
 OneCoding = LevelCoding | ModeCoding | ScoreCoding
@@ -266,7 +155,7 @@ class TableCoding:
                 # Where there is no value the network gets one of another record: gaps have no value of their own.
                 values = np.where(there, values, rng.choice(values[there], rows))
             if isinstance(part, ScoreCoding):
-                numbers.append(part.encode(values))
+                numbers.append(part.encode(values, rng))
             else:
                 places, modes = part.encode(values, rng)
                 numbers.append(places)

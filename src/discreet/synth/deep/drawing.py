@@ -33,7 +33,7 @@ def draw_from(
             )
             conditions = conditions.to(device)
             generator = Generator(shape, conditions.width, numbers + sum(sizes)).to(device)
-            put_weights({"generator": generator}, _part(model, "generator"))
+            put_weights({"average": generator}, _part(model, "average"))
             wanted = None
             if asked is not None and asked[0] in conditions.columns:
                 wanted = (conditions.columns.index(asked[0]), asked[1])

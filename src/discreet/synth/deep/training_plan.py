@@ -101,7 +101,7 @@ class _Network(Synthesizer):
     constraints: Sequence[str] = ()
     max_rounds: int = 100
     weights: Weights = "use"
-    few_values: int = 2
+    few_values: int = 20
     leave_out: Columns = None
 
     def __post_init__(self) -> None:
