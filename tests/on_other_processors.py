@@ -20,6 +20,9 @@ RUNS = [
     {"numpy without": f"{NEWEST} X86_V3", "blas": "Zen", "threads": "1"},
 ]
 NUMERIC = [
+    "tests/attack",
+    "tests/dp",
+    "tests/federated",
     "tests/golden",
     "tests/repeatable",
     "tests/risk",
@@ -57,7 +60,7 @@ def main(arguments: list[str]) -> int:
             **dict.fromkeys(THREADS, run["threads"]),
         }
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(arguments or NUMERIC)],
+            [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *(arguments or NUMERIC)],
             env=environment,
             check=False,
         )
