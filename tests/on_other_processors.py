@@ -35,6 +35,7 @@ NUMERIC = [
     "tests/protect/test_noise.py",
     "tests/protect/test_spectral.py",
 ]
+OPTIONS = ("-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -60,7 +61,19 @@ def main(arguments: list[str]) -> int:
             **dict.fromkeys(THREADS, run["threads"]),
         }
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *(arguments or NUMERIC)],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-n",
+                "2",
+                "--dist",
+                "loadfile",
+                "-p",
+                "no:cacheprovider",
+                *(arguments or NUMERIC),
+            ],
             env=environment,
             check=False,
         )

@@ -134,7 +134,7 @@ def test_choices_lists_and_tables_are_looked_into():
     assert fault({"age": "1"}, Mapping[str, float]) == "a table of numbers"
     assert fault([["a"], ["b", 1]], Sequence[Sequence[str]]) == "a list of lists of texts"
     assert fault("age", Sequence[str]) is None
-    assert fault((1, 2, 3), tuple[int, int]) == "a list of 2"
+    assert fault((1, 2, 3), tuple[int, int]) == "a list of 2 whole numbers"
 
 
 def test_a_value_is_never_shown():

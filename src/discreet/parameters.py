@@ -68,7 +68,11 @@ def check(value: Any, annotation: Any, name: str, *, where: str = "", plain: boo
         from discreet.microdata import require_microdata
 
         require_microdata(value, name)
-    given = "" if isinstance(value, str) and "'" in wanted else f", not {_kind_of(value)}"
+    entry = _entry_at_fault(value, annotation, plain) if isinstance(value, Mapping) else None
+    if entry is not None:
+        given = f"; see the entry of '{entry}'"
+    else:
+        given = "" if isinstance(value, str) and "'" in wanted else f", not {_kind_of(value)}"
     raise ParameterError(f"{f'{where}: ' if where else ''}{name} must be {wanted}{given}.")
 
 
@@ -273,6 +277,17 @@ def _fits(value: Any, annotation: Any, plain: bool) -> bool:
     return plain and hasattr(kind, "to_dict") and isinstance(value, Mapping)
 
 
+def _entry_at_fault(table: Mapping[Any, Any], annotation: Any, plain: bool) -> str | None:
+    """Name the entry of a table by column that does not fit; None where the table is not at fault by one entry."""
+    options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    for option in options:
+        kind, inside = get_origin(option), get_args(option)
+        if isinstance(kind, type) and issubclass(kind, Mapping) and inside and inside[0] is str:
+            wrong = (key for key, item in table.items() if not _fits(item, inside[1], plain))
+            return next((key for key in wrong if isinstance(key, str)), None)
+    return None
+
+
 def _takes_files(annotation: Any) -> bool:
     """Whether a parameter is a file with roles, or may be one."""
     options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
@@ -351,7 +366,8 @@ def _in_words(annotation: Any, *, many: bool = False) -> str:
     if kind in _LISTS:
         word = "lists" if many else "a list"
         if kind is tuple and inside and inside[-1] is not Ellipsis:
-            return f"{word} of {len(inside)}"
+            alike = len(set(inside)) == 1 and len(inside) > 1
+            return f"{word} of {len(inside)}{f' {_in_words(inside[0], many=True)}' if alike else ''}"
         return f"{word} of {_in_words(inside[0], many=True)}" if inside and inside[0] is not Any else word
     return f"{'' if many else 'a '}{getattr(kind, '__name__', str(kind))}"
 

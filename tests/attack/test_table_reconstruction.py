@@ -182,6 +182,7 @@ def test_a_planned_publication_is_attacked_before_and_after_protection(monkeypat
     assert ranked.figures["match_rate"] <= ranked.figures["before_match_rate"] + 0.05
 
 
+@pytest.mark.slow
 def test_suppressed_cells_say_nothing():
     file = people(40)
     planned = tables.Table.from_microdata(file, "sex*age + job")

@@ -182,6 +182,7 @@ def test_inspect_refuses_a_taken_place_before_it_prints(discreet, people, tmp_pa
 @pytest.mark.parametrize(
     "encoding", ["ascii", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cp1252", "utf-8"))]
 )
+@pytest.mark.slow
 def test_a_console_of_few_characters_is_no_reason_to_stop(people, tmp_path, encoding):
     odd = tmp_path / "odd.csv"
     pl.read_csv(people).rename({"age": "größe 😀"}).write_csv(odd)

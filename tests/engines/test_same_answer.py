@@ -125,6 +125,7 @@ def test_random_data_with_missing_values_give_the_same_answer_on_spark(session_o
     ],
 )
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_adult_gives_the_same_answer(kind, missing, session_of):
     adult = datasets.adult()
     roles = {"keys": list(adult.roles.keys), "sensitive": ["income", "hours-per-week"]}

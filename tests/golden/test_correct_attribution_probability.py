@@ -161,6 +161,7 @@ def surface_of(measure):
     }
 
 
+@pytest.mark.slow
 def test_simulations_2_and_3_surfaces_over_the_number_of_intervals():
     noisy = surface_of(attribution(*simulated((5, 15), 15, 0.5, 1), tolerance=1))
     precise = surface_of(attribution(*simulated((1, 5), 5, 5, 1), tolerance=1))

@@ -159,6 +159,7 @@ OTHERS = [
 @pytest.mark.parametrize(
     ("name", "fraction"), [*QUICK, *(pytest.param(*other, marks=pytest.mark.slow) for other in OTHERS)]
 )
+@pytest.mark.slow
 def test_the_average_of_the_copulas_is_within_005_of_the_truth_on_adult(adult, name, fraction):
     sample = Microdata(adult.sample(fraction=fraction, seed=1), keys=SETS[name])
     truth = known_population(sample, Microdata(adult, keys=SETS[name])).figures["B"]

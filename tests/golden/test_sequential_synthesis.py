@@ -88,6 +88,7 @@ def test_a_proper_logistic_regression_draws_its_coefficients_from_their_normal_l
     assert drawn.var(axis=0) == pytest.approx(np.diag(covariance), rel=0.15)
 
 
+@pytest.mark.slow
 def test_the_order_costs_nothing_where_the_model_is_right():
     gaps, drifts = {"forward": [], "backward": []}, {"forward": [], "backward": []}
     orders = {"forward": ["X1", "X2", "X3"], "backward": ["X3", "X2", "X1"]}

@@ -66,6 +66,7 @@ def assert_margins_and_tables_are_exact(frame):
     assert ethnic.select("0", "1").rows() == [(1880, 2098), (23, 26)]
 
 
+@pytest.mark.slow
 def test_e1_tables_and_margins_are_exact_and_the_logit_comes_out_within_seconds(made):
     assert_margins_and_tables_are_exact(made.sample().frame)
     assert errors(made).mean() <= 4.6e-5
@@ -135,6 +136,7 @@ def test_e4_baselines_and_calibrated_tcap(made):
     assert calibrated(0.777, 0.5015) == pytest.approx(0.553, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_e5_the_evolutionary_search_starts_where_the_reference_run_starts_and_never_gets_worse(plan):
     early = triangular(
         replace(plan, targets=plan.targets[:1], engine="ea", runs=1, generations=60, stop_when="never")

@@ -28,6 +28,7 @@ def test_a_band_synthesized_beside_its_age_contradicts_it_in_several_percent_of_
     assert 0.03 < wrong < 0.15  # 7.88 % in five copies of the reference program, whose root is another
 
 
+@pytest.mark.slow
 def test_uniform_draws_invent_values_between_a_code_and_the_numbers_and_a_preflight_prevents_it(survey):
     raw = BayesianNetwork(parents=2).fit(survey, seed=1).sample(seed=1).frame
     assert raw["wkabdur"].is_between(-7, -1).any()

@@ -85,6 +85,7 @@ def test_record_swapping_of_austrian_households_keeps_every_total_of_a_place(pop
 @pytest.mark.parametrize(
     ("epsilon", "rate", "k"), [(1, "max", 45), (1, 0.2, 11), (3, "max", 134), (3, 0.2, 7)]
 )
+@pytest.mark.slow
 def test_private_samples_of_adult_have_the_published_sizes(test_data, adult, epsilon, rate, k):
     hierarchies = {
         name: Hierarchy.from_csv(test_data / "adult" / f"arx_hierarchy_{name}.csv") for name in QIS

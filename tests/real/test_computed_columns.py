@@ -14,6 +14,7 @@ def earnings(test_data):
     return Microdata(discreet.read(test_data / "laeken_ses.csv.gz").frame.collect())
 
 
+@pytest.mark.slow
 def test_a_whole_weight_computed_from_two_others_is_rounded(earnings):
     # Cut instead of rounded, every second weight was one too small: S_pMSE of the column was above 600.
     found = preflight(earnings, probe=False)

@@ -27,6 +27,7 @@ def quality(data, synthesizer):
     return utility.tabular(data, released, special_codes=CODES).figures["mean_S_pMSE"]
 
 
+@pytest.mark.slow
 def test_copulas_lie_between_independence_and_trees_on_a_survey(survey):
     nothing = quality(survey, Independent())
     found = {
@@ -61,6 +62,7 @@ def test_divided_categories_more_than_halve_what_the_tables_of_adult_lose():
     assert figures[True]["median_S_pMSE"] < 0.6 * figures[False]["median_S_pMSE"]
 
 
+@pytest.mark.slow
 def test_sweeps_bring_relations_between_numbers_of_a_survey_back(survey):
     changes = {}
     for sweeps in (0, 10):

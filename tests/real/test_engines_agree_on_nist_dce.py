@@ -12,6 +12,7 @@ from engines.agreement import KINDS, assert_engines_agree
     [pytest.param(kind, marks=pytest.mark.slow) if kind == "pyspark" else kind for kind in KINDS],
 )
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_nist_dce_gives_the_same_answer_on_every_engine(kind, test_data, session_of):
     table = pl.read_csv(test_data / "nist-dce" / "ma2019.csv", null_values="N", infer_schema_length=None)
     roles = {"keys": ["PUMA", "AGEP", "SEX", "MSP", "RAC1P"], "sensitive": ["PINCP_DECILE", "EDU"]}

@@ -87,6 +87,7 @@ def test_eia_totals_make_the_relative_eigenvalue_loss_undefined_or_finite(power)
     assert figures["eigenvalue_loss"] is None or figures["eigenvalue_loss"] < 100
 
 
+@pytest.mark.slow
 def test_adult_raised_level_by_level_through_the_arx_hierarchies(adult):
     names = ["age", "education", "native-country", "occupation"]
     hierarchies = {

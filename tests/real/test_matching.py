@@ -57,6 +57,7 @@ def test_linkage_agrees_with_scipy_on_census_records(census):
     assert together == pytest.approx((linear_sum_assignment(apart)[1] == right).mean())
 
 
+@pytest.mark.slow
 def test_interval_measures_fall_with_noise_and_outliers_are_easier(census):
     original = Microdata(census)
     for method in ("interval", "rank", "robust"):

@@ -49,6 +49,7 @@ def test_the_other_methods_lose_less_than_random_groups(test_data, name, method)
     assert lost(table, method=method)[0] < lost(table, method="random")[0] / 2
 
 
+@pytest.mark.slow
 def test_incomes_of_a_population_are_grouped_by_region(test_data):
     people = pl.read_csv(test_data / "eusilcP.csv.gz", infer_schema_length=None)
     columns = ["py010n", "py050n", "py090n", "py100n"]

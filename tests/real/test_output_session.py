@@ -15,6 +15,7 @@ def eusilc(test_data):
     return data.with_roles(household="db030", weight="rb050")
 
 
+@pytest.mark.slow
 def test_a_session_on_adult(tmp_path):
     adult = datasets.adult().frame.rename({"hours-per-week": "hours", "marital-status": "marital"})
     adult = adult.with_columns(rich=(pl.col("income") == ">50K").cast(pl.Int8))
@@ -33,6 +34,7 @@ def test_a_session_on_adult(tmp_path):
     assert [output["status"] for output in package][:3] == ["pass", "fail", "pass"]
 
 
+@pytest.mark.slow
 def test_a_session_on_eusilc(eusilc):
     with Session(data=eusilc) as s:
         assert s.crosstab("db040", "rb090").status == "pass"

@@ -52,6 +52,7 @@ def test_a_share_of_three_women_of_180_is_not_printed(eusilc):
             assert s.summary("rare", statistics=statistics).status == "fail"
 
 
+@pytest.mark.slow
 def test_two_regressions_on_n_and_one_less_do_not_both_pass(eusilc):
     first = eusilc.row(0, named=True)["rb030"]
     with Session(data=eusilc) as s:

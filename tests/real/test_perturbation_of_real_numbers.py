@@ -97,6 +97,7 @@ def test_shuffling_keeps_margins_and_rank_correlations_of_real_files(test_data: 
 
 @pytest.mark.parametrize("method", ["O", "P"])
 @pytest.mark.parametrize("file", FILES)
+@pytest.mark.slow
 def test_spectral_masking_keeps_what_it_promises_on_real_files(test_data: Path, file: str, method: str):
     frame = block(test_data, file)
     treatment = SpectralAnonymize(frame.columns, method=method, standardize=True, round_integers=False)

@@ -152,6 +152,7 @@ def test_leaks_into_a_synthesis_are_said_and_refused_as_well(name, test_data):
 
 @pytest.mark.parametrize("holdout", [0.5, 0.25, 0.1, 0.05])
 @pytest.mark.parametrize("name", ["firms", pytest.param("survey", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_copy_scores_as_one_and_strangers_as_strangers_at_every_size_of_the_hold_out(
     name, holdout, test_data
 ):
@@ -170,6 +171,7 @@ def test_a_copy_scores_as_one_and_strangers_as_strangers_at_every_size_of_the_ho
     assert scores["strangers"]["closer_low"] - 0.03 < 0.5 < scores["strangers"]["closer_high"] + 0.03
 
 
+@pytest.mark.slow
 def test_neighbors_score_a_copy_alike_at_every_size_of_the_hold_out(test_data):
     people = file_of("survey", test_data).used.head(1000)
     for holdout in (0.5, 0.25, 0.1, 0.05):

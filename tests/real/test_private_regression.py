@@ -29,6 +29,7 @@ def line(found):
     return found.detail["coefficients"]["coefficient"].to_numpy()
 
 
+@pytest.mark.slow
 def test_medians_of_income_by_age_and_sex_are_near_what_the_records_say(incomes):
     truth = dp.quantile_regression(incomes, mechanism="nonprivate", **ASKED)
     points = np.array([[1, 30, 0], [1, 50, 1], [1, 70, 1]])

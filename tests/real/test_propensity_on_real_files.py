@@ -46,6 +46,7 @@ def test_a_bootstrap_is_close_and_shuffled_columns_are_not(survey):
     assert tree.figures["share_null_without_split"] == 0
 
 
+@pytest.mark.slow
 def test_adult_is_told_apart_by_the_column_that_was_spoiled(adult):
     spoiled = adult.with_columns(pl.col("education").shuffle(seed=1), age=pl.col("age") + 3)
     found = pmse(Microdata(adult), Microdata(spoiled), interactions=0)
@@ -55,6 +56,7 @@ def test_adult_is_told_apart_by_the_column_that_was_spoiled(adult):
     assert tree.figures["auc"] > 0.55
 
 
+@pytest.mark.slow
 def test_adult_models_lose_what_was_shuffled(adult):
     frame = adult.rename({name: name.replace("-", "_") for name in adult.columns})
     spoiled = frame.with_columns(pl.col("age").shuffle(seed=1))

@@ -68,6 +68,7 @@ def test_adult_survives_every_format(test_data, tmp_path, suffix):
     assert back.equals(frame)
 
 
+@pytest.mark.slow
 def test_the_parquet_extract_of_the_american_survey_stays_lazy(test_data):
     files = sorted(test_data.glob("**/*acs_income*.parquet"))
     if not files:

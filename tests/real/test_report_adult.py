@@ -35,6 +35,7 @@ def test_the_report_of_adult_names_no_value_of_a_key_or_of_income(adult, tmp_pat
             assert len(value) < 5 or escaped not in page
 
 
+@pytest.mark.slow
 def test_the_report_of_adult_shows_values_when_asked(adult, tmp_path):
     assert "Never-married" in report(adult, tmp_path, show_values=True)
 

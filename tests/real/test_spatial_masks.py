@@ -29,6 +29,7 @@ def dutch(test_data, which, flag):
 
 
 @pytest.mark.parametrize("town", ["vienna", "new_york"])
+@pytest.mark.slow
 def test_larger_shifts_hide_more_people_and_keys_hide_fewer(town, request):
     data = request.getfixturevalue(town)
     near, far = (
@@ -45,6 +46,7 @@ def test_larger_shifts_hide_more_people_and_keys_hide_fewer(town, request):
     assert before < after < 1
 
 
+@pytest.mark.slow
 def test_the_tree_counts_as_all_pairs_do_in_vienna(vienna):
     some = vienna.with_frame(vienna.frame.sample(3000, seed=1))
     released = DonutMask(r_min=200, r_max=400, geographic=True).apply(some, seed=1).data

@@ -45,6 +45,7 @@ def survey(folder: Path, name: str) -> tuple[pl.DataFrame, list[str]]:
         ("testdata", 3, 281, 406),
     ],
 )
+@pytest.mark.slow
 def test_few_cells_go_beyond_one_for_each_record_that_lacks_company(
     test_data: Path, name: str, k: int, lacking: int, category_before: int
 ):
@@ -59,6 +60,7 @@ def test_few_cells_go_beyond_one_for_each_record_that_lacks_company(
         assert int(complete.min()) >= k
 
 
+@pytest.mark.slow
 def test_gaps_as_values_cost_clearly_fewer_cells_than_they_did(test_data: Path):
     for name, k, most in (
         ("ghanaS", 3, 9_400),

@@ -35,6 +35,7 @@ def turnover(test_data, formula, hierarchies, rule=None):
     return primary(table, rule or Dominance(1, 85))
 
 
+@pytest.mark.slow
 def test_turnover_by_activity_and_region_with_single_contributors(test_data):
     table = turnover(test_data, "A88*NUTS3", {"A88": ("A21", "A10"), "NUTS3": ("NUTS2", "NUTS1")})
     result = Suppression(intervals=False).apply(table)
@@ -49,6 +50,7 @@ def test_turnover_by_activity_and_region_with_single_contributors(test_data):
     assert wide.figures["secondary"] <= 240
 
 
+@pytest.mark.slow
 def test_turnover_by_activity_region_and_size_needs_no_more_cells_than_the_peer(test_data):
     """GaussSuppression leaves out 442. Here contributors compute nothing with so many, and intervals hold as well."""
     table = turnover(

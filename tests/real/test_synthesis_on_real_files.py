@@ -59,6 +59,7 @@ def test_parametric_synthesis_is_about_three_times_as_far_off_as_cart(survey, fi
     assert distance["cart"] < 0.012
 
 
+@pytest.mark.slow
 def test_the_worst_pair_of_a_parametric_synthesis_is_three_times_worse_than_that_of_cart(survey):
     # Published for synthpop: 31 and below 3.
     codes = {"income": [-8]}
@@ -70,6 +71,7 @@ def test_the_worst_pair_of_a_parametric_synthesis_is_three_times_worse_than_that
 
 
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.slow
 def test_cart_keeps_all_pairs_of_adult_in_the_order_it_chooses(seed):
     adult = discreet.datasets.adult()
     drawn = Sequential(visit_sequence="auto").fit(adult, seed=seed).sample(seed=seed)
@@ -97,6 +99,7 @@ def test_a_number_that_follows_from_a_category_still_does(test_data):
     assert drawn.frame.join(pairs, on=["PUMA", "DENSITY"], how="anti").height == 0
 
 
+@pytest.mark.slow
 def test_cart_keeps_pairs_better_than_the_synthpop_release_of_the_same_file(test_data):
     # NIST's collection holds a release that synthpop made of 21 columns of this file by CART: 12.7 and 2.20.
     folder = test_data / "nist-dce"
@@ -131,6 +134,7 @@ def test_groups_of_values_keep_pairs_better_than_variance_does(test_data, file, 
     assert mean[10] < mean[0]
 
 
+@pytest.mark.slow
 def test_the_whole_survey_is_synthesized_in_file_order(test_data):
     data = discreet.read(test_data / "SD2011.csv")
     drawn = Sequential().fit(data, seed=1).sample(seed=1)

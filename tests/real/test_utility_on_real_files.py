@@ -40,6 +40,7 @@ def redrawn(frame: pl.DataFrame, random: np.random.Generator) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("ways", [2, 3, 4])
+@pytest.mark.slow
 def test_a_correct_synthesis_of_sd2011_categories_has_a_standardized_difference_of_one(sd2011, ways):
     names = ["sex", "placesize", "marital", "ls", "smoke", "edu"][: ways + 1]
     frame = sd2011.select(names)

@@ -25,6 +25,7 @@ def survey(request, test_data):
     return Microdata(frame.drop(identifiers), weight=weight)
 
 
+@pytest.mark.slow
 def test_means_and_shares_are_those_of_the_population_whatever_becomes_of_the_weight(survey):
     for use in ("use", "regenerate", "synthesize"):
         copies = Sequential(weights=use, visit_sequence="auto").fit(survey, seed=1).sample(copies=2, seed=1)

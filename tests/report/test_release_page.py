@@ -191,6 +191,7 @@ def test_the_documented_release_is_the_one_the_plan_gives(report):
     ],
     ids=lambda treatment: treatment.name,
 )
+@pytest.mark.slow
 def test_following_the_records_does_not_change_the_release(treatment):
     followed = document_plan(people(), treatment, seed=5).release
     assert followed.data.frame.equals(Plan([treatment]).apply(people(), seed=5).data.frame)

@@ -221,6 +221,7 @@ def test_rows_of_a_query_engine_have_no_order_and_need_a_linking_column():
 class TestProbabilistic:
     pytest.importorskip("splink", reason="the extra 'linkage' (splink) is not installed")
 
+    @pytest.mark.slow
     def test_it_links_as_well_as_distances_and_its_links_are_mostly_right(self):
         table = people(250)
         release = noisy(table, 0.03)

@@ -224,6 +224,7 @@ def test_too_few_records_shrink_the_predictors():
     assert all(len(predictors) <= 5 for predictors in model.selected.values())
 
 
+@pytest.mark.slow
 def test_cross_validation_and_akaike_find_the_predictors():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(1500, 6))

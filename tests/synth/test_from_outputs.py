@@ -160,6 +160,7 @@ def test_cells_that_were_not_published_are_free():
     assert met(made([holes]))
 
 
+@pytest.mark.slow
 def test_bands_of_a_number_are_met_by_the_search():
     bands = CrossTab(["AGE", "SEX"], [[30, 20], [10, 40]], bands={"AGE": [18, 40, 80]})
     fitted = made([bands], batches=2_000)
@@ -272,6 +273,7 @@ def test_products_powers_and_logarithms_are_terms():
     assert fitted.report.figures["largest_coefficient_error"] < 0.02
 
 
+@pytest.mark.slow
 def test_rare_levels_get_records_of_either_outcome():
     book = Codebook([replace(REGION, shares={"n": 0.02, "s": 0.5, "w": 0.48}), CAR])
     target = LogitCoefs(

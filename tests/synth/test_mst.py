@@ -79,6 +79,7 @@ def test_every_level_has_a_group_and_neighbors_stay_together(counts, spread, gro
         assert (np.diff(made.group) <= 1).all()
 
 
+@pytest.mark.slow
 def test_adult_comes_back_closer_than_columns_drawn_by_themselves():
     data = datasets.adult()
     model = synth.MST(epsilon=1.0, delta=1e-5, domain=adult_domain(data.frame)).fit(data, seed=1)

@@ -136,6 +136,7 @@ def test_an_exact_draw_is_claimed_and_a_sampler_that_approaches_is_not():
 
 
 @pytest.mark.parametrize("quality", ["optimal-tree", "fixed-partition"])
+@pytest.mark.slow
 def test_a_large_budget_finds_the_parameters(quality):
     plan = synth.PMSEMechanism(
         60.0, **(QUICK | {"particles": 60, "depth": 2}), quality=quality, never_missing="works"

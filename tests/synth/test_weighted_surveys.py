@@ -125,6 +125,7 @@ def test_the_bootstrap_draws_whole_clusters_within_the_strata_of_the_design():
     assert times[:3].sum() == times[3:].sum() == 9
 
 
+@pytest.mark.slow
 def test_copies_of_a_clustered_survey_vary_as_its_clusters_do():
     """All members of a cluster are alike, so that the mean of 400 records is as uncertain as that of 20."""
     rng = np.random.default_rng(20)

@@ -525,6 +525,7 @@ def test_inverse_gaussian_synthesis_says_what_its_law_would_keep_and_claims_noth
 
 
 @pytest.mark.parametrize("law", [NegativeBinomial(0.1), PoissonInverseGaussian(0.1)])
+@pytest.mark.slow
 def test_a_guarantee_that_no_pseudocount_reaches_is_refused(law):
     for epsilon, delta in ((0.5, 0.0), (8e-209, 1e-300)):
         with pytest.raises(ParameterError, match="alpha"):

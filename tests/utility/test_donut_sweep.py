@@ -25,6 +25,7 @@ def city(n=3000):
 SETS = {"fine": ["fine"], "coarse": ["coarse"], "none": []}
 
 
+@pytest.mark.slow
 def test_the_choice_has_the_smallest_inner_then_outer_radius_of_the_acceptable():
     found = donut_settings(city(), keys=SETS, zone="side", seed=3)
     table = found.detail["variants"]

@@ -485,6 +485,7 @@ def test_every_usual_metric_is_known_and_has_its_direction():
         assert all(better is not None for better in metric.headlines.values())
 
 
+@pytest.mark.slow
 def test_detection_knows_a_coin_a_giveaway_and_copies():
     draw = np.random.default_rng(2)
     ours, others = (

@@ -194,6 +194,7 @@ def test_gaps_can_match_anything_when_asked(people):
     assert not any("wildcard" in caveat for caveat in found.caveats)
 
 
+@pytest.mark.slow
 def test_a_pandas_file_is_searched_like_a_polars_one(people):
     other = Microdata(people.frame.to_pandas(), keys=["age", "region"], sensitive="ill")
     plans = plan_grid(banded, width=[5, 20], k=[None, 3])

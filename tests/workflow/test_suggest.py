@@ -104,6 +104,7 @@ def test_kept_columns_stay_as_they_are_or_as_fine_as_asked(data):
         discreet.suggest(data, K_THREE, keep=["name"])
 
 
+@pytest.mark.slow
 def test_important_columns_lose_less(data):
     plain = discreet.suggest(data, K_THREE, effort="quick", seed=1)
     weighted = discreet.suggest(data, K_THREE, effort="quick", importance={"age": 20}, seed=1)
@@ -120,6 +121,7 @@ def test_a_file_that_meets_the_policy_needs_no_step():
     assert found.loss == 0
 
 
+@pytest.mark.slow
 def test_what_stands_in_the_way_is_said_where_nothing_passes(data):
     hard = Policy(
         "impossible",
