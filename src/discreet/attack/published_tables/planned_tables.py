@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -18,11 +18,12 @@ from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import fresh_seed, generator
 from discreet.results import Detail, Measure, percent
-from discreet.tables import ProtectedTable, SuppressionResult, Table
-from discreet.tables.building.dimension import MISSING
-from discreet.tables.protecting import TableProtection
 
-Published = Table | ProtectedTable | SuppressionResult
+if TYPE_CHECKING:  # whoever asks for the cards of attacks needs no tables
+    from discreet.tables import ProtectedTable, SuppressionResult, Table
+    from discreet.tables.protecting import TableProtection
+
+Published: TypeAlias = "Table | ProtectedTable | SuppressionResult"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def queries_of(table: Published, *, area: str | None = None, place: str | None =
     Examples
     --------
     >>> people = pl.DataFrame({"place": ["a", "a", "b"], "sex": ["f", "m", "f"]})
+    >>> from discreet.tables import Table
     >>> asked = queries_of(Table.from_microdata(people, "place*sex"))
     >>> asked.n, asked.queries[1], asked.answers[1], dict(asked.schema)
     (3, {'sex': ['f']}, 2.0, {'place': ['a', 'b'], 'sex': ['f', 'm']})
@@ -159,11 +161,15 @@ def table_reconstruction(
     Examples
     --------
     >>> people = pl.DataFrame({"place": list("aaab"), "sex": list("ffmf"), "age": list("1211")})
+    >>> from discreet.tables import Table
     >>> planned = Table.from_microdata(people, "place*sex*age")
     >>> found = table_reconstruction(people, planned, area="place", method="exact")
     >>> found.figures["certain"], found.figures["match_rate"]
     (1.0, 1.0)
     """
+    from discreet.tables import Table
+    from discreet.tables.building.dimension import MISSING
+
     if isinstance(table, str):
         table = Table.from_microdata(original, table)
     _need_counts(table)
@@ -238,7 +244,7 @@ def _rebuilt(
     _, plain = _shown(table)
     places: list[str | None] = [None] if area is None else list(plain.hierarchy[area].leaves)
     parts, certain, people, skipped, errors = [], 0.0, 0, 0, []
-    noisy = not isinstance(table, Table)
+    noisy = not hasattr(table, "cells")
     for place in track(places, len(places), "Rebuilding areas", progress=progress):
         asked = queries_of(table, area=area, place=place)
         if not asked.n or all(answer is None for answer in asked.answers):
@@ -279,6 +285,8 @@ def _rebuilt(
 
 def _protected(table: Table, protected: Any, seed: int | None) -> Published | None:
     """The tables as they would be published, where a protection was named instead of them."""
+    from discreet.tables.protecting import TableProtection
+
     if isinstance(protected, str):
         known = TableProtection.known
         if protected not in known:
@@ -291,6 +299,10 @@ def _protected(table: Table, protected: Any, seed: int | None) -> Published | No
 
 def _shown(table: Published) -> tuple[pl.DataFrame, Table]:
     """The cells with what is published in them, and the table with its codes and inner cells."""
+    from discreet.tables import ProtectedTable, SuppressionResult, Table
+
+    if not isinstance(table, Table | ProtectedTable | SuppressionResult):
+        raise ParameterError("table must be a Table, or one that was protected: see discreet.tables.")
     if isinstance(table, SuppressionResult):
         kept = pl.when(pl.col("suppressed").is_null()).then(pl.col(table.table.value))
         return table.table.cells.with_columns(answer=kept), table.table

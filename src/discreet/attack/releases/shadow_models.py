@@ -10,6 +10,7 @@ them.
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -28,7 +29,9 @@ from discreet.progress import track
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure
 from discreet.risk.classes.company import records_only
-from discreet.synth.synthesizer import Synthesizer
+
+if TYPE_CHECKING:
+    from discreet.synth.synthesizer import Synthesizer
 
 _NEIGHBORS = 5
 
@@ -111,7 +114,11 @@ def shadow_membership(
     >>> found.figures["auc"] > 0.7
     True
     """
+    from discreet.synth.synthesizer import Synthesizer  # every generator comes with it
+
     made = Synthesizer.named(synthesizer, {}) if isinstance(synthesizer, str) else synthesizer
+    if not isinstance(made, Synthesizer):
+        raise ParameterError("synthesizer must be a generator of discreet.synth, or the name of one.")
     if shadows < 8 or shadows % 2:
         raise ParameterError("shadows must be an even number of at least 8: half of them hold each target.")
     if targets < 1 or records < 10:
