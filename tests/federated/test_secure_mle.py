@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -58,23 +59,24 @@ def layouts(draw):
         return [order[a:b] for a, b in zip([0, *cuts], [*cuts, len(order)], strict=True)]
 
     if kind == "vertical":
-        made = vertical([frame.select(part) for part in split(frame.columns, 3)])
+        parts = [frame.select(part) for part in split(frame.columns, 3)]
+        made = partial(vertical, parts)
     elif kind == "horizontal":
-        made = horizontal([frame[: rows // 3], frame[rows // 3 : rows // 2], frame[rows // 2 :]])
+        made = partial(horizontal, [frame[: rows // 3], frame[rows // 3 : rows // 2], frame[rows // 2 :]])
     else:
         groups = []
         for at, part in enumerate((frame[: rows // 2], frame[rows // 2 :])):
             parts = split(frame.columns, 2 + at)
             groups.append({f"site {(at + i) % 3}": part.select(own) for i, own in enumerate(parts)})
-        made = complex_layout(groups)
-    return made, x, mu, sigma, frame.columns, draw(st.integers(1, 50))
+        made = partial(complex_layout, groups)
+    return made(seed=draw(st.integers(0, 99))), x, mu, sigma, frame.columns, draw(st.integers(1, 50))
 
 
 @settings(max_examples=examples(40))
 @given(layouts())
 def test_secure_equals_pooled_for_every_layout_seed_order_and_split(case):
     layout, x, mu, sigma, names, chunk = case
-    secure = SecureMLE(layout, chunk_rows=chunk)
+    secure = SecureMLE(layout, chunk_rows=chunk, seed=chunk)
     order = [names.index(name) for name in secure.variables]
     pooled = minus_two_log_likelihood(x, mu, sigma)
     found = secure.log_likelihood(mu[order], sigma[np.ix_(order, order)])
@@ -87,7 +89,7 @@ def test_sufficient_and_plain_modes_give_the_same(case):
     layout, x, mu, sigma, names, chunk = case
     pooled = minus_two_log_likelihood(x, mu, sigma)
     for mode in ("sufficient", "plain"):
-        secure = SecureMLE(layout, mode=mode, chunk_rows=chunk)
+        secure = SecureMLE(layout, mode=mode, chunk_rows=chunk, seed=chunk)
         order = [names.index(name) for name in secure.variables]
         found = secure.log_likelihood(mu[order], sigma[np.ix_(order, order)])
         assert found == pytest.approx(pooled, abs=1e-5, rel=1e-9)
@@ -104,7 +106,7 @@ def growth():
 @pytest.mark.parametrize("optimizer", ["scoring", pytest.param("L-BFGS-B", marks=pytest.mark.slow)])
 def test_a_secure_fit_is_the_pooled_fit(growth, optimizer):
     model, x, pooled = growth
-    fit = SecureMLE([x[:, :2], x[:, 2:3], x[:, 3:]], optimizer=optimizer).fit(model)
+    fit = SecureMLE([x[:, :2], x[:, 2:3], x[:, 3:]], optimizer=optimizer, seed=1).fit(model)
     assert fit.converged
     for name in model.names:
         assert fit.estimates[name] == pytest.approx(pooled.estimates[name], abs=1e-5)
@@ -117,8 +119,8 @@ def test_a_horizontal_fit_and_a_sufficient_fit_are_the_pooled_fit(growth):
     model, x, pooled = growth
     rows = horizontal([table(x[:50]), table(x[50:70]), table(x[70:])])
     fits = [
-        SecureMLE(rows).fit(model, hessian="expected"),
-        SecureMLE(np.hsplit(x, [2, 4]), mode="sufficient").fit(model),
+        SecureMLE(rows, seed=1).fit(model, hessian="expected"),
+        SecureMLE(np.hsplit(x, [2, 4]), mode="sufficient", seed=1).fit(model),
     ]
     for fit in fits:
         assert list(fit.estimates.values()) == pytest.approx(list(pooled.estimates.values()), abs=1e-5)
@@ -126,7 +128,7 @@ def test_a_horizontal_fit_and_a_sufficient_fit_are_the_pooled_fit(growth):
 
 def test_likelihood_ratios_over_sites_are_the_pooled_ones(growth):
     model, x, pooled = growth
-    secure = SecureMLE(np.hsplit(x, [2, 4]))
+    secure = SecureMLE(np.hsplit(x, [2, 4]), seed=1)
     reduced = latent_growth(5, slope_mean=False)
     ratio = likelihood_ratio(secure.fit(model, hessian="expected"), secure.fit(reduced, hessian="expected"))
     moments = x.mean(axis=0), np.cov(x.T, bias=True)
@@ -138,7 +140,7 @@ def test_likelihood_ratios_over_sites_are_the_pooled_ones(growth):
 def test_a_fit_goes_on_where_a_failed_site_ended_it(growth, tmp_path):
     model, x, pooled = growth
     path = tmp_path / "fit.jsonl"
-    first = SecureMLE(np.hsplit(x, [2, 4]), evaluations=path)
+    first = SecureMLE(np.hsplit(x, [2, 4]), evaluations=path, seed=1)
     holder = first.layout.holders["node 3"]
     answer, left = holder.receive, iter(range(70))
 
@@ -151,7 +153,7 @@ def test_a_fit_goes_on_where_a_failed_site_ended_it(growth, tmp_path):
     with pytest.raises(ProtocolError, match="does not answer"):
         first.fit(model)
     made, kept = first.evaluations, path.read_text().splitlines()
-    again = SecureMLE(np.hsplit(x, [2, 4]), evaluations=path)
+    again = SecureMLE(np.hsplit(x, [2, 4]), evaluations=path, seed=2)
     fit = again.fit(model)
     assert list(fit.estimates.values()) == pytest.approx(list(pooled.estimates.values()), abs=1e-5)
     added = path.read_text().splitlines()
@@ -260,7 +262,7 @@ def test_nine_evaluations_recover_the_moments_of_three_variables():
     secure.log_likelihood(np.zeros(3), np.eye(3))
     assert secure.leakage.evaluations < secure.leakage.determining == 9
     assert "was not reached" in secure.leakage.meaning
-    secure = SecureMLE(np.hsplit(x, [1, 2]))
+    secure = SecureMLE(np.hsplit(x, [1, 2]), seed=1)
     secure._start()
     found = recovered_moments(secure, 3, rng)
     products = (x.T @ x)[np.triu_indices(3)]
@@ -324,7 +326,7 @@ class Kept(Noise):
 
 def solved_by_two_covariances(noise):
     x = np.random.default_rng(7).normal(size=(25, 2))
-    secure = SecureMLE(np.hsplit(x, [1]), noise_scale=1000.0, max_evaluations=2, keep=True)
+    secure = SecureMLE(np.hsplit(x, [1]), noise_scale=1000.0, max_evaluations=2, keep=True, seed=1)
     if noise is not None:
         for holder in secure.layout.holders.values():
             holder.noise = noise(holder.masks)
@@ -355,7 +357,7 @@ def equations_of_the_next_holder(noise):
     """The second holder is told P_1: each evaluation is a linear equation about the rows of the first."""
     rows = 6
     x = np.random.default_rng(8).normal(size=(rows, 2))
-    secure = SecureMLE(np.hsplit(x, [1]), noise_scale=1000.0, max_evaluations=rows + 1, keep=True)
+    secure = SecureMLE(np.hsplit(x, [1]), noise_scale=1000.0, max_evaluations=rows + 1, keep=True, seed=1)
     if noise is not None:
         for holder in secure.layout.holders.values():
             holder.noise = noise(holder.masks)
@@ -378,7 +380,7 @@ def test_an_open_total_gives_the_rows_away_after_as_many_evaluations_as_there_ar
 def test_the_coordinator_and_the_next_holder_together_recover_rows():
     """The collusion that the report names: A1, P and R of the same evaluation."""
     x = np.random.default_rng(9).normal(size=(20, 3))
-    secure = SecureMLE(np.hsplit(x, [1, 2]), keep=True)
+    secure = SecureMLE(np.hsplit(x, [1, 2]), keep=True, seed=1)
     secure.log_likelihood(np.zeros(3), np.eye(3))
     messages = secure.transcript.contents
     mean = next(one.values["mean"] for one in messages if one.name == "first")
@@ -405,5 +407,5 @@ def test_a_seed_makes_runs_repeatable_and_is_warned_of():
 
 def test_saturated_fits_by_secure_evaluations():
     x = np.random.default_rng(1).normal(size=(40, 2)) @ np.array([[1.0, 0.5], [0, 1.0]])
-    fit = SecureMLE(np.hsplit(x, [1])).fit(saturated(2), hessian="expected")
+    fit = SecureMLE(np.hsplit(x, [1]), seed=1).fit(saturated(2), hessian="expected")
     np.testing.assert_allclose(fit.implied[1], np.cov(x.T, bias=True), atol=1e-4)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError, load_extra
+from discreet.federated.certificates import refuse_old
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.transport import Transport
@@ -107,6 +108,7 @@ class SitesOnNetwork(RemoteTransport):
                 raise ParameterError(
                     f"The address of '{site}' must begin with https://: nothing travels unencrypted."
                 )
+        refuse_old(Path(certificate), "the analyst")
         try:
             context = ssl.create_default_context(cafile=str(authority))
             context.load_cert_chain(str(certificate), str(key))

@@ -48,7 +48,11 @@ class Adding(Role):
         if self.party.name not in order or order[0] == self.party.name:
             raise ProtocolError(f"'{self.party.name}' is not among those whose numbers are added.")
         if self._shares is None:
-            self._shares = plan.shares(contributed(self.party, asked["quantity"]), self.party.masks)
+            own = contributed(self.party, asked["quantity"])
+            if own.shape != (plan.size,):
+                # Two numbers under one mask would show their difference.
+                raise ProtocolError("A sum has another length than the protocol has. The run was ended.")
+            self._shares = plan.shares(own, self.party.masks)
         held = self._shares[plan.at(asked)]
         after = order[(order.index(self.party.name) + 1) % len(order)]
         total = plan.added(plan.read_sum(asked), held)

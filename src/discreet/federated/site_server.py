@@ -6,6 +6,7 @@ import ssl
 from typing import Any
 
 from discreet.errors import DiscreetError, InputError, load_extra
+from discreet.federated.certificates import refuse_old
 from discreet.federated.site_files import SiteFile
 from discreet.federated.sites import Site
 
@@ -48,6 +49,7 @@ def serve(file: SiteFile) -> None:
     for path, what in ((file.certificate, "certificate"), (file.key, "key"), (file.authority, "authority")):
         if not path.is_file():
             raise InputError(f"The {what} '{path.name}' of the site is not there.")
+    refuse_old(file.certificate, f"'{file.name}'")
     config = uvicorn.Config(
         application(site), host=file.host, port=file.port, http=_with_peer_name(), ws="none", lifespan="off",
         log_level="warning", access_log=False, server_header=False, date_header=False,

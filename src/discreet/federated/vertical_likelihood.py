@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from discreet.arrays import Array, Floats
 from discreet.federated.conditional_normal import LOG_2_PI, Conditional, minus_two_log_likelihood
+from discreet.federated.likelihood_steps import Step, Turns
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import MAIN, Holder, Role, plays
 from discreet.federated.quantities import quantity
@@ -93,6 +93,7 @@ class Node(Role):
         self.noise = getattr(party, "noise", None) or Noise(party.masks)
         self._kept: dict[str, tuple[Floats, Floats]] = {}
         self._spread: dict[str, Floats] = {}
+        self._turns = Turns()
 
     def on_join(self, message: Message) -> list[Message]:
         """Tell the number of rows, the spread of one's columns, and a digest of whose rows they are."""
@@ -103,7 +104,7 @@ class Node(Role):
 
     def on_first(self, message: Message) -> list[Message]:
         """Begin a chunk: the part of the first holder."""
-        step = _Step.read(message)
+        step = Step.read(message)
         if step.place != 0:
             raise ProtocolError("Only the first holder begins.")
         if step.chunk == 0:
@@ -126,7 +127,7 @@ class Node(Role):
             return []
         found = {message.name: message for message in both}
         central, before = found["conditional"], found["masks"]
-        step = _Step.read(central)
+        step = Step.read(central)
         widths, place = step.widths, step.place
         earlier, later = widths[place - 1], sum(widths[place:])
         total = RING.words([int(str(before.values["total"]), 16)])[0]
@@ -142,9 +143,13 @@ class Node(Role):
         return self._passed_on(central, step, residual, total, mean[:, step.width :])
 
     def _passed_on(
-        self, message: Message, step: _Step, residual: Floats, total: int, later: Floats | None
+        self, message: Message, step: Step, residual: Floats, total: int, later: Floats | None
     ) -> list[Message]:
         covariance = message.array("covariance", (step.width, step.width))
+        try:
+            np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError as error:
+            raise ProtocolError("The covariance that was sent is not positive definite.") from error
         inverse = np.linalg.inv(covariance)
         inverse = (inverse + inverse.T) / 2
         r, q = self._drawn(step, inverse)
@@ -190,7 +195,7 @@ class Node(Role):
 
     def on_last(self, message: Message) -> list[Message]:
         """End a chunk: take the noise of the last holder out of the total, and after the last chunk hand it over."""
-        step = _Step.read(message)
+        step = Step.read(message)
         q = message.array("q", self.last_noise.shape)
         self.total = _reduced(int(str(message.values["total"]), 16) - dot(self.last_noise, q))
         if not step.is_last_chunk:
@@ -202,7 +207,7 @@ class Node(Role):
             return [self.send(step.coordinator, "total", evaluation=step.evaluation)]
         return [self.send(step.coordinator, "total", total=_hex(self.total), evaluation=step.evaluation)]
 
-    def _drawn(self, step: _Step, inverse: Floats) -> tuple[Floats, Floats]:
+    def _drawn(self, step: Step, inverse: Floats) -> tuple[Floats, Floats]:
         shape = (step.rows, step.width)
         scales = step.own_scales
         if step.place == 0:
@@ -216,8 +221,12 @@ class Node(Role):
             r, q = (self.noise.fresh(name, shape, scales) for name in ("r", "q"))
         return r, self.noise.divided(q, inverse)
 
-    def _own(self, message: Message, step: _Step) -> Floats:
+    def _own(self, message: Message, step: Step) -> Floats:
         own: Floats = self.party.matrix(self._columns(message), step.block)
+        self._turns.take(
+            evaluation=step.evaluation, chunk=step.chunk, chunks=step.chunks, start=step.start, rows=step.rows,
+            all_rows=len(own),
+        )  # fmt: skip
         if step.block not in self._spread:
             # Once for all chunks: it takes a pass over all rows.
             self._spread[step.block] = own.std(axis=0)
@@ -360,65 +369,6 @@ class Coordinator(Role):
             self.nodes[place], name, **step, columns=self.columns[place], covariance=self.parts[place].covariance,
             **values,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Where in an evaluation a message belongs."""
-
-    nodes: list[str]
-    widths: list[int]
-    place: int
-    start: int
-    rows: int
-    chunk: int
-    chunks: int
-    evaluation: int
-    block: str
-    coordinator: str
-    keep_total: bool
-    scales: Floats
-    run: str
-
-    @classmethod
-    def read(cls, message: Message) -> _Step:
-        values: Mapping[str, Any] = message.values
-        try:
-            return cls(
-                [str(name) for name in values["nodes"]], [int(width) for width in values["widths"]],
-                int(values["place"]), int(values["start"]), int(values["rows"]), int(values["chunk"]),
-                int(values["chunks"]), int(values["evaluation"]), str(values["block"]), str(values["coordinator"]),
-                bool(values["keep_total"]), np.asarray(values["scales"], dtype=np.float64), message.run,
-            )  # fmt: skip
-        except (KeyError, TypeError, ValueError) as error:
-            raise ProtocolError(
-                f"'{message.sender}' sent '{message.name}' without saying where it belongs."
-            ) from error
-
-    def described(self) -> dict[str, Any]:
-        return {
-            "nodes": self.nodes, "widths": self.widths, "place": self.place, "start": self.start, "rows": self.rows,
-            "chunk": self.chunk, "chunks": self.chunks, "evaluation": self.evaluation, "block": self.block,
-            "coordinator": self.coordinator, "keep_total": self.keep_total,
-            "scales": [float(one) for one in self.scales],
-        }  # fmt: skip
-
-    @property
-    def width(self) -> int:
-        return self.widths[self.place]
-
-    @property
-    def own_scales(self) -> Floats:
-        first = sum(self.widths[: self.place])
-        return self.scales[first : first + self.width]
-
-    @property
-    def is_last_chunk(self) -> bool:
-        return self.chunk == self.chunks - 1
-
-    @property
-    def key(self) -> str:
-        return f"{self.run} {self.evaluation}"
 
 
 def row_digest(party: Any, block: str, run: str) -> str:

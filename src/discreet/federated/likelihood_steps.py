@@ -1,0 +1,105 @@
+"""Where in an evaluation does a message belong, and is it its turn? All rows come, each once and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.federated.messages import Message, ProtocolError
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where in an evaluation a message belongs."""
+
+    nodes: list[str]
+    widths: list[int]
+    place: int
+    start: int
+    rows: int
+    chunk: int
+    chunks: int
+    evaluation: int
+    block: str
+    coordinator: str
+    keep_total: bool
+    scales: Floats
+    run: str
+
+    @classmethod
+    def read(cls, message: Message) -> Step:
+        """Read it off a message, or refuse the message."""
+        values: Mapping[str, Any] = message.values
+        try:
+            return cls(
+                [str(name) for name in values["nodes"]], [int(width) for width in values["widths"]],
+                int(values["place"]), int(values["start"]), int(values["rows"]), int(values["chunk"]),
+                int(values["chunks"]), int(values["evaluation"]), str(values["block"]), str(values["coordinator"]),
+                bool(values["keep_total"]), np.asarray(values["scales"], dtype=np.float64), message.run,
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError) as error:
+            raise ProtocolError(
+                f"'{message.sender}' sent '{message.name}' without saying where it belongs."
+            ) from error
+
+    def described(self) -> dict[str, Any]:
+        """Write it for a message."""
+        return {
+            "nodes": self.nodes, "widths": self.widths, "place": self.place, "start": self.start, "rows": self.rows,
+            "chunk": self.chunk, "chunks": self.chunks, "evaluation": self.evaluation, "block": self.block,
+            "coordinator": self.coordinator, "keep_total": self.keep_total,
+            "scales": [float(one) for one in self.scales],
+        }  # fmt: skip
+
+    @property
+    def width(self) -> int:
+        """How many columns the holder has."""
+        return self.widths[self.place]
+
+    @property
+    def own_scales(self) -> Floats:
+        """The scales of the holder's noise."""
+        first = sum(self.widths[: self.place])
+        return self.scales[first : first + self.width]
+
+    @property
+    def is_last_chunk(self) -> bool:
+        """Whether no rows come after these."""
+        return self.chunk == self.chunks - 1
+
+    @property
+    def key(self) -> str:
+        """Under which a holder keeps the total of an evaluation."""
+        return f"{self.run} {self.evaluation}"
+
+
+class Turns:
+    """Holds the evaluations of a run to all rows of a group, each row once and in order.
+
+    A likelihood of few rows tells about each of them, and rows that are asked for again under fresh noise are averaged:
+    what an owner limits is the number of evaluations, so that an evaluation must be one.
+
+    Examples
+    --------
+    >>> turns = Turns()
+    >>> turns.take(evaluation=1, chunk=0, chunks=2, start=0, rows=6, all_rows=10)
+    >>> turns.take(evaluation=1, chunk=1, chunks=2, start=6, rows=3, all_rows=10)
+    Traceback (most recent call last):
+    discreet.federated.messages.ProtocolError: An evaluation goes over all rows, once and in order. The run was ended.
+    """
+
+    def __init__(self) -> None:
+        self._next: tuple[int, int, int] | None = None
+
+    def take(self, *, evaluation: int, chunk: int, chunks: int, start: int, rows: int, all_rows: int) -> None:
+        """Take the next rows, or refuse them."""
+        expected = (evaluation, 0, 0) if chunk == 0 else self._next
+        ends = start + rows
+        is_last = chunk == chunks - 1
+        if (evaluation, chunk, start) != expected or rows < 1 or is_last != (ends == all_rows):
+            raise ProtocolError("An evaluation goes over all rows, once and in order. The run was ended.")
+        self._next = None if is_last else (evaluation, chunk + 1, ends)
