@@ -22,8 +22,10 @@ from discreet.federated import (
     likelihood_ratio,
     marginal_imputation,
     pca_from_cov,
+    pool_imputations,
     regression_from_moments,
     regression_over_sites,
+    robust_standard_errors,
     saturated,
     weighted_moments,
 )
@@ -175,3 +177,55 @@ def test_a_path_model_of_ones_own():
         {"effect": 0.5, "vx": 2.0, "vy": 2.5, "mx": 1.0, "my": 1.5}, abs=1e-6
     )
     assert fit.df == 0
+
+
+def test_robust_errors_are_the_sandwich_of_the_rows_at_one_place_and_over_sites():
+    rng = np.random.default_rng(8)
+    x = rng.exponential(size=(400, 2)) @ np.array([[1.0, 0.4], [0.0, 1.0]])
+    frame = pl.DataFrame({"a": x[:, 0], "b": x[:, 1]})
+    model = RAMModel(A=np.zeros((2, 2)), S=np.eye(2), F=[0, 1], M=[0.0, 0.0], parametrization="covariance",
+                     labels={"S": [["va", "cov"], ["cov", "vb"]], "M": ["ma", "mb"]})  # fmt: skip
+    fit = fit_from_moments(*weighted_moments(frame, ["a", "b"]), model)
+    found = robust_standard_errors(fit, frame)
+    off = x - x.mean(axis=0)
+    # Of means the sandwich is the usual one; of variances it has the fourth moment (White 1982).
+    assert found["ma"] == pytest.approx(off[:, 0].std() / 20, rel=1e-4)
+    fourth = ((off[:, 0] ** 2 - off[:, 0].var()) ** 2).mean()
+    assert found["va"] == pytest.approx(np.sqrt(fourth / 400), rel=1e-3)
+    assert found["va"] > 1.3 * fit.standard_errors["va"]
+    crossed = off[:, 0] * off[:, 1]
+    assert found["cov"] == pytest.approx(crossed.std() / 20, rel=1e-3)
+    sites = horizontal([frame[:100], frame[100:250], frame[250:]])
+    over = robust_standard_errors(fit, sites)
+    assert list(over.values()) == pytest.approx(list(found.values()), rel=1e-8)
+    with pytest.raises(ParameterError, match="cannot be had"):
+        robust_standard_errors(fit, [frame.select("a"), frame.select("b")])
+
+
+def test_weights_of_one_are_no_weights_and_doubled_rows_are_not_more_people():
+    frame = table(200, 3).select("a", "b").with_columns(w=pl.lit(2.0))
+    plain = fit_from_moments(*weighted_moments(frame, ["a", "b"]), saturated(2))
+    weighted = fit_from_moments(*weighted_moments(frame, ["a", "b"], weight="w"), saturated(2))
+    one = robust_standard_errors(plain, frame.select("a", "b"))
+    other = robust_standard_errors(weighted, frame, weight="w")
+    assert list(one.values()) == pytest.approx(list(other.values()))
+
+
+def test_pooled_imputations_follow_rubins_rules():
+    frame = table(300, 4).select("a", "b")
+    gaps = frame.with_columns(b=pl.when(pl.int_range(pl.len()) % 4 == 0).then(None).otherwise("b"))
+    fits = []
+    for seed in range(5):
+        filled, _ = marginal_imputation(gaps, ["a", "b"], seed=seed)
+        fits.append(fit_from_moments(*weighted_moments(filled, ["a", "b"]), saturated(2)))
+    pooled = pool_imputations(fits)
+    for name in pooled.estimates:
+        values = np.array([fit.estimates[name] for fit in fits])
+        errors = np.array([fit.standard_errors[name] for fit in fits])
+        total = (errors**2).mean() + 1.2 * values.var(ddof=1)
+        assert pooled.standard_errors[name] == pytest.approx(np.sqrt(total))
+        assert 0 <= pooled.missing_information[name] < 1
+        assert pooled.standard_errors[name] >= np.sqrt((errors**2).mean())
+    assert "5 imputed copies" in str(pooled)
+    with pytest.raises(ParameterError, match="two or more"):
+        pool_imputations(fits[:1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -81,7 +81,12 @@ def prepare_trial(
     site: Annotated[
         list[str], typer.Option("--site", help="NAME=column,column: a site and what it allows; repeat.")
     ],
-    data: Annotated[list[str], typer.Option("--data", help="NAME=FILE: the data of a site; repeat.")],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            "--data", help="NAME=FILE: the data of a site, NAME/GROUP=FILE for a group of rows; repeat."
+        ),
+    ],
     ids: Annotated[str | None, typer.Option("--ids", help="Column by which rows are linked.")] = None,
     port: Annotated[int, typer.Option("--port", help="The first port.")] = 8441,
     protocol: Annotated[
@@ -91,18 +96,29 @@ def prepare_trial(
     quantity: Annotated[
         list[str] | None, typer.Option("--quantity", help="Sums that owners allow; repeat.")
     ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="Budget of each site for answers with noise.")
+    ] = None,
 ) -> None:
     """Make everything for a trial on this machine: an authority, certificates, keys and a file for each site."""
     from discreet.errors import ParameterError
     from discreet.federated.trial_certificates import prepare
 
     columns = options.named_columns(site, "--site")
-    files = {name: ",".join(parts) for name, parts in options.named_columns(data, "--data").items()}
+    files: dict[str, Any] = {}
+    for named, parts in options.named_columns(data, "--data").items():
+        name, _, group = named.partition("/")
+        file = str(Path(",".join(parts)).resolve())
+        if (name in files) and (not group or not isinstance(files[name], dict)):
+            raise ParameterError(
+                "--data gives a site one file, or one for each group of rows (NAME/GROUP=FILE)."
+            )
+        files[name] = {**files.get(name, {}), group: file} if group else file
     if set(columns) != set(files):
         raise ParameterError("--site and --data must name the same sites.")
     prepare(
-        folder, {name: str(Path(file).resolve()) for name, file in files.items()}, columns=columns, ids=ids, port=port,
-        protocols=protocol or ("vertical-likelihood",), quantities=quantity or (),
+        folder, files, columns=columns, ids=ids, port=port, protocols=protocol or ("vertical-likelihood",),
+        quantities=quantity or (), epsilon=epsilon,
     )  # fmt: skip
     say(
         f"Made for a trial: {', '.join(f'{name}.toml' for name in columns)} and their keys, in {folder.name}."

@@ -33,7 +33,7 @@ _MOST_CELLS = 2_000_000
 
 
 @quantity("counts")
-def _counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
+def counted(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """How many records fall into each cell of declared levels; the last cell takes all others."""
     columns = [str(name) for name in asked["columns"]]
     frame = holder.frame(str(asked.get("block", MAIN)))
@@ -57,8 +57,37 @@ def _counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
         outside |= codes < 0
         at = at * size + np.maximum(codes, 0)
     cells = math.prod(sizes)
-    counted = np.bincount(np.where(outside, cells, at), minlength=cells + 1)
-    return counted.astype(np.float64)
+    found: Array = np.bincount(np.where(outside, cells, at), minlength=cells + 1).astype(np.float64)
+    return found
+
+
+def declared_levels(levels: Mapping[str, Any]) -> tuple[dict[str, list[str]], int]:
+    """Check the levels that were agreed on, and tell how many cells they make.
+
+    Examples
+    --------
+    >>> declared_levels({"sex": ["f", "m"], "region": [1, 2, 3]})
+    ({'sex': ['f', 'm'], 'region': ['1', '2', '3']}, 6)
+    """
+    declared = {str(name): [_text(level) for level in own] for name, own in levels.items()}
+    for name, own in declared.items():
+        if not own or len(set(own)) != len(own):
+            raise ParameterError(f"levels of '{name}' must be named, each once.")
+    cells = math.prod(len(own) for own in declared.values())
+    if not declared or cells > _MOST_CELLS:
+        raise ParameterError(
+            f"The declared levels make {cells:,} cells; name some, and {_MOST_CELLS:,} at most."
+        )
+    return declared, cells
+
+
+def cells_of(declared: Mapping[str, list[str]], which: Array) -> dict[str, list[str]]:
+    """Tell the levels of cells, by column."""
+    grid = np.indices([len(own) for own in declared.values()]).reshape(len(declared), -1)
+    return {
+        name: np.array(own, dtype=object)[grid[at][which]].tolist()
+        for at, (name, own) in enumerate(declared.items())
+    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,16 +168,8 @@ def assess(
     >>> found.k, found.records
     (3, 6)
     """
-    declared = {str(name): [_text(level) for level in own] for name, own in levels.items()}
-    for name, own in declared.items():
-        if not own or len(set(own)) != len(own):
-            raise ParameterError(f"levels of '{name}' must be named, each once.")
-    cells = math.prod(len(own) for own in declared.values())
-    if not declared or cells > _MOST_CELLS:
-        raise ParameterError(
-            f"The declared levels make {cells:,} cells; name some, and {_MOST_CELLS:,} at most."
-        )
-    layout = sites if isinstance(sites, Layout) else _rows_of(sites, list(declared), seed)
+    declared, cells = declared_levels(levels)
+    layout = rows_of(sites, list(declared), seed)
     central = Party("coordinator", Masks(seed))
     carrier = transport or Transport(layout.holders.values())
     carrier.join(central)
@@ -157,15 +178,8 @@ def assess(
         carrier, central, layout.nodes, asked, size=cells + 1, ring=Ring(64, 0), rounds=rounds, seed=seed
     )
     counts = np.rint(found).astype(np.int64)
-    grid = np.indices([len(own) for own in declared.values()]).reshape(len(declared), -1)
     there = np.flatnonzero(counts[:-1])
-    classes = pl.DataFrame(
-        {
-            name: np.array(own, dtype=object)[grid[at][there]].tolist()
-            for at, (name, own) in enumerate(declared.items())
-        }
-        | {"count": counts[:-1][there]}
-    )
+    classes = pl.DataFrame({**cells_of(declared, there), "count": counts[:-1][there]})
     account = Leakage(
         "secure-sum",
         (
@@ -212,17 +226,18 @@ def _measures(classes: pl.DataFrame, undeclared: int, k: int, keys: Sequence[str
     }  # fmt: skip
 
 
-def _rows_of(sites: Any, keys: list[str], seed: Seed) -> Layout:
-    from discreet.federated.layouts import Group
-
+def rows_of(sites: Any, keys: list[str], seed: Seed) -> Layout:
+    """Lay out tables of different people by the columns that are asked about; a layout stays as it is."""
+    if isinstance(sites, Layout):
+        return sites
     layout = laid_out(sites, seed=seed) if isinstance(sites, Mapping) else None
-    if layout is None or layout.kind != "horizontal":
-        from discreet.federated.layouts import _holder, _named
+    if layout is not None and layout.kind == "horizontal":
+        return layout
+    from discreet.federated.layouts import Group, _holder, _named
 
-        frames = _named(sites, numbered=False)
-        holders = {name: _holder(name, frame, None, seed) for name, frame in frames.items()}
-        return Layout("horizontal", tuple(Group((name,), (tuple(keys),)) for name in frames), holders)
-    return layout
+    frames = _named(sites, numbered=False)
+    holders = {name: _holder(name, frame, None, seed) for name, frame in frames.items()}
+    return Layout("horizontal", tuple(Group((name,), (tuple(keys),)) for name in frames), holders)
 
 
 def _text(level: Any) -> str:

@@ -16,7 +16,7 @@ import polars as pl
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.federated.binning import bin_codes, bin_edges, freedman_diaconis_bins, threshold_of
-from discreet.federated.invariant_pram import invariant_pram_epsilon
+from discreet.federated.invariant_pram import invariant_pram_epsilon, public_matrix
 from discreet.federated.leakage import Leakage, Learned
 from discreet.federated.merged_trees import MergedTree, Tree, as_tree, merge_trees
 from discreet.federated.parties import as_frame
@@ -27,6 +27,13 @@ from discreet.protect import Pram
 from discreet.randomness import Seed, generator
 
 _MISSING = "(missing)"
+_OF_COUNTS = {
+    "own": "Epsilon is local, for a fixed and public matrix. The matrices were made from each site's own counts, "
+    "which costs more than it says.",
+    "noisy": "Epsilon counts both the exchange of a value and the noisy counts of its column, from which the "
+    "matrix was made.",
+    "prior": "The matrices were made from public counts: epsilon is all that a record pays for its own values.",
+}
 PerColumn = float | Mapping[str, float]
 
 
@@ -57,6 +64,13 @@ class Discoleaf:
         The step of values in the search for the range, one number or ``{column: number}``.
     coding
         Categories as ``"one-hot"`` columns, or as ``"integer"`` codes in sorted order.
+    counts
+        What the chances of the randomization are made from. ``"own"``: each site's own counts, which the matrix then
+        gives away. ``"noisy"``: counts of each site with Laplace noise of ``counts_epsilon``. Or a public prior,
+        ``{column: {level or bin: count}}``, the same at every site and known without the data; bins are numbered from
+        0, and what it does not name counts as a quarter of the average.
+    counts_epsilon
+        With ``counts="noisy"``: what the counts of each column cost.
     backend
         How ranks are found (`ranked_element`).
     max_bins, max_nodes
@@ -75,6 +89,8 @@ class Discoleaf:
     precision: PerColumn = 1.0
     coding: Literal["one-hot", "integer"] = "one-hot"
     backend: Literal["plain", "simulated-shares", "mpyc"] = "simulated-shares"
+    counts: Literal["own", "noisy"] | Mapping[str, Mapping[Any, float]] = "own"
+    counts_epsilon: float = 1.0
     max_bins: int = 50
     max_nodes: int = 100_000
 
@@ -99,7 +115,8 @@ class Discoleaf:
         levels = {name: _levels(frames, name) for name in (*self.categorical, self.target)}
         trees, sites = [], []
         for at, frame in enumerate(frames):
-            made = self._site(frame, ranges, levels, int(generator(seed, "client", str(at)).integers(2**62)))
+            own = None if seed is None else int(generator(seed, "client", str(at)).integers(2**62))
+            made = self._site(frame, ranges, levels, own)
             trees.append(made.tree)
             sites.append(made)
         merged = merge_trees(trees, max_nodes=self.max_nodes, too_large="vote")
@@ -148,7 +165,7 @@ class Discoleaf:
         frame: pl.DataFrame,
         ranges: Mapping[str, tuple[float, float]],
         levels: Mapping[str, list[Any]],
-        seed: int,
+        seed: int | None,
     ) -> Site:
         """Everything that one site does with its own rows."""
         from sklearn.tree import DecisionTreeClassifier
@@ -171,15 +188,44 @@ class Discoleaf:
             if self.epsilon is None
             else {"epsilon": {name: _of(self.epsilon, name, 1.0) for name in hidden}}
         )
+        if self.counts != "own":
+            bins = {name: len(own) - 1 for name, own in edges.items()}
+            strength = {
+                "matrix": self._matrices(coded, hidden, bins, levels, strength, seed),
+                "invariant": False,
+            }
         release = Pram(columns=hidden, **strength).apply(Microdata(coded), seed=seed)
         drawn = release.data.frame
-        internal = release.log[0].internal
-        epsilons = {str(name): float(value) for name, value in internal["local_epsilon"].items()}
+        said = {**release.log[0].parameters, **release.log[0].internal}
+        paid = self.counts_epsilon if self.counts == "noisy" else 0.0
+        epsilons = {str(name): float(value) + paid for name, value in said["local_epsilon"].items()}
         design, names = self._design(drawn, levels)
         grown = DecisionTreeClassifier(criterion="gini", max_depth=self.max_depth, random_state=0)
         grown.fit(design, drawn[self.target].to_numpy())
         tree = _on_values(as_tree(grown, names), edges)
         return Site(frame.height, tree, epsilons, edges, rules, drawn)
+
+    def _matrices(  # noqa: PLR0917
+        self, coded: pl.DataFrame, hidden: Sequence[str], bins: Mapping[str, int],
+        levels: Mapping[str, list[Any]], strength: Mapping[str, Any], seed: int | None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Make chances that tell nothing exact about a site, over all codes whether they occur or not."""
+        return {
+            name: public_matrix(
+                coded[name].to_numpy(), [-1, *range(bins[name])] if name in bins else list(range(len(levels[name]))),
+                labels=None if name in bins else levels[name], prior=self._prior(name),
+                counts_epsilon=self.counts_epsilon, seed=seed,
+                **{kind: own[name] for kind, own in strength.items()},
+            )
+            for name in hidden
+        }  # fmt: skip
+
+    def _prior(self, name: str) -> Mapping[Any, float] | None:
+        if not isinstance(self.counts, Mapping):
+            return None
+        if name not in self.counts:
+            raise ParameterError(f"counts names no public counts of '{name}', which is randomized.")
+        return self.counts[name]
 
     def _bins(self, values: Floats, name: str) -> tuple[int, str]:
         if self.bins == "fd":
@@ -207,8 +253,7 @@ class Discoleaf:
 
     def _told(self, many: int, sites: list[Site]) -> Leakage:
         notes = [
-            "Epsilon is local, for a fixed and public matrix. The matrices were made from each site's own counts, "
-            "which costs more than it says.",
+            _OF_COUNTS["prior" if isinstance(self.counts, Mapping) else self.counts],
             "Columns of a record add up; the tree that a site sends is made from randomized values only.",
         ]
         if not self.protect_target:

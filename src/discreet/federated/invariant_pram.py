@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.errors import ParameterError
@@ -12,6 +13,8 @@ from discreet.protect.perturbing.transition_matrices import (
     one_step_invariant,
     theta_for_epsilon,
 )
+
+_LEAST = 0.25  # of the average: what a place counts as that may not occur
 
 
 @checked
@@ -62,3 +65,63 @@ def invariant_pram_theta(counts: Any, epsilon: float) -> float:
 def _known(counts: Any) -> Any:
     given = numbers_of(counts, "counts", least=0, empty=True).reshape(-1)
     return given[given > 0]
+
+
+def public_matrix(
+    codes: Any, places: Sequence[int], *, labels: Sequence[Any] | None = None,
+    prior: Mapping[Any, float] | None = None, counts_epsilon: float = 1.0, theta: float | None = None,
+    epsilon: float | None = None, seed: int | None = None,
+) -> dict[int, dict[int, float]]:  # fmt: skip
+    """With which chances may a column be exchanged, so that the chances themselves give no exact count away?
+
+    The invariant matrix of a public prior, or of counts with Laplace noise. All places that could occur are in it,
+    whether they do or not: which values a site has not seen is no one's business. Places that are not in the prior, or
+    rarer in the noisy counts, count as a quarter of the average: a place of no count would switch the exchange off. The
+    matrix keeps expected counts only as far as the counts that it was made from are right.
+
+    Parameters
+    ----------
+    codes
+        The column, as whole numbers.
+    places
+        All numbers that could occur.
+    labels
+        What the places are called in the prior; their numbers unless given.
+    prior
+        Public counts; noise on the column's own unless given.
+    counts_epsilon
+        The budget of the noisy counts. A record is in one place, so that it moves them by one.
+    theta, epsilon
+        The strength, or the local epsilon that the matrix is to have.
+    seed
+        For the same noise again; nothing is then promised.
+
+    Examples
+    --------
+    >>> made = public_matrix([0, 0, 1], [0, 1], prior={0: 50, 1: 50}, theta=0.2)
+    >>> {place: {other: round(chance, 3) for other, chance in row.items()} for place, row in made.items()}
+    {0: {0: 0.8, 1: 0.2}, 1: {0: 0.2, 1: 0.8}}
+    """
+    if prior is not None:
+        names = list(labels) if labels is not None else list(places)
+        counts = np.array([float(prior.get(name, prior.get(str(name), 0.0))) for name in names])
+        if not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
+            raise ParameterError("counts: public counts must be numbers of at least 0, and not all 0.")
+        rare = counts == 0
+    else:
+        from discreet.dp.mechanisms import laplace
+
+        own = np.asarray(codes)
+        exact = np.array([float((own == place).sum()) for place in places])
+        noisy = laplace(exact, sensitivity=1, epsilon=counts_epsilon, seed=seed).value
+        counts = np.maximum(np.asarray(noisy, dtype=np.float64), 0.0)
+        rare = counts <= counts.mean() * _LEAST
+    counts = np.where(rare, max(counts.mean() * _LEAST, 1.0), counts)
+    if len(counts) < 2:
+        return {int(place): {int(place): 1.0} for place in places}
+    strength = theta_for_epsilon(counts, epsilon) if epsilon is not None else float(theta or 0.0)
+    matrix = one_step_invariant(counts, strength)
+    return {
+        int(place): {int(other): float(matrix[at, to]) for to, other in enumerate(places)}
+        for at, place in enumerate(places)
+    }

@@ -129,9 +129,7 @@ def complex_layout(groups: Sequence[Any], *, ids: str | None = None, seed: Seed 
     used: set[str] = set()
     for at, given in enumerate(groups):
         frames = _named(given, numbered=True)
-        # Each group begins with another holder where it can: the totals are then added by a secure sum.
-        names = sorted(frames, key=lambda name: (name in used, list(frames).index(name)))
-        used.add(names[0])
+        names = begun_by_another(list(frames), used)
         block = f"group {at + 1}"
         for name in names:
             blocks.setdefault(name, {})[block] = frames[name]
@@ -140,6 +138,20 @@ def complex_layout(groups: Sequence[Any], *, ids: str | None = None, seed: Seed 
     return Layout(
         "complex", tuple(made), {name: _holder(name, held, ids, seed) for name, held in blocks.items()}
     )
+
+
+def begun_by_another(names: list[str], used: set[str]) -> list[str]:
+    """Order the holders of a group so that it begins with one who began none; the totals are added by a secure sum.
+
+    Examples
+    --------
+    >>> used = {"a"}
+    >>> begun_by_another(["a", "b", "c"], used), sorted(used)
+    (['b', 'c', 'a'], ['a', 'b'])
+    """
+    ordered = sorted(names, key=lambda name: (name in used, names.index(name)))
+    used.add(ordered[0])
+    return ordered
 
 
 def laid_out(layout: Any, *, seed: Seed = None) -> Layout:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.federated.covariance_models import CovarianceModel, factor_model, latent_growth, saturated
-from discreet.federated.layouts import Group, Layout
+from discreet.federated.layouts import Group, Layout, begun_by_another
+from discreet.federated.parties import MAIN
 from discreet.federated.remote_transport import SitesOnNetwork
 from discreet.files.toml_files import read_toml
 
-_MODELS = ("latent-growth", "factor", "saturated", "logistic", "poisson", "counts")
+_MODELS = (
+    "latent-growth", "factor", "saturated", "logistic", "poisson", "counts", "noisy-counts", "rank",
+)  # fmt: skip
 _FIT = {"mode", "noise_scale", "max_evaluations", "margin", "optimizer", "tol", "chunk_rows", "evaluations", "hessian",
         "timeout"}  # fmt: skip
 
@@ -43,10 +47,9 @@ class ModelFile:
                 for name in ("certificate", "key", "authority")
             }
             self.sites = {str(name): str(address) for name, address in given["sites"].items()}
-            self.columns = {
-                str(name): [str(one) for one in own] for name, own in given["layout"]["columns"].items()
-            }
             self.layout_kind = str(given["layout"]["kind"])
+            groups = given["layout"]["groups"] if self.layout_kind == "complex" else [given["layout"]]
+            self.groups = [(str(group.get("block", MAIN)), _columns(group["columns"])) for group in groups]
             self.model = dict(given["model"])
             self.kind = str(self.model.pop("kind"))
             self.settings = dict(given.get("fit", {}))
@@ -63,8 +66,10 @@ class ModelFile:
                 raise ParameterError(
                     f"{self.path.name}, [fit]: {unknown_name(name, sorted(_FIT), what='setting')}"
                 )
-        if set(self.columns) != set(self.sites):
-            raise ParameterError(f"{self.path.name}: [layout.columns] must name the same sites as [sites].")
+        if {name for _, columns in self.groups for name in columns} != set(self.sites):
+            raise ParameterError(
+                f"{self.path.name}: the columns in [layout] must name the same sites as [sites]."
+            )
         self.layout = self._layout()
 
     def fit(self) -> Any:
@@ -78,19 +83,25 @@ class ModelFile:
         """Fit over a transport that reaches the sites."""
         from discreet.federated.counting import assess
         from discreet.federated.generalized_linear import regression_over_sites
+        from discreet.federated.noisy_counting import noisy_counts_over_sites
+        from discreet.federated.ranks_over_sites import rank_over_sites
         from discreet.federated.secure_mle import SecureMLE
 
         if self.kind == "counts":
             return assess(
                 self.layout, self.model.get("levels", {}), k=int(self.model.get("k", 3)), transport=transport
             )
+        if self.kind == "noisy-counts":
+            levels, epsilon = self._needed("levels", "epsilon")
+            return noisy_counts_over_sites(self.layout, levels, epsilon=float(epsilon), transport=transport)
+        if self.kind == "rank":
+            (column,) = self._needed("column")
+            return rank_over_sites(self.layout, str(column), transport=transport, **self._rank_options())
         if self.kind in ("logistic", "poisson"):
-            try:
-                y, x = str(self.model["y"]), [str(one) for one in self.model["x"]]
-            except (KeyError, TypeError) as error:
-                raise InputError(f"{self.path.name}, [model] must name y and x.") from error
+            y, x = self._needed("y", "x")
             kind: Any = self.kind
-            return regression_over_sites(self.layout, y, x, family=kind, transport=transport)
+            explained = [str(x)] if isinstance(x, str) else [str(one) for one in x]
+            return regression_over_sites(self.layout, str(y), explained, family=kind, transport=transport)
         options = {name: value for name, value in self.settings.items() if name not in ("hessian", "timeout")}
         if "evaluations" in options:
             options["evaluations"] = self.path.parent / options["evaluations"]
@@ -99,14 +110,39 @@ class ModelFile:
         return secure.fit(self._model(), hessian=hessian)
 
     def _layout(self) -> Layout:
-        if self.layout_kind == "vertical":
-            group = Group(tuple(self.columns), tuple(tuple(own) for own in self.columns.values()))
-            return Layout("vertical", (group,))
         if self.layout_kind == "horizontal":
-            return Layout(
-                "horizontal", tuple(Group((name,), (tuple(own),)) for name, own in self.columns.items())
-            )
-        raise ParameterError(f"{self.path.name}, [layout]: kind must be 'vertical' or 'horizontal'.")
+            ((_, columns),) = self.groups
+            return Layout("horizontal", tuple(Group((name,), (own,)) for name, own in columns.items()))
+        used: set[str] = set()
+        made = []
+        for block, columns in self.groups:
+            names = begun_by_another(list(columns), used)
+            made.append(Group(tuple(names), tuple(columns[name] for name in names), block))
+        if self.layout_kind == "vertical":
+            return Layout("vertical", tuple(made))
+        if self.layout_kind == "complex":
+            return Layout("complex", tuple(made))
+        raise ParameterError(
+            f"{self.path.name}, [layout]: kind must be 'vertical', 'horizontal' or 'complex'."
+        )
+
+    def _needed(self, *names: str) -> list[Any]:
+        for name in names:
+            if name not in self.model:
+                raise InputError(f"{self.path.name}, [model] of kind '{self.kind}' must name {name}.")
+        return [self.model[name] for name in names]
+
+    def _rank_options(self) -> dict[str, Any]:
+        given = {name: value for name, value in self.model.items() if name != "column"}
+        known = ("rank", "share", "domain", "precision")
+        for name in given:
+            if name not in known:
+                raise ParameterError(
+                    f"{self.path.name}, [model]: {unknown_name(name, known, what='setting')}"
+                )
+        if "domain" in given:
+            given["domain"] = tuple(given["domain"])
+        return given
 
     def _model(self) -> CovarianceModel:
         options = dict(self.model)
@@ -120,3 +156,7 @@ class ModelFile:
             raise ParameterError(
                 f"{self.path.name}, [model]: settings that '{self.kind}' does not have."
             ) from error
+
+
+def _columns(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {str(name): tuple(str(one) for one in own) for name, own in given.items()}

@@ -72,6 +72,7 @@ class Holder(Party):
         if ids is not None:
             self.blocks = {block: _linked(frame, ids, name) for block, frame in self.blocks.items()}
         self.least_noise = 0.0
+        self.ledger: Any = None  # the owner's budget for answers with noise (`discreet.dp.Ledger`)
         self.held_totals: dict[str, int] = {}
         self._matrices: dict[tuple[str, tuple[str, ...]], Floats] = {}
 

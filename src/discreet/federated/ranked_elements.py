@@ -82,7 +82,7 @@ def ranked_element(
     if len(lists) == 2 and domain is None and backend != "mpyc":
         found, rounds = _of_two(lists, rank, transport)
     else:
-        grid = _Grid.of(lists, domain, precision)
+        grid = Grid.of(lists, domain, precision)
         if backend == "mpyc":
             from discreet.federated.mpyc_backend import mpyc_rank
 
@@ -168,20 +168,26 @@ class _Judge:
         return smaller
 
 
-class _Grid:
+class Grid:
     """The domain that many parties bisect: whole places between two bounds."""
 
     def __init__(self, low: float, step: float, size: int) -> None:
         self.low, self.step, self.size = low, step, size
 
     @classmethod
-    def of(cls, lists: Mapping[str, Floats], domain: tuple[float, float] | None, precision: float) -> _Grid:
+    def between(cls, domain: tuple[float, float] | None, precision: float) -> Grid:
+        """Lay the places between two bounds; all numbers of 32 bits where there are none."""
         if precision <= 0:
             raise ParameterError("precision must be above 0.")
         low, high = domain if domain is not None else (_WHOLE[0] * precision, _WHOLE[1] * precision)
-        if not low <= high:
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
             raise ParameterError("domain must be two numbers, the lower one first.")
-        grid = cls(low, precision, round((high - low) / precision) + 1)
+        return cls(low, precision, round((high - low) / precision) + 1)
+
+    @classmethod
+    def of(cls, lists: Mapping[str, Floats], domain: tuple[float, float] | None, precision: float) -> Grid:
+        """Lay the places, and hold the values of all parties against them."""
+        grid = cls.between(domain, precision)
         for name, places in grid.places(lists).items():
             if len(places) and (places[0] < 0 or places[-1] >= grid.size):
                 raise ParameterError(
@@ -195,18 +201,20 @@ class _Grid:
         return grid
 
     def places(self, lists: Mapping[str, Floats]) -> dict[str, Any]:
+        """Tell the places of values."""
         return {
             name: np.rint((values - self.low) / self.step).astype(np.int64) for name, values in lists.items()
         }
 
     def value(self, place: int) -> float:
+        """Tell the value at a place."""
         made = self.low + place * self.step
         decimals = max(0, math.ceil(-math.log10(self.step)) + 1) if self.step < 1 else 6
         return round(made, decimals)
 
 
 def _by_bisection(
-    grid: _Grid, lists: Mapping[str, Floats], rank: int, transport: Transport, masks: Masks
+    grid: Grid, lists: Mapping[str, Floats], rank: int, transport: Transport, masks: Masks
 ) -> tuple[float, int]:
     held = grid.places(lists)
     total = sum(len(places) for places in held.values())

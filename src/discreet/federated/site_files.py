@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from discreet.dp.budget import checked_epsilon
+from discreet.dp.ledger import SUFFIX
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.federated.messages import MOST_BYTES
+from discreet.federated.parties import MAIN
 from discreet.files.toml_files import read_toml
 
 PROTOCOLS = {
@@ -15,7 +18,9 @@ PROTOCOLS = {
     "shared-product": "means and covariances by secret shares",
     "secure-sum": "sums over sites; which ones is said by quantities",
 }
-QUANTITIES = ("likelihood", "totals", "products", "glm", "counts", "held-totals")
+QUANTITIES = (
+    "likelihood", "totals", "products", "glm", "counts", "held-totals", "ranks", "scores", "noisy-counts",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,10 +58,14 @@ class Allowed:
 
 @dataclass(frozen=True)
 class SiteFile:
-    """A site as its file describes it; paths are beside the file."""
+    """A site as its file describes it; paths are beside the file.
+
+    ``data`` has one file for each group of rows, under the name of the group; ``budget`` is the epsilon of all answers
+    with noise together, which ``ledger`` keeps.
+    """
 
     name: str
-    data: Path
+    data: dict[str, Path]
     ids: str | None
     host: str
     port: int
@@ -68,6 +77,8 @@ class SiteFile:
     allowed: Allowed
     state: Path
     log: Path
+    ledger: Path
+    budget: float | None = None
     reading: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -75,7 +86,8 @@ class SiteFile:
         """Read the file, refusing what it must not hold and what it lacks."""
         place = Path(path)
         given = read_toml(place, "site")
-        known = {"name", "data", "ids", "listen", "tls", "seal", "peers", "allow", "state", "log", "reading"}
+        known = {"name", "data", "ids", "listen", "tls", "seal", "peers", "allow", "state", "log", "reading",
+                 "ledger"}  # fmt: skip
         for name in given:
             if name not in known:
                 raise ParameterError(f"{place.name}: {unknown_name(name, sorted(known), what='setting')}")
@@ -83,12 +95,17 @@ class SiteFile:
             host, _, port = str(given.get("listen", "127.0.0.1:8443")).rpartition(":")
             tls = given["tls"]
             beside = place.parent
+            name, ledger = str(given["name"]), dict(given.get("ledger", {}))
+            files = given["data"] if isinstance(given["data"], dict) else {MAIN: given["data"]}
             return cls(
-                str(given["name"]), beside / given["data"], given.get("ids"), host or "127.0.0.1", int(port),
-                beside / tls["certificate"], beside / tls["key"], beside / tls["authority"], beside / given["seal"],
-                {str(peer): str(key) for peer, key in given.get("peers", {}).items()},
-                _allowed(given["allow"], place.name), beside / given.get("state", f"{given['name']}.state.json"),
-                beside / given.get("log", f"{given['name']}.log.jsonl"), dict(given.get("reading", {})),
+                name=name, data={str(block): beside / file for block, file in files.items()}, ids=given.get("ids"),
+                host=host or "127.0.0.1", port=int(port), certificate=beside / tls["certificate"],
+                key=beside / tls["key"], authority=beside / tls["authority"], seal=beside / given["seal"],
+                peers={str(peer): str(key) for peer, key in given.get("peers", {}).items()},
+                allowed=_allowed(given["allow"], place.name),
+                state=beside / given.get("state", f"{name}.state.json"),
+                log=beside / given.get("log", f"{name}.log.jsonl"), budget=_budget(ledger, place.name),
+                ledger=beside / ledger.get("file", f"{name}{SUFFIX}"), reading=dict(given.get("reading", {})),
             )  # fmt: skip
         except KeyError as error:
             raise InputError(f"{place.name} lacks the setting {error}.") from error
@@ -96,6 +113,22 @@ class SiteFile:
             if isinstance(error, ParameterError):
                 raise
             raise InputError(f"{place.name} holds a setting of the wrong kind.") from error
+
+
+def _budget(given: dict[str, Any], file: str) -> float | None:
+    if not given:
+        return None
+    for name in given:
+        if name not in ("epsilon", "file"):
+            raise ParameterError(
+                f"{file}, [ledger]: {unknown_name(name, ['epsilon', 'file'], what='setting')}"
+            )
+    if "epsilon" not in given:
+        raise ParameterError(
+            f"{file}, [ledger] must name epsilon: what all answers with noise may cost together."
+        )
+    checked_epsilon(given["epsilon"])
+    return float(given["epsilon"])
 
 
 def _allowed(given: dict[str, Any], file: str) -> Allowed:

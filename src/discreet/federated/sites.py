@@ -16,17 +16,30 @@ from typing import Any
 
 import polars as pl
 
+from discreet.dp.ledger import Ledger
 from discreet.errors import DiscreetError, InputError
-from discreet.federated import counting, generalized_linear, moment_sums, shared_product, vertical_likelihood
+from discreet.federated import (
+    counting,
+    generalized_linear,
+    moment_sums,
+    noisy_counting,
+    ranks_over_sites,
+    robust_errors,
+    shared_product,
+    vertical_likelihood,
+)
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.masking import Masks
 from discreet.federated.messages import Message, ProtocolError
-from discreet.federated.parties import Holder
+from discreet.federated.parties import MAIN, Holder
 from discreet.federated.sealing import Sealer, read_key
 from discreet.federated.site_files import SiteFile
 
 # Importing these enters their roles and quantities.
-_ENTERED = (counting, generalized_linear, moment_sums, shared_product, vertical_likelihood)
+_ENTERED = (
+    counting, generalized_linear, moment_sums, noisy_counting, ranks_over_sites, robust_errors, shared_product,
+    vertical_likelihood,
+)  # fmt: skip
 FRESH_SECONDS = 300.0
 
 
@@ -38,16 +51,14 @@ class Site:
         self.sealer = Sealer(file.name, read_key(file.seal), file.peers)
         self.holder = Holder(file.name, _read(file), ids=file.ids)
         self.holder.least_noise = file.allowed.least_noise
+        self.holder.ledger = _ledger(file)
         self._state = _State(file.state)
         # Noise that is the same in every evaluation stays so over restarts.
         self.holder.masks = Masks.of_key(self._state.key)
         self._numbers: dict[tuple[str, str], int] = {}
         self._sent = 0
         self._recent: deque[float] = deque()
-        self._counted: dict[str, int] = {}
-        for name in file.allowed.columns:
-            if name not in self.holder.frame().columns:
-                raise InputError(f"The site allows '{name}', which its data do not have.")
+        self._ended: dict[str, float] = {}
 
     @property
     def name(self) -> str:
@@ -66,6 +77,11 @@ class Site:
         except DiscreetError as error:
             self.note("refused", analyst, str(error))
             raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # What numpy or Python say of a message may hold values; that it does not fit is enough.
+            told = f"'{self.name}' got a message that does not fit the protocol. It was dropped."
+            self.note("refused", analyst, told)
+            raise ProtocolError(told) from error
         for envelope in envelopes:
             out = envelope.outside
             self.note("answered", analyst, f"{out['protocol']}: {out['name']}", run=out["run"])
@@ -76,6 +92,10 @@ class Site:
         self.holder.forget(run)
         self.sealer.forget(run)
         self._numbers = {key: number for key, number in self._numbers.items() if key[1] != run}
+        # What belonged to the run may be brought again for as long as it counts as fresh.
+        now = time.monotonic()
+        self._ended = {known: at for known, at in self._ended.items() if now - at < 3 * FRESH_SECONDS}
+        self._ended[run] = now
 
     def note(self, what: str, who: str, why: str, **more: Any) -> None:
         """Write a line into the log."""
@@ -117,6 +137,8 @@ class Site:
             raise ProtocolError(
                 f"'{self.name}' got a message that is too old, or from a clock that is wrong."
             )
+        if run in self._ended:
+            raise ProtocolError(f"'{self.name}' got a message of a run that has ended. It was dropped.")
         if number <= self._numbers.get((sender, run), -1):
             raise ProtocolError(f"'{self.name}' got a message again that it had before. It was dropped.")
         from_site = sender in self.file.peers
@@ -141,13 +163,17 @@ class Site:
         is_sum = message.protocol == "secure-sum" and message.name == "partial"
         if is_sum and asked.get("kind") not in allowed.quantities:
             raise ProtocolError(f"The owner of '{self.name}' does not allow this kind of sum.")
+        if is_sum and asked.get("kind") == "noisy-counts" and self.holder.ledger is None:
+            raise ProtocolError(
+                f"The owner of '{self.name}' has set no budget for answers with noise ([ledger])."
+            )
         for name in asked.get("columns", ()):
             if name not in allowed.columns:
                 raise ProtocolError(f"The owner of '{self.name}' does not allow the column '{name}'.")
         for name in (*([asked["y"]] if "y" in asked else []), *asked.get("x", ())):
             if name not in allowed.columns:
                 raise ProtocolError(f"The owner of '{self.name}' does not allow the column '{name}'.")
-        if self.holder.rows() < allowed.min_rows:
+        if self._fewest_rows(asked) < allowed.min_rows:
             raise ProtocolError(f"'{self.name}' has fewer rows than its owner lets anybody compute with.")
         if self._begins(message):
             if self._state.evaluations >= allowed.max_evaluations:
@@ -155,6 +181,14 @@ class Site:
                     f"'{self.name}' has answered {allowed.max_evaluations:,} evaluations: all that its owner allows."
                 )
             self._state.count()
+
+    def _fewest_rows(self, asked: Mapping[str, Any]) -> int:
+        """How many rows the group that is asked about has; the smallest one where none is named."""
+        named = asked.get("block")
+        if named is None and MAIN in self.holder.blocks:
+            named = MAIN
+        blocks = list(self.holder.blocks) if named is None else [str(named)]
+        return min(self.holder.rows(block) for block in blocks)
 
     def _begins(self, message: Message) -> bool:
         """Whether a message begins an evaluation at this site."""
@@ -212,13 +246,27 @@ class _State:
             ) from error
 
 
-def _read(file: SiteFile) -> pl.DataFrame:
+def _read(file: SiteFile) -> dict[str, pl.DataFrame]:
     from discreet import engine
     from discreet.io import read
 
-    data = read(str(file.data), **file.reading)
     wanted = list(dict.fromkeys([*file.allowed.columns, *([file.ids] if file.ids else [])]))
-    missing = [name for name in wanted if name not in data.schema]
+    columns = set()
+    blocks = {}
+    for block, path in file.data.items():
+        data = read(str(path), **file.reading)
+        there = [name for name in wanted if name in data.schema]
+        columns |= set(there)
+        blocks[block] = engine.collect(data, there)
+    missing = [name for name in wanted if name not in columns]
     if missing:
         raise InputError(f"The site allows '{missing[0]}', which its data do not have.")
-    return engine.collect(data, wanted)
+    return blocks
+
+
+def _ledger(file: SiteFile) -> Ledger | None:
+    """Open the owner's budget for answers with noise, where there is one."""
+    if file.budget is None:
+        return None
+    source = file.data.get(MAIN)
+    return Ledger(file.budget, path=file.ledger, source=source)

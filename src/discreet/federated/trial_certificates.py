@@ -20,9 +20,10 @@ from discreet.federated.site_files import Allowed
 
 
 def prepare(
-    folder: str | Path, sites: Mapping[str, str], *, columns: Mapping[str, Sequence[str]], port: int = 8441,
+    folder: str | Path, sites: Mapping[str, str | Mapping[str, str]], *, columns: Mapping[str, Sequence[str]],
+    port: int = 8441,
     ids: str | None = None, protocols: Sequence[str] = ("vertical-likelihood",), quantities: Sequence[str] = (),
-    analyst: str = "analyst", days: int = 30, limits: Mapping[str, Any] | None = None,
+    analyst: str = "analyst", days: int = 30, limits: Mapping[str, Any] | None = None, epsilon: float | None = None,
 ) -> Path:  # fmt: skip
     """Make an authority, certificates, keys and a site file for each site, for a trial on this machine.
 
@@ -31,7 +32,8 @@ def prepare(
     folder
         Where everything goes.
     sites
-        ``{site: data file}``; data files as seen from the folder.
+        ``{site: data file}``, or ``{site: {group: data file}}`` where a site holds several groups of rows; data files
+        as seen from the folder.
     columns
         ``{site: columns}`` that its owner allows.
     port
@@ -44,6 +46,8 @@ def prepare(
         The name of the analyst.
     days
         How long certificates hold.
+    epsilon
+        The budget of each site for answers with noise.
 
     Returns
     -------
@@ -65,7 +69,8 @@ def prepare(
     for at, (name, data) in enumerate(sites.items()):
         write_key(place / f"{name}.seal", seals[name][0])
         document: dict[str, Any] = {
-            "name": name, "data": data, "listen": f"127.0.0.1:{port + at}", "seal": f"{name}.seal",
+            "name": name, "data": data if isinstance(data, str) else dict(data),
+            "listen": f"127.0.0.1:{port + at}", "seal": f"{name}.seal",
             "tls": {"certificate": f"{name}.pem", "key": f"{name}.key", "authority": "authority.pem"},
             "peers": {other: seals[other][1] for other in sites if other != name},
             "allow": {"analysts": [analyst], "columns": list(columns[name]), "protocols": list(protocols),
@@ -73,6 +78,8 @@ def prepare(
         }  # fmt: skip
         if ids is not None:
             document["ids"] = ids
+        if epsilon is not None:
+            document["ledger"] = {"epsilon": epsilon}
         (place / f"{name}.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
     return place
 
