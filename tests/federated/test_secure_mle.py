@@ -160,6 +160,8 @@ def test_a_fit_goes_on_where_a_failed_site_ended_it(growth, tmp_path):
     assert added[: len(kept)] == kept
     assert len(set(added)) == len(added)  # no place was asked for twice
     assert len(added) - len(kept) == again.evaluations
+    # What was learned before the failure is still known.
+    assert fit.leakage.evaluations == len(added) - 1
     assert made > 60
     other = SecureMLE(np.hsplit(x[:100], [2, 4]), evaluations=path)
     with pytest.raises(InputError, match="other data"):

@@ -46,7 +46,7 @@ def fit_model(
     from discreet.federated.model_files import ModelFile
 
     options.check_targets(("--html", html, True), sources=[file])
-    found = ModelFile(file).fit()
+    found = ModelFile(file).fit(progress=not json)
     if html is not None:
         write = getattr(found, "to_html", None) or found.leakage.to_html
         write(html, title=file.name)
@@ -56,7 +56,9 @@ def fit_model(
         return
     say(str(found))
     say()
-    say(found.leakage.meaning)
+    say("What each party learned beside that:")
+    for line in found.leakage.lines:
+        say(f"- {line}")
     if html is not None:
         say(f"Written: {html.name}")
 
@@ -120,6 +122,9 @@ def prepare_trial(
         folder, files, columns=columns, ids=ids, port=port, protocols=protocol or ("vertical-likelihood",),
         quantities=quantity or (), epsilon=epsilon,
     )  # fmt: skip
-    say(
-        f"Made for a trial: {', '.join(f'{name}.toml' for name in columns)} and their keys, in {folder.name}."
-    )
+    made = [
+        *(f"{name}.toml" for name in columns),
+        *(["model.toml"] if (folder / "model.toml").exists() else []),
+    ]
+    say(f"Made for a trial: {', '.join(made)} and their keys, in {folder.name}.")
+    say(f"Start each site with 'discreet federated serve {folder.name}/NAME.toml'.")

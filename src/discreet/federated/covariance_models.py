@@ -240,15 +240,26 @@ class Saturated(CovarianceModel):
     """No model: every mean and covariance is free (the covariance by its lower triangular factor)."""
 
     size: int
+    variables: tuple[str, ...] = ()
 
     @cached_property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
         """The means, then the factor row by row."""
+        called = self.variables or tuple(str(at + 1) for at in range(self.size))
         rows, columns = np.tril_indices(self.size)
         return (
-            *(f"mean {at + 1}" for at in range(self.size)),
-            *(f"factor {i + 1},{j + 1}" for i, j in zip(rows, columns, strict=True)),
+            *(f"mean {name}" for name in called),
+            *(f"factor {called[i]},{called[j]}" for i, j in zip(rows, columns, strict=True)),
         )
+
+    def both_scales(self, parameters: Floats) -> dict[str, float]:
+        """Variances and covariances, where the variables have names to tell them by."""
+        _, sigma = self.implied(parameters)
+        return {
+            f"{self.variables[j]}, {self.variables[i]}" if i != j else self.variables[i]: float(sigma[i, j])
+            for i, j in zip(*np.tril_indices(self.size), strict=True)
+            if self.variables
+        }
 
     def start(self, spread: Floats) -> Floats:
         """Begin with independent variables of these standard deviations."""
@@ -372,8 +383,15 @@ def factor_model(loadings_pattern: Any, *, correlated: bool = True) -> RAMModel:
 
 
 @checked
-def saturated(p: int) -> Saturated:
+def saturated(p: int, *, names: Sequence[str] | None = None) -> Saturated:
     """Give every mean, variance and covariance a parameter of its own: the model that all others are held against.
+
+    Parameters
+    ----------
+    p
+        How many variables.
+    names
+        What they are called; numbers unless given.
 
     Examples
     --------
@@ -382,4 +400,6 @@ def saturated(p: int) -> Saturated:
     """
     if p < 1:
         raise ParameterError("p must be at least 1.")
-    return Saturated(p)
+    if names is not None and len(set(names)) != p:
+        raise ParameterError(f"names must name {p} variables, each once.")
+    return Saturated(p, () if names is None else tuple(str(name) for name in names))

@@ -97,8 +97,11 @@ class Fit:
     def to_html(self, path: str | Path, *, title: str = "a joint analysis") -> Path:
         """Write a page: the estimates, what each party learned, and how much was passed."""
         figures = {
-            name: f"{value:.6g} (standard error {_error(self.standard_errors[name])})"
+            name: f"{value:.4f} (standard error {_error(self.standard_errors[name])})"
             for name, value in self.estimates.items()
+        }
+        figures |= {
+            f"variance or covariance: {name}": f"{value:.4f}" for name, value in self.both_scales.items()
         }
         return self.leakage.to_html(
             path, title=title, figures={**figures, "-2 log-likelihood": f"{self.minus_two_ll:.6f}"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import ParameterError
 from discreet.number_arrays import numbers_of
 from discreet.parameters import checked

@@ -80,20 +80,31 @@ class Leakage:
         return tuple(one for one in self.learned if one.determined)
 
     @property
-    def meaning(self) -> str:
-        """Everything in plain words."""
-        said = [_sentence(one.line) for one in self.learned]
+    def headline(self) -> str:
+        """The gravest of it in one sentence: whether the moments are known, or else what was learned first."""
         if self.evaluations is not None and self.determining is not None:
             enough = self.evaluations >= self.determining
-            said.append(
+            return (
                 f"The likelihood was evaluated {_times(self.evaluations)}; {_times(self.determining)} are enough to "
                 "work out all means, variances and covariances exactly, "
                 + ("so whoever ran the fit knows them." if enough else "which was not reached.")
             )
+        return _sentence(self.learned[0].line) if self.learned else ""
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything in plain words, one thing a line."""
+        said = [_sentence(one.line) for one in self.learned]
+        if self.evaluations is not None and self.determining is not None:
+            said.append(self.headline)
         if self.collusions:
             said.append(f"Together they could do more: {'; '.join(self.collusions)}.")
-        said += [_sentence(note) for note in self.notes]
-        return " ".join(said)
+        return said + [_sentence(note) for note in self.notes]
+
+    @property
+    def meaning(self) -> str:
+        """Everything in plain words."""
+        return " ".join(self.lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account, ready for JSON; it holds no data."""

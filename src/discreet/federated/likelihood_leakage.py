@@ -30,6 +30,7 @@ def determining(variables: int) -> int:
 def account(run: SecureMLE) -> Leakage:
     """Say what was learned by whom."""
     central = run.central.name
+    made = run.evaluations + run.kept_evaluations
     size = len(run.variables)
     learned: list[Learned] = []
     collusions: list[str] = []
@@ -55,7 +56,7 @@ def account(run: SecureMLE) -> Leakage:
         learned.append(
             Learned(
                 central, "all holders", f"{central} holds the likelihood at every set of parameters that it tried, "
-                "each one an equation about means and covariances", run.evaluations, determining(size),
+                "each one an equation about means and covariances", made, determining(size),
             )
         )  # fmt: skip
     if run.layout.kind != "horizontal" and not sufficient:
@@ -76,12 +77,12 @@ def account(run: SecureMLE) -> Leakage:
         )
     return Leakage(
         f"secure MLE ({run.layout.kind}, {run.mode})", tuple(learned), tuple(dict.fromkeys(collusions)), tuple(notes),
-        None if sufficient else run.evaluations, None if sufficient else determining(size), run.transport.transcript,
+        None if sufficient else made, None if sufficient else determining(size), run.transport.transcript,
     )  # fmt: skip
 
 
 def _vertical(run: SecureMLE) -> list[Learned]:
-    scale, times = run.noise_scale or 0.0, max(1, run.evaluations)
+    scale, times = run.noise_scale or 0.0, max(1, run.evaluations + run.kept_evaluations)
     left = scale / math.sqrt(times)
     found = []
     for group in run.layout.groups:

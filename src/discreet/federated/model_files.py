@@ -72,14 +72,14 @@ class ModelFile:
             )
         self.layout = self._layout()
 
-    def fit(self) -> Any:
+    def fit(self, *, progress: bool = False) -> Any:
         """Reach the sites and fit the model."""
         with SitesOnNetwork(
             self.sites, **self.analyst, timeout=float(self.settings.get("timeout", 60.0))
         ) as transport:
-            return self.fit_over(transport)
+            return self.fit_over(transport, progress=progress)
 
-    def fit_over(self, transport: Any) -> Any:
+    def fit_over(self, transport: Any, *, progress: bool = False) -> Any:
         """Fit over a transport that reaches the sites."""
         from discreet.federated.counting import assess
         from discreet.federated.generalized_linear import regression_over_sites
@@ -107,7 +107,7 @@ class ModelFile:
             options["evaluations"] = self.path.parent / options["evaluations"]
         secure = SecureMLE(self.layout, transport=transport, **options)
         hessian: Any = self.settings.get("hessian", "observed")
-        return secure.fit(self._model(), hessian=hessian)
+        return secure.fit(self._model(), hessian=hessian, progress=progress)
 
     def _layout(self) -> Layout:
         if self.layout_kind == "horizontal":
@@ -151,7 +151,7 @@ class ModelFile:
                 return latent_growth(int(options.pop("p", len(self.layout.variables))), **options)
             if self.kind == "factor":
                 return factor_model(options.pop("loadings"), **options)
-            return saturated(len(self.layout.variables))
+            return saturated(len(self.layout.variables), names=self.layout.variables)
         except (TypeError, KeyError) as error:
             raise ParameterError(
                 f"{self.path.name}, [model]: settings that '{self.kind}' does not have."

@@ -6,6 +6,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,6 +34,7 @@ from discreet.federated.shared_product import joint_moments
 from discreet.federated.transport import Transport
 from discreet.federated.vertical_likelihood import RING, Coordinator
 from discreet.parameters import checked
+from discreet.progress import track
 from discreet.randomness import Seed, generator
 
 if TYPE_CHECKING:
@@ -119,9 +121,11 @@ class SecureMLE:
             for holder in self.layout.holders.values():
                 holder.masks = NoMasks(0)
         self._journal = Journal(evaluations) if evaluations is not None else None
+        self.kept_evaluations = len(self._journal.known) if self._journal is not None else 0
         self._runs: list[Coordinator] = []
         self._moments: tuple[int, Floats, Floats] | None = None
         self._started = False
+        self._made: Any = None
         self.rows = 0
 
     @property
@@ -193,7 +197,7 @@ class SecureMLE:
     def fit(
         self, model: CovarianceModel, start: Any = None, *,
         bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
-        hessian: Literal["observed", "expected"] = "observed",
+        hessian: Literal["observed", "expected"] = "observed", progress: bool = False,
     ) -> Fit:  # fmt: skip
         """Find the parameters of a model under which the data are most likely.
 
@@ -208,11 +212,18 @@ class SecureMLE:
         hessian
             Standard errors from the ``"observed"`` curvature (about q² + q further evaluations for q parameters), or
             from the ``"expected"`` one, which costs none.
+        progress
+            Show how many evaluations were made, on a terminal.
         """
         from discreet.federated.fits import fitted
 
         self._start()
-        return fitted(self, model, start, bounds, hessian)
+        self._made = track(count(), description="Evaluations", progress=progress)
+        try:
+            return fitted(self, model, start, bounds, hessian)
+        finally:
+            self._made.close()
+            self._made = None
 
     def _start(self) -> None:
         """Let everybody join once, and hold what they tell against each other."""
@@ -280,12 +291,15 @@ class SecureMLE:
         self, mu: Floats, sigma: Floats, orders: list[list[int]], parts: list[list[Conditional]]
     ) -> float:
         assert self.max_evaluations is not None
-        if self.evaluations >= self.max_evaluations:
+        made = self.evaluations + self.kept_evaluations
+        if made >= self.max_evaluations:
             raise ProtocolError(
-                f"{self.evaluations:,} evaluations were made, which is all that the noise hides (max_evaluations). Use "
+                f"{made:,} evaluations were made, which is all that the noise hides (max_evaluations). Use "
                 "mode='sufficient', hessian='expected', or a looser tol."
             )
         self.evaluations += 1
+        if self._made is not None:
+            next(self._made, None)
         if self.layout.kind == "horizontal":
             return self._horizontal(mu, sigma)
         if self.layout.kind == "vertical":

@@ -25,7 +25,7 @@ def prepare(
     ids: str | None = None, protocols: Sequence[str] = ("vertical-likelihood",), quantities: Sequence[str] = (),
     analyst: str = "analyst", days: int = 30, limits: Mapping[str, Any] | None = None, epsilon: float | None = None,
 ) -> Path:  # fmt: skip
-    """Make an authority, certificates, keys and a site file for each site, for a trial on this machine.
+    """Make an authority, certificates, keys, a file for each site and one for the model, for a trial on this machine.
 
     Parameters
     ----------
@@ -81,7 +81,28 @@ def prepare(
         if epsilon is not None:
             document["ledger"] = {"epsilon": epsilon}
         (place / f"{name}.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+    model = _model(sites, columns, port, analyst)
+    if "vertical-likelihood" in protocols and model is not None:
+        (place / "model.toml").write_text(tomli_w.dumps(model), encoding="utf-8")
     return place
+
+
+def _model(sites: Mapping[str, Any], columns: Mapping[str, Sequence[str]], port: int, analyst: str) -> Any:
+    """Write a model to begin with, where every site has other columns of the same people."""
+    named = [name for own in columns.values() for name in own]
+    if (
+        len(set(named)) != len(named)
+        or len(sites) < 2
+        or not all(isinstance(file, str) for file in sites.values())
+    ):
+        return None
+    return {
+        "analyst": {"certificate": f"{analyst}.pem", "key": f"{analyst}.key", "authority": "authority.pem"},
+        "sites": {name: f"https://127.0.0.1:{port + at}" for at, name in enumerate(sites)},
+        "layout": {"kind": "vertical", "columns": {name: list(columns[name]) for name in sites}},
+        "model": {"kind": "saturated"},
+        "fit": {"evaluations": "fit.jsonl"},
+    }
 
 
 class _Authority:

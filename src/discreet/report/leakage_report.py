@@ -27,7 +27,7 @@ def write_leakage_report(
         version=__version__,
         protocol=account.protocol,
         figures=list(figures.items()),
-        meaning=account.meaning,
+        headline=account.headline,
         determined=[one.about for one in account.determined],
         learned=[
             {
