@@ -7,7 +7,7 @@ joint classes. What does not fall into a declared cell is counted as well, and s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +69,9 @@ def declared_levels(levels: Mapping[str, Any]) -> tuple[dict[str, list[str]], in
     >>> declared_levels({"sex": ["f", "m"], "region": [1, 2, 3]})
     ({'sex': ['f', 'm'], 'region': ['1', '2', '3']}, 6)
     """
+    for name, own in levels.items():
+        if isinstance(own, str | bytes | Mapping) or not isinstance(own, Iterable):
+            raise ParameterError(f"levels of '{name}' must be a list of the values that it may have.")
     declared = {str(name): [_text(level) for level in own] for name, own in levels.items()}
     for name, own in declared.items():
         if not own or len(set(own)) != len(own):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +48,7 @@ class PooledImputations:
     __repr__ = __str__
 
 
+@checked
 def pool_imputations(fits: Sequence[Any]) -> PooledImputations:
     """What do fits of one model to several imputed copies say together?
 
@@ -95,6 +97,6 @@ def pool_imputations(fits: Sequence[Any]) -> PooledImputations:
 
 def _estimates(fit: Any) -> Mapping[str, float]:
     found: Mapping[str, float] | None = getattr(fit, "estimates", None) or getattr(fit, "coefficients", None)
-    if found is None:
+    if not isinstance(found, Mapping) or not isinstance(getattr(fit, "standard_errors", None), Mapping):
         raise ParameterError("fits: a copy is no fitted model.")
     return found

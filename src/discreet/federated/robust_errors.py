@@ -7,7 +7,7 @@ different people, whose parts are added by a secure sum. Over columns of differe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def robust_standard_errors(
     data: Any,
     *,
     weight: str | None = None,
-    columns: Any = None,
+    columns: Sequence[str] | None = None,
     transport: Any = None,
     seed: Seed = None,
 ) -> dict[str, float]:

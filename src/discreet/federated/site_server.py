@@ -56,6 +56,7 @@ def serve(file: SiteFile) -> None:
         ssl_certfile=str(file.certificate), ssl_keyfile=str(file.key), ssl_ca_certs=str(file.authority),
         ssl_cert_reqs=ssl.CERT_REQUIRED,
     )  # fmt: skip
+    site.warm_up()
     site.note("started", file.name, f"listening on {file.host}:{file.port}")
     uvicorn.Server(config).run()
 
