@@ -265,6 +265,13 @@ def test_a_sum_of_two_is_refused_by_the_site_itself(rows):
         rank_over_sites(one, "sex", rank=1, domain=(0, 9), transport=SitesHere(rows))
 
 
+def test_mpyc_is_refused_by_a_site_on_a_network_whatever_its_file_allows(rows):
+    site = SitesHere(rows).sites["north"]
+    site.allowed = replace(site.allowed, protocols=("mpyc-rank",))
+    with pytest.raises(ProtocolError, match="pass by its owner's rules"):
+        asked(site, "begin", "mpyc-rank", columns=["age"])
+
+
 def test_messages_of_a_run_that_has_ended_are_refused_though_they_are_fresh(rows):
     transport = SitesHere(rows)
     SecureMLE(HORIZONTAL, transport=transport).log_likelihood(np.zeros(2), np.eye(2))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def mpyc_sum(values: Sequence[Floats], *, frac_bits: int) -> Floats:
 
 def mpyc_rank(places: Mapping[str, Integers], rank: int, size: int) -> int:
     """Find the k-th smallest of whole numbers below ``size`` over parties, opening only outcomes of comparisons."""
-    shared = {"task": "rank", "rank": rank, "size": size, "total": sum(len(own) for own in places.values())}
+    shared = {"task": "rank", "rank": rank, "size": size}
     inputs: list[dict[str, Any]] = [
         {**shared, "values": [int(one) for one in own]} for own in places.values()
     ]
@@ -56,50 +57,64 @@ def mpyc_less(one: float, other: float, *, frac_bits: int = 24) -> bool:
 
 
 def _together(inputs: Sequence[Mapping[str, Any]]) -> list[int]:
-    if importlib.util.find_spec("mpyc") is None:
-        # Not imported here: it reads the command line of whoever imports it.
-        load_extra("mpyc", extra="federated", purpose="The back end mpyc")
     if len(inputs) < 3:
         raise ParameterError("MPyC needs three parties for an honest majority. Add one without data.")
-    port = _free_ports(len(inputs))
-    started = [
-        subprocess.Popen(
+    port = free_ports(len(inputs))
+    started = [MpycParty(own, at, len(inputs), port) for at, own in enumerate(inputs)]
+    try:
+        results = [party.result() for party in started]
+    finally:
+        for party in started:
+            party.end()
+    if any(result != results[0] for result in results):
+        raise ProtocolError("The parties of the MPyC computation do not agree on the result.")
+    return results[0]
+
+
+class MpycParty:
+    """One party in a process of its own; it is handed its own input and nothing else."""
+
+    def __init__(self, own: Mapping[str, Any], at: int, many: int, port: int) -> None:
+        if importlib.util.find_spec("mpyc") is None:
+            # Not imported here: it reads the command line of whoever imports it.
+            load_extra("mpyc", extra="federated", purpose="The back end mpyc")
+        self._process = subprocess.Popen(
             [
                 sys.executable, "-m", "discreet.federated.mpyc_party",
-                f"-M{len(inputs)}", f"-I{at}", f"-B{port}", "--no-log",
+                f"-M{many}", f"-I{at}", f"-B{port}", "--no-log",
             ],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
-        for at in range(len(inputs))
-    ]  # fmt: skip
-    try:
-        for process, own in zip(started, inputs, strict=True):
-            assert process.stdin is not None
-            process.stdin.write(json.dumps(dict(own)))
-            process.stdin.close()
-            process.stdin = None
-        answers = [process.communicate(timeout=_SECONDS)[0] for process in started]
-        results = [json.loads(answer.strip().splitlines()[-1]) for answer in answers]
-    except (subprocess.TimeoutExpired, OSError, ValueError, IndexError) as error:
-        raise ProtocolError("A party of the MPyC computation fell silent. Nothing was learned.") from error
-    finally:
-        for process in started:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-    if any(result != results[0] for result in results):
-        raise ProtocolError("The parties of the MPyC computation do not agree on the result.")
-    return [int(one) for one in results[0]]
+        )  # fmt: skip
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(dict(own)))
+        self._process.stdin.close()
+        self._process.stdin = None
+
+    def result(self) -> list[int]:
+        """Wait for what all parties learn."""
+        try:
+            answer = self._process.communicate(timeout=_SECONDS)[0]
+            return [int(one) for one in json.loads(answer.strip().splitlines()[-1])]
+        except (subprocess.TimeoutExpired, OSError, ValueError, IndexError) as error:
+            raise ProtocolError(
+                "A party of the MPyC computation fell silent. Nothing was learned."
+            ) from error
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
 
-def _free_ports(many: int) -> int:
-    """Find neighboring ports that nobody listens on."""
-    for _ in range(50):
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            first = int(one.getsockname()[1])
-        if first + many < 65_000 and all(_is_free(first + at) for at in range(many)):
+def free_ports(many: int) -> int:
+    """Find neighboring ports that nobody listens on, below those that the system gives to outgoing connections."""
+    for _ in range(200):
+        first = 15_000 + secrets.randbelow(16_000)
+        if all(_is_free(first + at) for at in range(many)):
             return first
     raise ProtocolError("No free ports for the MPyC computation.")
 

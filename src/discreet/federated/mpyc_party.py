@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import Any
 
@@ -14,7 +15,7 @@ async def _answered(asked: dict[str, Any]) -> list[int]:
     await mpc.start()
     values = asked["values"]
     if asked["task"] == "rank":
-        found = [await _ranked(mpc, number, asked)]
+        found = await _ranked(mpc, number, asked)
     else:
         columns = [mpc.input(number(value)) for value in values]
         if asked["task"] == "sum":
@@ -25,11 +26,16 @@ async def _answered(asked: dict[str, Any]) -> list[int]:
     return found
 
 
-async def _ranked(mpc: Any, number: Any, asked: dict[str, Any]) -> int:
+async def _ranked(mpc: Any, number: Any, asked: dict[str, Any]) -> list[int]:
     """Bisect: every round opens whether enough values lie below, and whether enough do not lie above."""
     import bisect
 
-    own, rank, total = sorted(asked["values"]), asked["rank"], asked["total"]
+    own, rank = sorted(asked["values"]), asked["rank"]
+    total = int(await mpc.output(mpc.sum(mpc.input(number(len(own))))))
+    if asked.get("share") is not None:
+        rank = min(max(1, math.ceil(asked["share"] * total)), total)
+    if not 1 <= rank <= total:
+        raise ValueError("There is no such rank.")
     low, high = 0, asked["size"] - 1
     while low <= high:
         middle = (low + high) // 2
@@ -40,7 +46,7 @@ async def _ranked(mpc: Any, number: Any, asked: dict[str, Any]) -> int:
         elif await mpc.output(total - above < rank):
             low = middle + 1
         else:
-            return int(middle)
+            return [int(middle), int(rank), total]
     raise ValueError("The counts contradict each other.")
 
 

@@ -206,6 +206,10 @@ class Grid:
             name: np.rint((values - self.low) / self.step).astype(np.int64) for name, values in lists.items()
         }
 
+    def clipped(self, values: Floats) -> Any:
+        """Tell the places of sorted values; those beyond the domain count at its ends."""
+        return np.clip(np.rint((np.sort(values) - self.low) / self.step), 0, self.size - 1).astype(np.int64)
+
     def value(self, place: int) -> float:
         """Tell the value at a place."""
         made = self.low + place * self.step

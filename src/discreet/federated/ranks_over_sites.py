@@ -2,7 +2,8 @@
 
 `ranked_element` plays the protocol in one process, where only outcomes of comparisons become known. Between sites the
 counts below and above a place are added by secure sums: the coordinator learns these joint counts, about 32 of
-them, and no site's own. Where that is too much, `ranked_element(backend="mpyc")` opens comparisons alone.
+them, and no site's own. Where that is too much, ``backend="mpyc"`` opens outcomes of comparisons alone, between sites
+of one machine.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 
 from discreet.arrays import Array
-from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.errors import ParameterError
 from discreet.federated.counting import rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
 from discreet.federated.messages import ProtocolError
+from discreet.federated.mpyc_sites import mpyc_rank_over, numbers_at
 from discreet.federated.parties import MAIN, Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.ranked_elements import Grid
@@ -36,15 +37,9 @@ from discreet.wording import shown
 def _counts_around(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """How many values there are, and how many of them lie below and above a place of the agreed domain."""
     (name,) = (str(one) for one in asked["columns"])
-    frame = holder.frame(str(asked.get("block", MAIN)))
-    if name not in frame.columns:
-        raise ColumnError(f"At '{holder.name}': {unknown_name(name, frame.columns)}")
-    if not frame[name].dtype.is_numeric():
-        raise ColumnError(f"At '{holder.name}': '{name}' does not hold numbers.")
-    values = frame[name].drop_nulls().cast(pl.Float64).drop_nans().to_numpy()
-    grid = Grid(float(asked["low"]), float(asked["step"]), int(asked["places"]))
+    values = numbers_at(holder, name, str(asked.get("block", MAIN)))
     # A refusal of values beyond the domain would tell that there are some: they count at its ends.
-    places = np.clip(np.rint((values - grid.low) / grid.step), 0, grid.size - 1)
+    places = Grid(float(asked["low"]), float(asked["step"]), int(asked["places"])).clipped(values)
     at = int(asked["at"])
     return np.array([len(places), (places < at).sum(), (places > at).sum()], dtype=np.float64)
 
@@ -76,7 +71,7 @@ class RankOverSites:
 @checked
 def rank_over_sites(
     sites: Any, column: str, *, domain: tuple[float, float], rank: int | None = None, share: float | None = None,
-    precision: float = 1.0, transport: Any = None, seed: Seed = None,
+    precision: float = 1.0, backend: Literal["sums", "mpyc"] = "sums", transport: Any = None, seed: Seed = None,
 ) -> RankOverSites:  # fmt: skip
     """Which value has this rank among the values of all sites together?
 
@@ -92,6 +87,9 @@ def rank_over_sites(
         1 for the smallest; or the share of all values that lie at or below, 0.5 for the median.
     precision
         The step between values; values between two steps are rounded.
+    backend
+        ``"sums"``: secure sums, on every transport. ``"mpyc"``: comparisons on Shamir shares, of which only the
+        outcomes are opened; between parties of this machine.
     transport
         How sites are reached; in this process unless given.
     seed
@@ -99,6 +97,7 @@ def rank_over_sites(
 
     Examples
     --------
+    >>> import polars as pl
     >>> tables = [pl.DataFrame({"age": own}) for own in ([17, 23, 90], [19, 45], [20, 73, 88, 31])]
     >>> rank_over_sites(tables, "age", share=0.5, domain=(0, 120)).value
     31.0
@@ -112,6 +111,10 @@ def rank_over_sites(
     central = Party("coordinator", Masks(seed))
     carrier = transport or Transport(layout.holders.values())
     carrier.join(central)
+    if backend == "mpyc":
+        place, found_rank, many = mpyc_rank_over(carrier, central, layout.nodes, column, grid, rank, share)
+        told = _told(grid.size.bit_length(), carrier, seed, mpyc=len(layout.nodes) + 1)
+        return RankOverSites(column, float(grid.value(place)), found_rank, many, grid.size.bit_length(), told)
     low, high, rounds, total, wanted = 0, grid.size - 1, 0, None, rank or 0
     while low <= high:
         middle = (low + high) // 2
@@ -138,14 +141,20 @@ def rank_over_sites(
     raise ProtocolError("The counts of the sites contradict each other. The run was ended.")
 
 
-def _told(rounds: int, carrier: Transport, seed: Seed) -> Leakage:
+def _told(rounds: int, carrier: Transport, seed: Seed, *, mpyc: int = 0) -> Leakage:
+    learned = Learned(
+        "coordinator", "all sites", f"coordinator learns how many values there are, and at {rounds} places how many of "
+        "all sites together lie below and above, and no count of a single site",
+    )  # fmt: skip
+    together = ("the two neighbors of a site in the ring learn its counts",)
+    if mpyc:
+        learned = Learned(
+            "every party", "the others", "every party learns how many values there are in all, the value, and the "
+            f"outcomes of at most {2 * rounds} comparisons",
+        )  # fmt: skip
+        together = (f"any {(mpyc - 1) // 2 + 1} of the {mpyc} parties recover the counts of the others",)
     return Leakage(
-        "secure-sum",
-        (
-            Learned("coordinator", "all sites", f"coordinator learns how many values there are, and at {rounds} places "
-                    "how many of all sites together lie below and above, and no count of a single site"),
-        ),
-        ("the two neighbors of a site in the ring learn its counts",),
+        "mpyc-rank" if mpyc else "secure-sum", (learned,), together,
         ("The smallest and the largest value are each the value of one person: ask for a share in between.",
          *seeded_note(seed is not None)),
         transcript=carrier.transcript,

@@ -17,6 +17,7 @@ PROTOCOLS = {
     "vertical-likelihood": "the joint likelihood of columns of the same people",
     "shared-product": "means and covariances by secret shares",
     "secure-sum": "sums over sites; which ones is said by quantities",
+    "mpyc-rank": "ranked values by MPyC, between processes of one machine",
 }
 QUANTITIES = (
     "likelihood", "totals", "products", "glm", "counts", "held-totals", "ranks", "scores", "noisy-counts",

@@ -12,7 +12,7 @@ from discreet.federated.sites import Site
 
 def main() -> None:
     """Answer until nobody asks any more."""
-    site, analyst = Site(SiteFile.read(sys.argv[1])), sys.argv[2]
+    site, analyst = Site(SiteFile.read(sys.argv[1]), networked=False), sys.argv[2]
     asking, answering = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:

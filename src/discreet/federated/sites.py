@@ -22,6 +22,7 @@ from discreet.federated import (
     counting,
     generalized_linear,
     moment_sums,
+    mpyc_sites,
     noisy_counting,
     ranks_over_sites,
     robust_errors,
@@ -37,8 +38,8 @@ from discreet.federated.site_files import SiteFile
 
 # Importing these enters their roles and quantities.
 _ENTERED = (
-    counting, generalized_linear, moment_sums, noisy_counting, ranks_over_sites, robust_errors, shared_product,
-    vertical_likelihood,
+    counting, generalized_linear, moment_sums, mpyc_sites, noisy_counting, ranks_over_sites, robust_errors,
+    shared_product, vertical_likelihood,
 )  # fmt: skip
 FRESH_SECONDS = 300.0
 
@@ -46,7 +47,8 @@ FRESH_SECONDS = 300.0
 class Site:
     """What answers for a holder of data, whichever way messages come."""
 
-    def __init__(self, file: SiteFile) -> None:
+    def __init__(self, file: SiteFile, *, networked: bool = True) -> None:
+        self.networked = networked
         self.file, self.allowed = file, file.allowed
         self.sealer = Sealer(file.name, read_key(file.seal), file.peers)
         self.holder = Holder(file.name, _read(file), ids=file.ids)
@@ -163,6 +165,8 @@ class Site:
         allowed = self.allowed
         if message.protocol not in allowed.protocols:
             raise ProtocolError(f"The owner of '{self.name}' does not allow '{message.protocol}'.")
+        if message.protocol == mpyc_sites.PROTOCOL and self.networked:
+            raise ProtocolError(f"'{self.name}' is on a network, where MPyC would pass by its owner's rules.")
         values: Mapping[str, Any] = message.values
         asked = values.get("quantity", values)
         if not isinstance(asked, Mapping):
@@ -206,7 +210,7 @@ class Site:
             return message.name in ("first", "conditional") and values.get("chunk") == 0
         if message.protocol == "secure-sum":
             return message.name == "partial" and values.get("round") == 0
-        return message.name == "masks"
+        return message.name in ("masks", "begin")
 
     def _put_in(self, reply: Message) -> Envelope:
         self._sent += 1
