@@ -45,6 +45,7 @@ class Page:
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.browser = selenium.Chrome(options=options, service=selenium.ChromeService(DRIVER))
+        self.browser.set_script_timeout(120)  # also on a machine that is busy with other things
         self.width = width
         self._tall(900)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]

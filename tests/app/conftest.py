@@ -73,7 +73,7 @@ async def opened(folder: Path, monkeypatch=None):
     from nicegui import app
     from nicegui.testing import user_simulation
 
-    from discreet.app import journey
+    from discreet.app import frame, journey
     from discreet.app.desk import Desk
     from discreet.app.guard import Door, Guard
     from discreet.app.private_folder import PrivateFolder
@@ -81,8 +81,11 @@ async def opened(folder: Path, monkeypatch=None):
 
     if monkeypatch is not None:
         monkeypatch.setattr(journey, "Lane", ThreadLane)
+        monkeypatch.setattr(frame, "_EVERY", 0.05)  # pages look often, so that nobody has to wait for them
     desk = Desk(PrivateFolder(folder), Door(hosts=(HOST,)))
+    broken = []  # the library logs what a page raises while it is drawn, and goes on with half of it
     async with user_simulation(root_of(desk)) as user:
+        app.on_exception(broken.append)
         app.middleware_stack = None
         app.add_middleware(Guard, door=desk.door)
         user.http_client.base_url = f"http://{HOST}"
@@ -93,13 +96,14 @@ async def opened(folder: Path, monkeypatch=None):
         finally:
             desk.close()
             await asyncio.sleep(0.05)
+    assert not broken, broken
 
 
 async def settled(desk, *, seconds: float = 300.0) -> None:
     """Wait until no job runs, and let the pages look once more."""
     for _ in range(int(seconds / 0.05)):
         if not desk.busy:
-            await asyncio.sleep(0.6)
+            await asyncio.sleep(0.2)
             return
         await asyncio.sleep(0.05)
     raise AssertionError("a job did not end")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -15,13 +17,18 @@ from app.conftest import HOST, opened
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.app.desk import Desk
+from discreet.app.frame import BESIDE, JOURNEY
 from discreet.app.guard import Door, Guard, policy
+from discreet.app.jobs import Job
 from discreet.app.journey import Journey
 from discreet.app.private_folder import PrivateFolder, plain_name, swept
-from discreet.app.serving import PASSWORD, serve
+from discreet.app.serving import PASSWORD, _lock_when_idle, serve
+from discreet.app.uploading import kept_copy
 from discreet.errors import InputError, ParameterError
 
 SELF = f"http://{HOST}"
+PAGES = [name for name, _ in (*JOURNEY, *BESIDE)]
 
 
 async def plain_app(scope, receive, send):
@@ -101,13 +108,86 @@ def test_what_is_too_large_is_refused_by_its_word_and_by_its_weight(door):
     headers = {**entered(door), "origin": SELF}
     assert asked(door, "POST", headers=headers, content=b"x" * 1001).status_code == 413
     heavy = asked(door, "POST", headers=headers, content=iter_bytes(3000))
-    assert heavy.status_code in (200, 413)
+    assert heavy.status_code == 413, "also what does not say how much it is"
+    assert "larger than this page takes" in heavy.text
+    assert asked(door, "POST", headers=headers, content=iter_bytes(1000)).status_code == 200
     assert asked(door, "POST", headers={**headers, "content-length": "-5"}).status_code == 400
 
 
 async def iter_bytes(size):
     for _ in range(size // 100):
         yield b"x" * 100
+
+
+def test_a_disk_without_room_for_an_upload_is_said_and_nothing_is_sent_half(door):
+    async def full(scope, receive, send):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def ask():
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(Guard(full, door)), base_url=SELF
+        ) as client:
+            return await client.post("/upload", headers={**entered_headers, "origin": SELF}, content=b"x")
+
+    entered_headers = entered(door)
+    answer = asyncio.run(ask())
+    assert answer.status_code == 507
+    assert "room on the disk" in answer.text
+
+
+@pytest.mark.asyncio
+async def test_an_upload_that_cannot_be_kept_leaves_nothing(tmp_path):
+    class File:
+        name = "../x.csv"
+
+        def __init__(self, size):
+            self._size = size
+
+        def size(self):
+            return self._size
+
+        async def save(self, place):
+            place.write_text("half of it")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with PrivateFolder(tmp_path) as folder:
+        desk = Desk(folder, Door(hosts=(HOST,)))
+        before = sorted(folder.path.rglob("*"))
+        with pytest.raises(InputError, match="disk may be full"):
+            await kept_copy(desk, File(10))
+        with pytest.raises(InputError, match="not enough room"):
+            await kept_copy(desk, File(10**18))
+        assert sorted(folder.path.rglob("*")) == before
+
+
+def test_a_certificate_makes_the_cookie_travel_encrypted_only():
+    door = Door(hosts=(HOST,), scheme="https", password="correct horse battery")
+    origin = f"https://{HOST}"
+    path = door.address.removeprefix(origin)
+    right = {"password": "correct horse battery"}
+    answer = asked(door, "POST", path=path, headers={"origin": origin}, data=right)
+    assert answer.status_code == 303
+    assert "; Secure" in answer.headers["set-cookie"]
+
+
+def test_a_page_that_nobody_uses_is_locked_and_masked_unless_it_works(tmp_path):
+    with PrivateFolder(tmp_path) as folder:
+        desk = Desk(folder, Door(hosts=(HOST,)))
+        journey = desk.add(Journey(name="x", values_shown=True, assessment={"show_values": True, "x": "zq"}))
+        desk.review.values_shown = True
+        desk.door.session = "somebody"
+        desk.door.used = time.monotonic() - 100
+        journey.jobs.append(Job("assess_file", "Assessing", state="running"))
+        _lock_when_idle(desk, 60)
+        assert desk.door.session == "somebody", "work that runs is waited for"
+        journey.jobs.clear()
+        _lock_when_idle(desk, 1000)
+        assert desk.door.session == "somebody"
+        _lock_when_idle(desk, 60)
+        assert desk.door.session is None
+        assert not journey.values_shown
+        assert not journey.assessment, "what was found with values is gone with them"
+        assert not desk.review.values_shown
 
 
 def test_a_browser_runs_only_scripts_that_bear_the_mark(door):
@@ -232,6 +312,24 @@ async def test_pages_are_closed_to_whoever_did_not_enter(tmp_path, monkeypatch):
         user.http_client.cookies.clear()
         for path in ("/", "/1/file", "/_nicegui_ws/socket.io/?EIO=4", "/assets/page.css", "/openapi.json"):
             assert (await user.http_client.get(path)).status_code == 403
+
+
+@pytest.mark.asyncio
+async def test_no_page_loads_anything_from_elsewhere(people, tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        desk.begin(str(people))
+        for name in PAGES:
+            answer = await user.http_client.get(f"/1/{name}")
+            assert answer.status_code == 200
+            found = re.findall(
+                r"""(?:src|href|url|from|import)\s*[=(]?\s*["'(](?:https?:)?//[^"')]+""", answer.text
+            )
+            assert not found, name
+            rule = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in rule
+            assert "connect-src 'self'" in rule
+            assert "http:" not in rule.replace("'self'", "")
+            assert "https:" not in rule
 
 
 @pytest.mark.asyncio

@@ -37,12 +37,22 @@ async def test_a_table_is_protected_its_pattern_shown_and_values_only_when_asked
         await settled(desk)
         assert not journey.refusals.get("protect_table"), journey.refusals
         assert journey.table["safe"]
+        shown = {
+            cell["text"]
+            for sheet in journey.table["sheets"]
+            for row in sheet["rows"]
+            for cell in row["cells"]
+        }
+        assert not any(sign.isdigit() for text in shown for sign in text), "the pattern shows no number"
         await user.should_see("The audit found nothing")
         assert "zq" not in texts_of(user)
         assert (tmp_path / "table.csv").is_file()
         user.find(marker="show-values").click()
         await settled(desk)
         assert "zq" in texts_of(user)
+        user.find(marker="mask").click()
+        await settled(desk)
+        assert "zq" not in texts_of(user), "what was shown is masked again"
         tables_page.protect(journey, {**asked, "table": "nowhere*sex"})
         await settled(desk)
         assert "nowhere" in journey.refused("protect_table", "table")
@@ -119,7 +129,7 @@ async def test_outputs_are_checked_decided_and_registered(tmp_path, monkeypatch)
         (package,) = found["packages"]
         (output,) = package["outputs"]
         await user.should_see("The queue")
-        bench = desk.outputs["journey"]
+        bench = desk.review
         outputs_page.decide(desk, bench, package["path"], output["name"], decision="reject", note="")
         await settled(desk)
         assert bench.refused("decide_output", "decision"), "a rejection needs its reason"

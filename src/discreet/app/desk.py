@@ -21,6 +21,7 @@ class Desk:
     door: Door
     journeys: dict[int, Journey] = field(default_factory=dict)
     dark: bool | None = None
+    review: Journey = field(default_factory=lambda: Journey(number=0, name="outputs"))
     outputs: dict[str, Any] = field(default_factory=dict)  # the review desk: folder, packages, checker
 
     def add(self, journey: Journey) -> Journey:
@@ -72,8 +73,13 @@ class Desk:
         return any(journey.running() for journey in self._all())
 
     def _all(self) -> list[Journey]:
-        held = self.outputs.get("journey")
-        return [*self.journeys.values(), *([held] if held else [])]
+        return [*self.journeys.values(), self.review]
+
+    def mask(self) -> None:
+        """Show no values of the data any more, on any page."""
+        for journey in self._all():
+            if journey.values_shown:
+                journey.show_values(False, "")
 
     def close(self) -> None:
         """End all work and remove what was uploaded."""

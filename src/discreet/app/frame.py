@@ -54,6 +54,12 @@ class Watch:
                 with holder:
                     build()
 
+    def beside(self, task: str, *fields: str) -> None:
+        """Show here what a task refuses about some fields of the page."""
+        journey = self.journey
+        if journey is not None:
+            self.part(lambda: refusals(journey, task, *fields), self.of_task(task))
+
     def of_task(self, task: str) -> Callable[[], Hashable]:
         """What a part depends on that shows whether a task runs, and what it refused."""
 
@@ -64,6 +70,21 @@ class Watch:
             return id(job) if job else None, tuple(sorted(self.journey.refusals.get(task, {}).items()))
 
         return state
+
+
+def refusals(journey: Journey, task: str, *fields: str) -> None:
+    """The sentences of what a task refused about some fields; an empty name stands for the whole action."""
+    for name in fields:
+        widgets.refusal(journey.refused(task, name))
+
+
+def opened(journey: Journey, title: str, lead: str) -> bool:
+    """Draw the first lines of a page that needs the file; where it was not read yet, say so and return False."""
+    widgets.opening(title, lead)
+    if not journey.is_read:
+        widgets.said("The file was not read yet in this sitting.")
+        widgets.act("Read the file", lambda: ui.navigate.to(f"/{journey.number}/file")).mark("read-first")
+    return journey.is_read
 
 
 def framed(
@@ -77,14 +98,15 @@ def framed(
     ui.add_head_html('<link rel="stylesheet" href="/assets/page.css">')
     dark = ui.dark_mode(desk.dark)
     watch = Watch(journey)
+    worked = desk.review if page == "outputs" else journey
     with ui.header(elevated=False):
         _head(desk, journey, page, dark)
-    if journey is not None:
-        watch.part(lambda: _jobs(journey), lambda: tuple((id(job), job.state) for job in journey.jobs))
-        watch.part(lambda: _notes(journey), lambda: (journey.note, journey.values_shown))
+    if worked is not None:
+        watch.part(lambda: _jobs(worked), lambda: tuple((id(job), job.state) for job in worked.jobs))
+        watch.part(lambda: _notes(worked), lambda: (worked.note, worked.values_shown))
     build(desk, journey if journey is not None else Journey(), watch)
-    if journey is not None and journey.place:
-        _same(journey, page)
+    if worked is not None and (worked.place or page == "outputs"):
+        _same(worked, page)
     with ui.element("footer").classes("foot"):
         widgets.words(
             f"discreet {__version__}. This page runs on this machine and loads nothing from elsewhere. A verdict "
@@ -212,9 +234,12 @@ def _notes(journey: Journey) -> None:
             widgets.words(
                 "This page shows values of the data: handle it like the data. It was noted that you asked."
             )
-            widgets.plain("Mask the values", lambda: journey.show_values(False, "")).classes("low").mark(
-                "mask"
-            )
+            widgets.plain("Mask the values", lambda: _mask(journey)).classes("low").mark("mask")
+
+
+def _mask(journey: Journey) -> None:
+    journey.show_values(False, "")
+    ui.navigate.reload()  # pages that find something by themselves do so again, without values
 
 
 def _same(journey: Journey, page: str) -> None:

@@ -145,11 +145,11 @@ class Guard:
         if length is not None and not (length.isascii() and length.isdecimal() and len(length) < 16):
             return 400, "The request cannot be read."
         if length is not None and int(length) > self.door.largest_upload:
-            return (
-                413,
-                f"The file is larger than this page takes ({self.door.largest_upload // 1024**2:,} MB).",
-            )
+            return 413, self._too_large()
         return None
+
+    def _too_large(self) -> str:
+        return f"The file is larger than this page takes ({self.door.largest_upload // 1024**2:,} MB)."
 
     async def _enter(self, scope: Scope, receive: Any, send: Any) -> None:
         token = scope["path"][len(ENTER) :].strip("/")
@@ -195,6 +195,7 @@ class Guard:
         if "/socket.io" not in scope["path"]:
             self.door.touch()
         taken = 0
+        marked = _Marked(send, scope["path"])
 
         async def counted() -> Any:
             nonlocal taken
@@ -204,7 +205,21 @@ class Guard:
                 return {"type": "http.disconnect"}
             return message
 
-        await self.app(scope, counted, _Marked(send, scope["path"]))
+        async def answered(message: dict[str, Any]) -> None:
+            if taken <= self.door.largest_upload:
+                await marked(message)
+
+        try:
+            await self.app(scope, counted, answered)
+        except OSError:  # no room for what was on its way: what is spooled goes with the request
+            if marked.has_begun:
+                raise
+            await _refuse(scope, send, 507, "There is not enough room on the disk for a copy.")
+        except Exception:
+            if taken <= self.door.largest_upload:
+                raise
+        if taken > self.door.largest_upload and not marked.has_begun:
+            await _refuse(scope, send, 413, self._too_large())
 
 
 class _Marked:
@@ -216,9 +231,11 @@ class _Marked:
         self._nonce = secrets.token_urlsafe(18)
         self._start: dict[str, Any] | None = None
         self._body = b""
+        self.has_begun = False
 
     async def __call__(self, message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":
+            self.has_begun = True
             kept = [
                 (name, value)
                 for name, value in message["headers"]

@@ -65,6 +65,7 @@ class Journey:
     look: dict[str, Any] = field(default_factory=dict)  # findings before a synthesis
     copies: dict[str, Any] = field(default_factory=dict)
     table: dict[str, Any] = field(default_factory=dict)
+    tabulated: dict[str, Any] = field(default_factory=dict)  # what was last asked for on the page Tables
     budget: dict[str, Any] = field(default_factory=dict)
     activity: list[dict[str, str]] = field(default_factory=list)
     values_shown: bool = False
@@ -115,9 +116,19 @@ class Journey:
             self.log(f"Asked to see values of the data, on the page {where}.")
         self.values_shown = on
         self.preview = {}
+        if not on:  # what was found with values holds them: it is found again without
+            for held in ("assessment", "comparison", "table"):
+                if getattr(self, held).get("show_values"):
+                    setattr(self, held, {})
         self.changed()
 
     # Work
+
+    def work(
+        self, task: str, title: str, then: Callable[[Any], None], *, lane: str = "long", **given: Any
+    ) -> Job:
+        """Begin a job on the file as it is read, with the roles as they are set."""
+        return self.start(task, title, then, lane=lane, source=self.source, roles=self.named_roles(), **given)
 
     def start(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ def python_text(journey: Journey, page: str) -> str:
     """Return the journey up to a page as a Python script."""
     lines = ["import discreet", ""]
     if page == "outputs":
-        folder = repr("packages")
-        return "\n".join(["from discreet import outputs", "", f"outputs.check_many([{folder}])"])
+        folder = journey.folder or "packages"
+        return f"from discreet import outputs\n\nprint(outputs.Package.load({folder!r}))\n"
     lines += _python_reading(journey, with_roles=page != "file")
     if page == "file":
         lines += ["print(discreet.inspect(data))"]
@@ -84,14 +85,21 @@ def command_text(journey: Journey, page: str) -> str:
         asked = f"{file}{reading}{roles}"
         return f"discreet preflight {asked}\ndiscreet synthesize {asked} --out synthetic.csv\n"
     if page == "tables":
-        asked = journey.table.get("asked", {})
-        table = shlex.quote(str(asked.get("table") or "row*column"))
-        measure = f" --measure {shlex.quote(asked['measure'])}" if asked.get("measure") else ""
-        rule = shlex.quote(str(asked.get("rule") or "threshold=3"))
-        return f"discreet table protect {file}{reading}{roles} --table {table}{measure} --rule {rule} --out table.csv\n"
+        wanted = journey.tabulated
+        table = shlex.quote(str(wanted.get("table") or "row*column"))
+        measure = f" --measure {shlex.quote(wanted['measure'])}" if wanted.get("measure") else ""
+        rule = shlex.quote(str(wanted.get("rule") or "threshold=3"))
+        levels = "".join(
+            f" --hierarchy {shlex.quote(f'{column}={held if isinstance(held, str) else chr(44).join(held)}')}"
+            for column, held in (wanted.get("hierarchies") or {}).items()
+        )
+        return (
+            f"discreet table protect {file}{reading}{roles} --table {table}{measure}{levels} --rule {rule} "
+            "--out table.csv\n"
+        )
     if page == "budget":
         return f"discreet budget show {file}\n"
-    return "discreet outputs check packages\n"
+    return f"discreet outputs check {shlex.quote(journey.folder or 'packages')}\n"
 
 
 def script_text(journey: Journey) -> str:
@@ -149,15 +157,35 @@ def _python_protecting(journey: Journey, page: str) -> list[str]:
 
 
 def _python_tables(journey: Journey) -> list[str]:
-    asked = journey.table.get("asked", {})
-    measure = f", value={asked['measure']!r}" if asked.get("measure") else ""
+    asked = journey.tabulated
+    told = ["data", repr(asked.get("table") or "row*column")]
+    if asked.get("measure"):
+        told.append(f"measure={asked['measure']!r}")
+    levels = asked.get("hierarchies") or {}
+    if levels:
+        given = ", ".join(
+            f"{column!r}: {f'Path({held!r})' if isinstance(held, str) else tuple(held)!r}"
+            for column, held in levels.items()
+        )
+        told.append(f"hierarchies={{{given}}}")
+    with_files = any(isinstance(held, str) for held in levels.values())
     return [
+        *(["from pathlib import Path", ""] if with_files else []),
         "from discreet import tables",
         "",
-        f"table = tables.Table.from_microdata(data, {asked.get('table') or 'row*column'!r}{measure})",
-        "result = tables.Suppression().apply(tables.primary(table, tables.Threshold(3)))",
+        f"table = tables.Table.from_microdata({', '.join(told)})",
+        f"result = tables.Suppression().apply(tables.primary(table, tables.{_rule_of(asked)}))",
         "print(result.audit.line)",
     ]
+
+
+def _rule_of(asked: Mapping[str, Any]) -> str:
+    numbers = [f"{number:g}" for number in asked.get("numbers") or (3,)]
+    if asked.get("kind") == "p-percent":
+        return f"PPercent(p={numbers[0]})"
+    if asked.get("kind") == "dominance" and len(numbers) > 1:
+        return f"Dominance(n={numbers[0]}, k={numbers[1]})"
+    return f"Threshold({numbers[0]})"
 
 
 def _place(journey: Journey) -> str:

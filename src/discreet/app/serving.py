@@ -139,8 +139,7 @@ def _lock_when_idle(desk: Desk, idle: float) -> None:
 
     for client in Client.instances.values():
         client.open(LOCKED)
-    for journey in desk.journeys.values():
-        journey.show_values(False, "")
+    desk.mask()
     desk.door.lock()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from nicegui import ui
@@ -64,6 +64,46 @@ def choice(options: Mapping[Any, str] | Sequence[str], label: str, value: Any, *
     return ui.select(given, label=label, value=value, **more).props("outlined stack-label options-dense")
 
 
+_NOT_ARRIVED = (
+    "The file did not arrive whole: it is too large, the disk is full, or the connection was lost. Nothing of it is "
+    "kept. Try again, or point to the file where it lies."
+)
+# The template is fixed. The browser's own field for a file has a name, takes the keyboard, and adds to the same queue
+# as dropping does; the class lets the library empty it afterwards.
+_PICK = """
+<label class="pick"><span>{label}</span>
+<input type="file" class="q-uploader__input" accept="{accept}" @change="props.addFiles($event.target.files)"></label>
+"""
+
+
+def drop(
+    label: str, taken: Callable[[Any], Awaitable[None]], *, largest: int, too_large: str, accept: str = ""
+) -> ui.upload:
+    """A place to drop a file, or to choose one; ``label`` and ``accept`` are words of the page, never of data.
+
+    What ``taken`` draws, and what went wrong on the way, stands above it.
+    """
+    told = ui.element("div").classes("part")
+
+    def say(sentence: str) -> None:
+        told.clear()
+        with told:
+            refusal(sentence)
+
+    async def arrived(event: Any) -> None:
+        told.clear()
+        with told:
+            await taken(event)
+        found.reset()
+
+    found = ui.upload(
+        auto_upload=True, max_file_size=largest, on_upload=arrived, on_rejected=lambda _: say(too_large)
+    )
+    found.on("failed", lambda _: say(_NOT_ARRIVED))
+    found.props("flat").add_slot("header", _PICK.format(label=label, accept=accept))
+    return found
+
+
 def refusal(sentence: str) -> None:
     """The sentence of what was refused, beside the field that caused it; a screen reader reads it out."""
     if sentence:
@@ -114,14 +154,11 @@ def cards(numbers: Sequence[Mapping[str, str]]) -> None:
                 words(one["sentence"], "says", tag="span")
 
 
-def verdict(answer: Mapping[str, Any]) -> None:
+def verdict(answer: Mapping[str, Any], name: str = "Verdict") -> None:
     """The verdict: mark, heading, sentence and reasons, as in the reports."""
-    with (
-        ui.element("section")
-        .classes(f"verdict {answer['state']}")
-        .props('aria-label="Verdict"')
-        .mark("verdict")
-    ):
+    section = ui.element("section").classes(f"verdict {answer['state']}").mark("verdict")
+    section.props["aria-label"] = name
+    with section:
         with ui.element("div").classes("row no-wrap items-baseline"):
             words(answer["mark"], "mark", tag="span").props('aria-hidden="true"')
             heading(answer["heading"], 2)
@@ -191,9 +228,9 @@ def chapter(held: Mapping[str, Any], level: int) -> None:
     """A chapter of a result: its question, what it is about, pictures, and every finding with its sentence."""
     heading(held["question"], level)
     words(held["introduction"], "muted small")
-    for picture in held["pictures"]:
-        words(picture["title"], "small")
-        picture(picture["svg"])
+    for drawn in held["pictures"]:
+        words(drawn["title"], "small")
+        picture(drawn["svg"])
     table(
         held["question"],
         ("Measure", "Value", "What it means"),

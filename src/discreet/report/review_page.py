@@ -66,7 +66,7 @@ def _output(
         ],
         "questions": tuple(output.get("questions", ())),
         "notes": (*output.get("notes", ()), *output.get("comments", ())),
-        "files": list(_files(package, output)),
+        "files": list(files_of(package, output)),
         "decision": decision,
     }
 
@@ -89,23 +89,29 @@ def _places(finding: Mapping[str, Any]) -> str:
     return ", ".join(cells[:_MOST_PLACES]) + more
 
 
-def _files(package: Package, output: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def files_of(package: Package, output: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Lay out what an output consists of: tables with what their flags say of each cell, pictures, words."""
     flags = {f.get("title", ""): f["name"] for f in output["files"] if f.get("role") == "flags"}
     for file in output["files"]:
         name = file["name"]
         if file.get("role") == "flags" or name not in package.files:
             continue
-        content, ending = package.files[name], "." + name.rsplit(".", 1)[-1].lower()
-        shown: dict[str, Any] = {"name": name, "kind": "other", "bytes": len(content)}
-        if ending == ".csv":
-            marks = package.files.get(flags.get(file.get("title", ""), ""))
-            shown = {"kind": "table", "title": file.get("title", ""), "table": _table(content, marks)}
-        elif ending in _PICTURES:
-            picture = base64.b64encode(content).decode("ascii")
-            shown |= {"kind": "picture", "source": f"data:{_PICTURES[ending]};base64,{picture}"}
-        elif ending in _WORDS:
-            shown |= {"kind": "words", "words": content.decode("utf-8", "replace")[:_MOST_WORDS]}
-        yield shown
+        title = file.get("title", "")
+        yield file_shown(name, package.files[name], title, package.files.get(flags.get(title, "")))
+
+
+def file_shown(name: str, content: bytes, title: str = "", marks: bytes | None = None) -> dict[str, Any]:
+    """Lay out one file by what its name says it is; ``marks`` is a table of flags beside a table."""
+    ending = "." + name.rsplit(".", 1)[-1].lower()
+    shown: dict[str, Any] = {"name": name, "kind": "other", "bytes": len(content)}
+    if ending == ".csv":
+        return {"kind": "table", "title": title, "table": _table(content, marks)}
+    if ending in _PICTURES:
+        picture = base64.b64encode(content).decode("ascii")
+        return shown | {"kind": "picture", "source": f"data:{_PICTURES[ending]};base64,{picture}"}
+    if ending in _WORDS:
+        return shown | {"kind": "words", "words": content.decode("utf-8", "replace")[:_MOST_WORDS]}
+    return shown
 
 
 def _table(content: bytes, marks: bytes | None) -> dict[str, Any] | None:

@@ -46,6 +46,8 @@ class Inspection:
         How many records the file has.
     key_distinction
         Distinct combinations of the proposed keys per record: 1 means that the keys tell everybody apart.
+    codes
+        By column, the codes that look as if they stood for a missing value.
     """
 
     proposal: Roles
@@ -54,6 +56,7 @@ class Inspection:
     key_distinction: float | None = None
     source: str | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready document."""
@@ -155,7 +158,9 @@ def inspect(data: Microdata | Any) -> Inspection:
         proposals[name] = Proposal(None, "sure", (_why_uncounted(data.schema[name]),))
     proposals = _one_each({name: proposals[name] for name in data.columns}, given)
     proposals |= _told_by_keys(data, counted, proposals)
-    proposals = _with_notes(proposals, _coded(data, counted), data.metadata.reading)
+    coded = _coded(data, counted)
+    notes = {name: _about_codes(*found) for name, found in coded.items()}
+    proposals = _with_notes(proposals, notes, data.metadata.reading)
     roles = _roles(proposals, data.roles)
     return Inspection(
         proposal=roles,
@@ -164,6 +169,7 @@ def inspect(data: Microdata | Any) -> Inspection:
         key_distinction=_key_distinction(data, roles, counted),
         source=data.metadata.source,
         reading=data.metadata.reading,
+        codes={name: codes for name, (codes, _) in coded.items()},
     )
 
 
@@ -223,8 +229,8 @@ def _as_number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _coded(data: Microdata, counted: list[Column]) -> dict[str, str]:
-    """Name the codes that stand for a missing value, as the preflight of a synthesis finds them."""
+def _coded(data: Microdata, counted: list[Column]) -> dict[str, tuple[tuple[str, ...], float]]:
+    """Find the codes that stand for a missing value, as the preflight of a synthesis does, and how often they do."""
     from discreet.synth.preflighting.codes import coded_missing
     from discreet.synth.preflighting.looking import Look, Thresholds
 
@@ -232,17 +238,21 @@ def _coded(data: Microdata, counted: list[Column]) -> dict[str, str]:
     if not places:
         return {}
     frame = engine.collect(engine.scan(data, places).head(_MOST_LOOKED_AT))
-    notes: dict[str, str] = {}
+    found = {}
     for finding in coded_missing(Look(frame, Thresholds()), {}):
         if finding.confidence == "low":
             continue
-        name, codes = places[finding.columns[0]], [str(code) for code in finding.parameters["codes"]]
-        tokens = " ".join(f"--missing-token={code}" for code in codes)
-        notes[name] = (
-            f"{' and '.join(codes)} look{'s' * (len(codes) == 1)} like a code for missing "
-            f"({percent(finding.evidence['share'])} of the records): read the file with {tokens} if so"
-        )
-    return notes
+        codes = tuple(str(code) for code in finding.parameters["codes"])
+        found[places[finding.columns[0]]] = codes, float(finding.evidence["share"])
+    return found
+
+
+def _about_codes(codes: tuple[str, ...], share: float) -> str:
+    tokens = " ".join(f"--missing-token={code}" for code in codes)
+    return (
+        f"{' and '.join(codes)} look{'s' * (len(codes) == 1)} like a code for missing "
+        f"({percent(share)} of the records): read the file with {tokens} if so"
+    )
 
 
 def _with_notes(

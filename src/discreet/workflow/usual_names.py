@@ -90,6 +90,7 @@ _SURVEY_WEIGHT = _words("""fnlwgt pwgtp wgtp wgt wgts wt wtper wtfinl finalwt fi
         hochrechnungsfaktor rb050 db090 pb040 kish expansionfactor factorexp vekt vikt""")
 _PLAIN_WEIGHT = frozenset({"weight", "weights", "peso", "w"})
 _REPLICATE = re.compile(r"^(?:pwgtp|wgtp|repwtp?|rwgt|brr|jk|repweight)\d+$")
+_MASS = frozenset({"kg", "kilo", "kilos", "kilogram", "kilograms", "lb", "lbs", "pounds"})
 _BODY = frozenset({"height", "bmi", "groesse", "taille", "statura", "altura", "bodyheight"})
 
 _HOUSEHOLD = _words("""hhid hid hhnr hhnum hhno householdid householdnumber householdnr idhh idhousehold
@@ -175,10 +176,12 @@ def meaning_of(name: str) -> Meaning | None:
 def suggests_weight(name: str, others: Iterable[str]) -> str | None:
     """Tell whether a name means a survey weight: ``"sure"``, ``"likely"``, or None.
 
-    A plain "weight" beside a height or a body mass index is the weight of a body.
+    A plain "weight" beside a height or a body mass index is the weight of a body, and so is one in kilograms.
     """
     words = words_of(name)
     joined = "".join(words)
+    if _MASS & set(words):
+        return None
     if joined in _SURVEY_WEIGHT or any(a + b in _SURVEY_WEIGHT for a, b in pairwise(words)):
         return "sure"
     if not _PLAIN_WEIGHT & set(words) and not _SURVEY_WEIGHT & set(words):

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Watch, refusals
 from discreet.app.journey import Journey
 
 _UNITS = {
@@ -52,8 +52,7 @@ def _found(journey: Journey) -> None:
         )
         return
     for task in ("show_budget", "open_budget"):
-        for field in ("", "file", "ledger"):
-            widgets.refusal(journey.refused(task, field))
+        refusals(journey, task, "", "file", "ledger")
     if journey.running("show_budget") or journey.running("open_budget"):
         widgets.waiting("The ledger is being read.")
         return

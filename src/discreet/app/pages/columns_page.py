@@ -8,7 +8,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Watch, opened, refusals
 from discreet.app.journey import MANY, Journey
 from discreet.wording import percent
 
@@ -27,6 +27,19 @@ ROLE_WORDS = {
     "time": "time",
     "psu": "sampling unit",
 }
+_TYPES = {
+    "Int": "whole number",
+    "UInt": "whole number",
+    "Float": "number",
+    "Decimal": "number",
+    "String": "text",
+    "Categorical": "category",
+    "Enum": "category",
+    "Boolean": "yes or no",
+    "Datetime": "date and time",
+    "Date": "date",
+    "Time": "time of day",
+}
 # The templates below are fixed; names and values reach them as properties, never as part of the template.
 _ROLE_CELL = """
 <q-td :props="props"><q-select dense outlined options-dense emit-value map-options v-model="props.row.role"
@@ -39,18 +52,18 @@ _SELECT_ALL = """<q-checkbox v-model="props.selected" dense aria-label="Choose a
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     """Draw the page."""
-    widgets.opening(
+    if not opened(
+        journey,
         "Which part does each column play?",
         "Roles are proposed from names, types and counts. Nothing is decided: check them, above all the keys, which "
         "are what somebody else may know about a person.",
-    )
-    if not journey.is_read:
-        _not_read(journey)
+    ):
         return
     if journey.found.get("saved_roles"):
         widgets.said("Roles were saved beside the file before; they were taken over.")
     watch.part(lambda: _sums(journey), lambda: tuple(sorted(journey.roles.items())))
     watch.part(lambda: _live(journey), lambda: id(journey.live), watch.of_task("live_figures"))
+    _codes(journey)
     table = _table(journey)
     _bulk(journey, table)
     widgets.act("Next: the risk", lambda: ui.navigate.to(f"/{journey.number}/risk")).mark("next")
@@ -58,9 +71,27 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
         ask_live(journey)
 
 
-def _not_read(journey: Journey) -> None:
-    widgets.said("The file was not read yet in this sitting.")
-    widgets.act("Read the file", lambda: ui.navigate.to(f"/{journey.number}/file"))
+def _codes(journey: Journey) -> None:
+    """What looks like a code for missing is read so by a click, where the file can be read another way."""
+    coded = journey.found.get("codes") or {}
+    if not coded or "missing" not in (journey.found.get("options") or ()):
+        return
+    with ui.element("div").classes("said part"):
+        for column, codes in coded.items():
+            widgets.words(f"In {column}, {' and '.join(codes)} may stand for missing.")
+        tokens = sorted({code for codes in coded.values() for code in codes})
+        widgets.plain(
+            f"Read {' and '.join(tokens)} as missing, in every column", lambda: _read_missing(journey, tokens)
+        ).mark("read-missing")
+
+
+def _read_missing(journey: Journey, tokens: list[str]) -> None:
+    from discreet.app.pages.file_page import read
+
+    told = [*(journey.reading.get("missing") or journey.found["reading"].get("missing") or ()), *tokens]
+    journey.reading = {**journey.reading, "missing": list(dict.fromkeys(told))}
+    read(journey)
+    ui.navigate.to(f"/{journey.number}/file")
 
 
 def ask_live(journey: Journey) -> None:
@@ -115,7 +146,7 @@ def _sums(journey: Journey) -> None:
 
 
 def _live(journey: Journey) -> None:
-    widgets.refusal(journey.refused("live_figures", "roles") or journey.refused("live_figures"))
+    refusals(journey, "live_figures", "roles", "", "file")
     if journey.running("live_figures"):
         widgets.waiting("Counting the groups that the keys make.")
     elif journey.live.get("numbers"):
@@ -129,14 +160,15 @@ def _table(journey: Journey) -> Any:
         {"name": "reasons", "label": "Why", "field": "reasons", "align": "left"},
         {"name": "sure", "label": "How sure", "field": "sure", "align": "left", "sortable": True},
         {"name": "kind", "label": "Type", "field": "kind", "align": "left", "sortable": True},
-        {"name": "distinct", "label": "Different values", "field": "distinct", "sortable": True},
+        {"name": "distinct", "label": "Values", "field": "distinct", "sortable": True},
         {"name": "missing", "label": "Missing", "field": "missing", "sortable": True},
     ]
     find = widgets.field("Find a column").props("clearable").mark("find")
     table = ui.table(
         columns=columns, rows=_rows(journey), row_key="column", selection="multiple", pagination=25
     ).classes("w-full")
-    table.props('flat aria-label="Columns and their roles"').mark("columns")
+    table.props('flat aria-label="Columns and their roles" rows-per-page-label="Columns on a page"')
+    table.mark("columns")
     table.add_slot("body-cell-role", _ROLE_CELL)
     table.add_slot("body-selection", _SELECT_CELL)
     table.add_slot("header-selection", _SELECT_ALL)
@@ -162,12 +194,26 @@ def _rows(journey: Journey) -> list[dict[str, Any]]:
             "choices": choices,
             "reasons": " ".join(filter(None, (labels.get(row["column"]), row["reasons"]))),
             "sure": row["confidence"],
-            "kind": row["dtype"],
+            "kind": type_in_words(row["dtype"]),
             "distinct": f"{row['distinct']:,}" if isinstance(row["distinct"], int) else "",
             "missing": percent(row["missing_share"]) if row["missing_share"] else "",
         }
         for row in journey.columns
     ]
+
+
+def type_in_words(dtype: str) -> str:
+    """Say what a column holds, for whoever does not program.
+
+    Examples
+    --------
+    >>> type_in_words("Int64"), type_in_words("Float64"), type_in_words("String"), type_in_words("Datetime('us')")
+    ('whole number', 'number', 'text', 'date and time')
+    """
+    for start, words in _TYPES.items():
+        if dtype.startswith(start):
+            return words
+    return dtype
 
 
 def _bulk(journey: Journey, table: Any) -> None:

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Watch, refusals
 from discreet.app.journey import Journey
 
 
@@ -39,12 +39,10 @@ def compare(journey: Journey, *, thorough: bool = False) -> None:
         journey.comparison = found
         journey.log(f"Judged the release: {found['line']}")
 
-    journey.start(
+    journey.work(
         "compare_release",
         "Judging the release and comparing it with the original",
         then,
-        source=journey.source,
-        roles=journey.named_roles(),
         steps=journey.steps,
         policy=journey.policy,
         seed=journey.seed,
@@ -54,8 +52,7 @@ def compare(journey: Journey, *, thorough: bool = False) -> None:
 
 
 def _found(journey: Journey) -> None:
-    for field in ("", "file", "roles", "policy", "steps"):
-        widgets.refusal(journey.refused("compare_release", field))
+    refusals(journey, "compare_release", "", "file", "roles", "policy", "steps")
     if journey.running("compare_release"):
         widgets.waiting("The release is being judged and compared. You can go on working on other pages.")
         return

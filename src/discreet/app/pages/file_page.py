@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from discreet.app import widgets
 from discreet.app.desk import Desk
 from discreet.app.frame import Watch
 from discreet.app.journey import Journey
-from discreet.errors import DiscreetError, InputError
+from discreet.app.uploading import kept_copy
+from discreet.errors import DiscreetError
 
 _SEPARATORS = {"": "as found", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _DECIMALS = {"": "as found", ".": "point", ",": "comma"}
@@ -116,49 +116,22 @@ def _first_screen(desk: Desk, journey: Journey) -> None:
 
 
 def _upload(desk: Desk, waiting: Journey) -> None:
-    said = ui.element("div")
-
     async def taken(event: Any) -> None:
-        said.clear()
-        place = desk.folder.place_for(event.file.name)
         try:
-            if event.file.size() > shutil.disk_usage(desk.folder.path).free:
-                raise InputError(
-                    "There is not enough room on the disk for a copy. Point to the file instead."
-                )
-            await event.file.save(place)
+            place = await kept_copy(desk, event.file)
             journey = desk.begin(str(place), kind="upload", name=place.name, waiting=_named(waiting))
-        except (DiscreetError, OSError) as error:
-            shutil.rmtree(place.parent, ignore_errors=True)
-            sentence = (
-                str(error)
-                if isinstance(error, DiscreetError)
-                else (
-                    "The copy could not be written; the disk may be full. Nothing is left of it. Point to the file "
-                    "instead."
-                )
-            )
-            with said:
-                widgets.refusal(sentence)
-            return
-        ui.navigate.to(f"/{journey.number}/file")
+        except DiscreetError as error:
+            widgets.refusal(str(error))
+        else:
+            ui.navigate.to(f"/{journey.number}/file")
 
-    def refused() -> None:
-        said.clear()
-        with said:
-            widgets.refusal(
-                f"The file is larger than this page takes ({desk.door.largest_upload // 1024**2:,} MB). Point to it "
-                "instead: a file on this machine has no limit."
-            )
-
-    ui.upload(
-        label="Choose or drop a file",
-        auto_upload=True,
-        max_files=1,
-        max_file_size=desk.door.largest_upload,
-        on_upload=taken,
-        on_rejected=refused,
-    ).props('flat aria-label="Choose or drop a file"').mark("upload")
+    widgets.drop(
+        "Choose a file, or drop it here",
+        taken,
+        largest=desk.door.largest_upload,
+        too_large=f"The file is larger than this page takes ({desk.door.largest_upload // 1024**2:,} MB). Point to it "
+        "instead: a file on this machine has no limit.",
+    ).mark("upload")
 
 
 def _pointing(desk: Desk, waiting: Journey) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from nicegui import ui
@@ -17,7 +16,7 @@ _WORDS = {"pass": "passes every check", "review": "a human must look", "fail": "
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     """Draw the page; the desk is one for all files."""
-    bench = desk.outputs.setdefault("journey", Journey(name="outputs"))
+    bench = desk.review
     widgets.opening(
         "Outputs to check",
         "Tables, models and graphs that are to leave a safe setting. Decisions go to a register beside each package, "
@@ -33,20 +32,23 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
             ).mark("policy")
             checker = widgets.field("Your name", desk.outputs.get("checker", "")).mark("checker")
         checker.on_value_change(lambda event: desk.outputs.update(checker=event.value or ""))
-        of_check = Watch(bench).of_task("check_outputs")
-        for field in ("folder", "policy", ""):
-            watch.part(partial(_refused, bench, field), of_check)
+        reviewing = Watch(bench, watch.parts)
+        reviewing.beside("check_outputs", "folder", "policy", "")
 
         def go() -> None:
             desk.outputs["folder"], desk.outputs["policy"] = place.value or "", policy.value or ""
+            bench.folder = desk.outputs["folder"]
             check(desk, bench)
+
+        place.on("keydown.enter", go)
 
         widgets.act("Check", go).mark("check")
     watch.part(
         lambda: _found(desk, bench),
         lambda: id(desk.outputs.get("found")),
-        of_check,
-        Watch(bench).of_task("decide_output"),
+        lambda: bench.values_shown,
+        reviewing.of_task("check_outputs"),
+        reviewing.of_task("decide_output"),
     )
 
 
@@ -85,10 +87,6 @@ def decide(desk: Desk, bench: Journey, package: str, output: str, *, decision: s
     )
 
 
-def _refused(bench: Journey, field: str) -> None:
-    widgets.refusal(bench.refused("check_outputs", field))
-
-
 def _found(desk: Desk, bench: Journey) -> None:
     if bench.running("check_outputs"):
         widgets.waiting("The outputs are being checked.")
@@ -109,12 +107,25 @@ def _found(desk: Desk, bench: Journey) -> None:
         widgets.table(
             "Packages", ("Package", "Status", "Outputs", "Open"), rows, numeric=(False, False, True, True)
         )
+    if not bench.values_shown:
+        widgets.words("What stands in the outputs is masked.", "muted small")
+        widgets.plain("Show the outputs (this is noted)", lambda: bench.show_values(True, "Outputs")).mark(
+            "show-values"
+        )
     for package in found["packages"]:
         _package(desk, bench, package)
     if found["files"]:
         widgets.heading("Finished files", 2)
+        widgets.words(
+            "Files that no package came with: they are judged by what stands in them.", "muted small"
+        )
         for file in found["files"]:
-            _output(file)
+            with ui.element("section").classes("choice") as section:
+                section.props["aria-label"] = f"File {file['name']}"
+                _output(file, "file", shown=bench.values_shown)
+    if bench.activity:
+        with ui.expansion("What was done on this page"):
+            widgets.listed([f"{one['time']}: {one['what']}" for one in bench.activity])
 
 
 def _package(desk: Desk, bench: Journey, package: dict[str, Any]) -> None:
@@ -134,8 +145,8 @@ def _package(desk: Desk, bench: Journey, package: dict[str, Any]) -> None:
     )
     for output in package["outputs"]:
         with ui.element("section").classes("choice") as section:
-            section.props["aria-label"] = output["name"]
-            _output(output)
+            section.props["aria-label"] = f"{package['name']}: {output['name']}"
+            _output(output, package["name"], shown=bench.values_shown)
             widgets.words(f"Decision: {output['decision']}")
             if desk.outputs.get("deciding") == f"{package['path']} {output['name']}":
                 widgets.refusal(bench.refused("decide_output", "decision") or bench.refused("decide_output"))
@@ -162,13 +173,15 @@ def _package(desk: Desk, bench: Journey, package: dict[str, Any]) -> None:
             )
 
 
-def _output(output: dict[str, Any]) -> None:
+def _output(output: dict[str, Any], where: str, *, shown: bool) -> None:
     with ui.element("div").classes("row items-center"):
         widgets.heading(output["name"], 3)
         widgets.words(_WORDS.get(output["status"], output["status"]), f"tag {output['status']}", tag="span")
     widgets.listed(
         [f"{one['check']}: {one['reason']}" for one in output["findings"] if one["status"] != "pass"]
     )
+    for file in output.get("files", ()) if shown else ():
+        _file(f"{where}, {output['name']}", file)
     if output.get("exception"):
         widgets.said(f"The researcher asks for an exception: {output['exception']}")
     if output["questions"]:
@@ -176,3 +189,32 @@ def _output(output: dict[str, Any]) -> None:
         widgets.listed(output["questions"])
     if output.get("mitigations"):
         widgets.words(f"Could help: {', '.join(output['mitigations'])}.")
+
+
+def _file(output: str, file: dict[str, Any]) -> None:
+    """A table as it would leave, with the cells marked that a check found; or the words of a text."""
+    if file["kind"] == "words":
+        widgets.words(file["words"], tag="pre").props('tabindex="0"').props["aria-label"] = file["name"]
+    elif file["kind"] == "table" and file["table"]:
+        table = file["table"]
+        widgets.table(
+            f"{output}: {file['title']}" if file["title"] else output,
+            table["headings"],
+            [[cell["text"] for cell in row] for row in table["rows"]],
+            marks={
+                (i, j): "primary hidden-cell"
+                for i, row in enumerate(table["rows"])
+                for j, cell in enumerate(row)
+                if cell["flag"]
+            },
+        )
+        flags = list(dict.fromkeys(cell["flag"] for row in table["rows"] for cell in row if cell["flag"]))
+        if flags:
+            widgets.words(f"Marked cells: {', '.join(flags)}.", "small")
+        if table["more"]:
+            widgets.words(f"{table['more']:,} more rows are in the package.", "muted small")
+    elif file["kind"] == "picture":
+        picture = ui.element("img").classes("picture")
+        picture.props["src"], picture.props["alt"] = file["source"], f"Picture of {output}"
+    else:
+        widgets.words(f"{file['name']}: {file['bytes']:,} bytes, to be looked at by hand.", "small")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Watch, opened, refusals
 from discreet.app.journey import Journey
+from discreet.app.plans_map import MEETS, plan_card, plans_map
 from discreet.app.policies import policy_choice
-from discreet.app.step_form import step_form
+from discreet.app.step_form import FORMS, step_form
 from discreet.value_gate import gated
 from discreet.wording import percent
 
@@ -20,14 +22,12 @@ _EFFORTS = {"quick": "quick", "normal": "normal", "thorough": "thorough"}
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     """Draw the page."""
-    widgets.opening(
+    if not opened(
+        journey,
         "How is it to be protected?",
         "Let discreet look for plans that meet the policy at the lowest cost, or put a plan together yourself. Nothing "
         "is written yet.",
-    )
-    if not journey.is_read:
-        widgets.said("The file was not read yet in this sitting.")
-        widgets.act("Read the file", lambda: ui.navigate.to(f"/{journey.number}/file"))
+    ):
         return
     widgets.heading("Suggested plans", 2)
     _asking(journey, watch)
@@ -56,12 +56,10 @@ def suggest(journey: Journey, effort: str, keep: list[str]) -> None:
         journey.suggestion = found
         journey.log(f"Looked for plans: {found['tried']} were tried. {found['sentences'][0]}")
 
-    journey.start(
+    journey.work(
         "suggest_plan",
         "Looking for plans that meet the policy",
         then,
-        source=journey.source,
-        roles=journey.named_roles(),
         policy=journey.policy,
         effort=effort,
         keep=keep,
@@ -103,20 +101,36 @@ def try_steps(journey: Journey) -> None:
             journey.effects = [{**found["before"], "said": ""}, *found["effects"]]
             journey.log(f"Tried a plan of {len(tried)} steps: {', '.join(map(name_of, tried))}.")
 
-    journey.start(
-        "try_steps",
-        "Trying the steps",
-        then,
-        source=journey.source,
-        roles=journey.named_roles(),
-        steps=tried,
-        seed=journey.seed,
-    )
+    journey.work("try_steps", "Trying the steps", then, steps=tried, seed=journey.seed)
 
 
 def name_of(step: dict[str, Any]) -> str:
     """Return the name of a step."""
     return str(step.get("treatment") or "a step written by hand")
+
+
+def title_of(step: dict[str, Any]) -> str:
+    """Return what a step is called on the page; its name in a plan file where it has no other."""
+    form = FORMS.get(name_of(step))
+    return form.title if form else name_of(step)
+
+
+def in_words(value: Any) -> str:
+    """Write a setting of a step for whoever does not program.
+
+    Examples
+    --------
+    >>> in_words({"age": 10, "pay": [1, 2]}), in_words(["a", "b"]), in_words(True)
+    ('age 10, pay 1 and 2', 'a, b', 'yes')
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{name} {' and '.join(map(in_words, held)) if isinstance(held, list | tuple) else in_words(held)}"
+            for name, held in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def take(journey: Journey, plan: list[dict[str, Any]], words: str, seed: int | None = None) -> None:
@@ -130,24 +144,19 @@ def take(journey: Journey, plan: list[dict[str, Any]], words: str, seed: int | N
 def _asking(journey: Journey, watch: Watch) -> None:
     with ui.element("section").classes("sheet").props('aria-label="Look for plans"'):
         policy_choice(journey)
-        watch.part(
-            lambda: widgets.refusal(journey.refused("suggest_plan", "policy")), watch.of_task("suggest_plan")
-        )
+        watch.beside("suggest_plan", "policy")
         with ui.element("div").classes("fields"):
             effort = widgets.choice(_EFFORTS, "How hard to look", "quick").mark("effort")
             keep = widgets.choice(
                 [row["column"] for row in journey.columns], "Columns to leave as they are", [], multiple=True
             )
             keep.props("use-chips").mark("keep")
-        watch.part(
-            lambda: widgets.refusal(journey.refused("suggest_plan", "effort")), watch.of_task("suggest_plan")
-        )
+        watch.beside("suggest_plan", "effort")
         widgets.act("Suggest plans", lambda: suggest(journey, effort.value, list(keep.value))).mark("suggest")
 
 
 def _suggested(journey: Journey) -> None:
-    for field in ("", "roles", "file"):
-        widgets.refusal(journey.refused("suggest_plan", field))
+    refusals(journey, "suggest_plan", "", "roles", "file")
     if journey.running("suggest_plan"):
         widgets.waiting(
             "Plans are being tried on the file. This can take minutes; go on elsewhere meanwhile."
@@ -157,7 +166,7 @@ def _suggested(journey: Journey) -> None:
     if not found:
         return
     widgets.words(found["sentences"][0])
-    widgets.listed(found["sentences"][1:])
+    widgets.listed([one for one in found["sentences"][1:] if one not in found["obstacles"]])
     if found["obstacles"]:
         widgets.heading("What stood in the way", 3)
         widgets.listed(found["obstacles"])
@@ -179,41 +188,35 @@ def _suggested(journey: Journey) -> None:
             continue
         with ui.element("div").classes("choice"):
             widgets.words(other["sentence"])
+            widgets.words(
+                f"It {MEETS[other['meets']]}." if other["meets"] is not None else "Not all was judged.",
+                "small",
+            )
             widgets.plain(
                 f"Take “{other['name']}”",
                 lambda other=other: take(
                     journey, other["steps"], f"Took over the plan “{other['name']}”.", found["seed"]
                 ),
             )
-    if found["map"]:
+    if found["plans"]:
         widgets.heading("The risk-utility map", 3)
-        widgets.picture(found["map"])
+        plans_map(found["plans"], lambda plan: _take_tried(journey, plan))
     _all_plans(journey, found)
     widgets.listed(found["caveats"])
 
 
 def _all_plans(journey: Journey, found: dict[str, Any]) -> None:
     with ui.expansion(f"All plans on the map ({len(found['plans'])} of {found['tried']} that were tried)"):
-        words = {True: "meets the policy", False: "does not meet it", None: "not all judged"}
         for plan in found["plans"]:
-            with ui.element("div").classes("choice"):
-                widgets.words(
-                    f"{plan['letter']}. {plan['name']}: {words[plan['meets']]}, risk {percent(plan['risk'])}, "
-                    f"cost {percent(plan['loss'])}."
-                )
-                widgets.listed(plan["reasons"])
-                if plan["steps"]:
-                    widgets.plain(
-                        f"Take plan {plan['letter']}",
-                        lambda plan=plan: take(
-                            journey, plan["steps"], f"Took over the plan “{plan['name']}”.", found["seed"]
-                        ),
-                    ).classes("low")
+            plan_card(plan, lambda one: _take_tried(journey, one))
+
+
+def _take_tried(journey: Journey, plan: Mapping[str, Any]) -> None:
+    take(journey, plan["steps"], f"Took over the plan “{plan['name']}”.", journey.suggestion["seed"])
 
 
 def _steps(journey: Journey) -> None:
-    for field in ("", "roles", "file"):
-        widgets.refusal(journey.refused("try_steps", field))
+    refusals(journey, "try_steps", "", "roles", "file")
     refused = journey.refused("try_steps", "step")
     named = journey.holding("identifiers")
     if named and not any(
@@ -244,9 +247,11 @@ def _steps(journey: Journey) -> None:
 def _step(journey: Journey, place: int, step: dict[str, Any]) -> None:
     effects = journey.effects
     with ui.element("li"):
-        widgets.words(f"{place + 1}. {name_of(step)}", tag="h3")
+        widgets.words(f"{place + 1}. {title_of(step)}", tag="h3")
         told = step if journey.values_shown else gated(step, within="step")
-        settings = ", ".join(f"{name} {value}" for name, value in told.items() if name != "treatment")
+        settings = "; ".join(
+            f"{name}: {in_words(value)}" for name, value in told.items() if name != "treatment"
+        )
         if settings and "toml" not in step:
             widgets.words(settings[:400], "muted small")
         if len(effects) <= place + 1:
@@ -263,7 +268,7 @@ def _step(journey: Journey, place: int, step: dict[str, Any]) -> None:
             )
         ]
         widgets.table(
-            f"What step {place + 1} does", ("", "before", "after"), rows, numeric=(False, True, True)
+            f"What step {place + 1} does", ("Figure", "before", "after"), rows, numeric=(False, True, True)
         )
         _preview(journey, place)
 
@@ -308,12 +313,10 @@ def preview(journey: Journey, place: int) -> None:
     def then(found: dict[str, Any]) -> None:
         journey.preview = {"number": place, "found": found}
 
-    journey.start(
+    journey.work(
         "preview_step",
         "Looking for changed cells",
         then,
-        source=journey.source,
-        roles=journey.named_roles(),
         steps=journey.steps,
         seed=journey.seed,
         number=place,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.app.same_in_code import script_text
 
@@ -32,17 +33,18 @@ _WHAT = {
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     """Draw the page."""
-    widgets.opening(
+    if not opened(
+        journey,
         "What goes out?",
         "The release is made once more, judged, and written with its papers into one folder: whole, or not at all.",
-    )
-    if not journey.is_read or not journey.steps:
-        widgets.said(
-            "There is no plan yet. A file that is to go out as it is needs none: send its risk report."
-        )
-        widgets.act("To the plan", lambda: ui.navigate.to(f"/{journey.number}/protect"))
+    ):
         return
-    if journey.comparison:
+    if not journey.steps:
+        widgets.said(
+            "There is no plan: the file would go out as it is. It is judged by the whole policy before it is written."
+        )
+        widgets.plain("To the plan", lambda: ui.navigate.to(f"/{journey.number}/protect"))
+    elif journey.comparison:
         widgets.verdict(journey.comparison["answer"])
     else:
         widgets.said("This plan was not compared with the original yet; it is judged before it is written.")
@@ -51,25 +53,20 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
 
 
 def _writing(journey: Journey, watch: Watch) -> None:
-    def beside(field: str) -> None:
-        watch.part(
-            lambda: widgets.refusal(journey.refused("write_release", field)), watch.of_task("write_release")
-        )
-
     with ui.element("section").classes("sheet").props('aria-label="Where it goes"'):
         widgets.heading("Where it goes", 2)
         folder = widgets.field("Folder on this machine", journey.folder or journey.default_folder()).classes(
             "wide"
         )
         folder.mark("folder")
-        beside("folder")
+        watch.beside("write_release", "folder")
         with ui.element("div").classes("fields items-center"):
             ending = widgets.choice(_endings(journey), "Format", journey.ending or _endings(journey)[0]).mark(
                 "ending"
             )
             guard = ui.checkbox("Keep spreadsheets from computing texts", value=False).mark("formulas")
             again = ui.checkbox("Replace a release of mine that is there", value=False).mark("overwrite")
-        beside("name")
+        watch.beside("write_release", "name")
     with ui.element("section").classes("sheet").props('aria-label="Sign-off"'):
         widgets.heading("Sign-off", 2)
         widgets.words(
@@ -85,20 +82,27 @@ def _writing(journey: Journey, watch: Watch) -> None:
             )
             remarks = ui.textarea("Remarks and conditions", value=signed.get("remarks", ""))
             remarks.props("outlined stack-label autogrow").classes("wide").mark("sign-remarks")
-        beside("signed")
+        for key, field in {
+            "name": name,
+            "role": role,
+            "date": day,
+            "decision": decision,
+            "remarks": remarks,
+        }.items():
+            field.on_value_change(partial(_note, journey, key))
+        watch.beside("write_release", "signed")
 
     def go() -> None:
         journey.folder, journey.ending = folder.value or "", ending.value
-        journey.signed = {
-            "name": name.value or "",
-            "role": role.value or "",
-            "date": day.value or "",
-            "decision": decision.value or "",
-            "remarks": remarks.value or "",
-        }
+        journey.signed = {"date": day.value or "", **journey.signed}
         write(journey, overwrite=bool(again.value), guard_formulas=bool(guard.value))
 
     widgets.act("Write the release", go).mark("write")
+
+
+def _note(journey: Journey, key: str, event: Any) -> None:
+    """Keep what is filled in, also for whoever leaves the page before it is written."""
+    journey.signed = {**journey.signed, key: event.value or ""}
 
 
 def write(journey: Journey, *, overwrite: bool = False, guard_formulas: bool = False) -> None:
@@ -110,12 +114,10 @@ def write(journey: Journey, *, overwrite: bool = False, guard_formulas: bool = F
         journey.log(f"Wrote the release to '{found['folder']}'. {found['line']}")
 
     activity = "".join(f"{one['time']}  {one['what']}\n" for one in journey.activity)
-    journey.start(
+    journey.work(
         "write_release",
         "Making, judging and writing the release",
         then,
-        source=journey.source,
-        roles=journey.named_roles(),
         steps=journey.steps,
         policy=journey.policy,
         seed=journey.seed,
@@ -134,8 +136,7 @@ def _endings(journey: Journey) -> list[str]:
 
 
 def _written(journey: Journey) -> None:
-    for field in ("", "file", "roles", "policy", "steps"):
-        widgets.refusal(journey.refused("write_release", field))
+    refusals(journey, "write_release", "", "file", "roles", "policy", "steps")
     if journey.running("write_release"):
         widgets.waiting("The release is being made, judged and written.")
         return
@@ -143,7 +144,7 @@ def _written(journey: Journey) -> None:
     if not found:
         return
     widgets.heading("Written", 2)
-    widgets.verdict(found["answer"])
+    widgets.verdict(found["answer"], "Verdict on what was written")
     widgets.status(f"Everything is in {found['folder']}.")
     if found["signed"].get("decision") == "no":
         widgets.said("The decision is not to release, so the folder holds the papers and no data.")

@@ -8,27 +8,23 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.app.policies import policy_choice
 
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     """Draw the page."""
-    widgets.opening(
+    if not opened(
+        journey,
         "How risky is the file as it is?",
         "The file is held against a policy: limits that people have set. Every figure comes with what it means and "
         "when not to trust it.",
-    )
-    if not journey.is_read:
-        widgets.said("The file was not read yet in this sitting.")
-        widgets.act("Read the file", lambda: ui.navigate.to(f"/{journey.number}/file"))
+    ):
         return
     with ui.element("section").classes("sheet").props('aria-label="What it is held against"'):
         policy_choice(journey)
-        watch.part(
-            lambda: widgets.refusal(journey.refused("assess_file", "policy")), watch.of_task("assess_file")
-        )
+        watch.beside("assess_file", "policy")
         _keys(journey)
         watch.part(lambda: _scenarios(journey), lambda: repr(journey.scenarios), watch.of_task("assess_file"))
         widgets.act("Assess", lambda: assess(journey)).mark("assess")
@@ -48,12 +44,10 @@ def assess(journey: Journey) -> None:
         journey.assessment = found
         journey.log(f"Assessed the file: {found['line']}")
 
-    journey.start(
+    journey.work(
         "assess_file",
         "Assessing the risk",
         then,
-        source=journey.source,
-        roles=journey.named_roles(),
         policy=journey.policy,
         scenarios=journey.scenarios,
         show_values=journey.values_shown,
@@ -67,10 +61,10 @@ def _keys(journey: Journey) -> None:
 
     def changed(event: Any) -> None:
         wanted = list(event.value or ())
-        for column in journey.holding("keys"):
-            if column not in wanted:
-                journey.roles.pop(column, None)
-        if wanted:
+        dropped = [column for column in journey.holding("keys") if column not in wanted]
+        if dropped:
+            set_role(journey, dropped, "")
+        if set(wanted) != set(journey.holding("keys")):
             set_role(journey, wanted, "keys")
 
     widgets.choice(
@@ -115,13 +109,13 @@ def _drop(journey: Journey, name: str) -> None:
 
 
 def _found(journey: Journey) -> None:
-    widgets.refusal(journey.refused("assess_file", "roles") or journey.refused("assess_file"))
-    widgets.refusal(journey.refused("assess_file", "file"))
+    refusals(journey, "assess_file", "roles", "", "file")
     if journey.running("assess_file"):
         widgets.waiting("The risk is being measured. You can go on working on other pages.")
         return
     found = journey.assessment
     if not found:
+        widgets.words("Not assessed with these settings yet.", "muted")
         return
     widgets.verdict(found["answer"])
     widgets.act("Next: protect it", lambda: ui.navigate.to(f"/{journey.number}/protect")).mark("next")
@@ -133,6 +127,10 @@ def _found(journey: Journey) -> None:
     if found["advice"]:
         widgets.heading("What to do next", 2)
         widgets.listed(found["advice"], ordered=True)
+        if found["steps"]:
+            widgets.plain("Put these steps into the plan", lambda: _take(journey, found["steps"])).mark(
+                "advised"
+            )
     for scenario in found["scenarios"]:
         _scenario(journey, scenario, several=len(found["scenarios"]) > 1)
 
@@ -160,6 +158,13 @@ def _scenario(journey: Journey, scenario: dict[str, Any], *, several: bool) -> N
     if scenario["skipped"]:
         with ui.expansion("What was left out, and why"):
             widgets.listed([f"{name}: {reason}" for name, reason in scenario["skipped"]])
+
+
+def _take(journey: Journey, steps: list[dict[str, Any]]) -> None:
+    from discreet.app.pages.protect_page import take
+
+    take(journey, steps, "Took over the steps that the assessment advises.")
+    ui.navigate.to(f"/{journey.number}/protect")
 
 
 def _show(journey: Journey) -> None:

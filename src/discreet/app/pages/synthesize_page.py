@@ -9,20 +9,18 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Watch, opened, refusals
 from discreet.app.journey import Journey
 
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     """Draw the page."""
-    widgets.opening(
+    if not opened(
+        journey,
         "A synthetic version",
         "Records of nobody that analyses can be tried on. First the file is looked at: codes, totals, rules and "
         "outliers that a synthesis would spoil. Accept what is to be taken care of.",
-    )
-    if not journey.is_read:
-        widgets.said("The file was not read yet in this sitting.")
-        widgets.act("Read the file", lambda: ui.navigate.to(f"/{journey.number}/file"))
+    ):
         return
     watch.part(lambda: _looked(journey, watch), lambda: id(journey.look), watch.of_task("look_before"))
     watch.part(lambda: _made(journey), lambda: id(journey.copies), watch.of_task("make_copies"))
@@ -35,9 +33,7 @@ def look(journey: Journey) -> None:
         journey.look = found
         journey.log(f"Looked at the file before a synthesis: {len(found['findings'])} findings.")
 
-    journey.start(
-        "look_before", "Looking at the file", then, source=journey.source, roles=journey.named_roles()
-    )
+    journey.work("look_before", "Looking at the file", then)
 
 
 def make(journey: Journey, **asked: Any) -> None:
@@ -47,20 +43,11 @@ def make(journey: Journey, **asked: Any) -> None:
         journey.copies = found
         journey.log(f"Made {found['copies']} synthetic copies.")
 
-    journey.start(
-        "make_copies",
-        "Making synthetic copies",
-        then,
-        source=journey.source,
-        roles=journey.named_roles(),
-        seed=journey.seed,
-        **asked,
-    )
+    journey.work("make_copies", "Making synthetic copies", then, seed=journey.seed, **asked)
 
 
 def _looked(journey: Journey, watch: Watch) -> None:
-    for field in ("", "file", "roles"):
-        widgets.refusal(journey.refused("look_before", field))
+    refusals(journey, "look_before", "", "file", "roles")
     if journey.running("look_before"):
         widgets.waiting("The file is being looked at.")
         return
@@ -71,11 +58,6 @@ def _looked(journey: Journey, watch: Watch) -> None:
 
 
 def _form(journey: Journey, watch: Watch) -> None:
-    def beside(field: str) -> None:
-        watch.part(
-            lambda: widgets.refusal(journey.refused("make_copies", field)), watch.of_task("make_copies")
-        )
-
     found = journey.look
     marks: dict[str, Any] = {}
     widgets.heading("What was found", 2)
@@ -88,7 +70,7 @@ def _form(journey: Journey, watch: Watch) -> None:
                 value=finding["accepted"],
             ).mark(finding["name"])
             widgets.words(f"{finding['action']} (confidence {finding['confidence']})", "small")
-    beside("findings")
+    watch.beside("make_copies", "findings")
     widgets.heading("How it is made", 2)
     with ui.element("section").classes("sheet").props('aria-label="How it is made"'):
         order = widgets.choice(
@@ -99,21 +81,21 @@ def _form(journey: Journey, watch: Watch) -> None:
         ).props("use-chips")
         order.mark("order")
         widgets.words(f"Proposed: {', '.join(found['order'][:30])}", "muted small")
-        beside("order")
+        watch.beside("make_copies", "order")
         rules = ui.textarea(
             "Rules that always hold, as in a plan file", placeholder='rent = [{when = "age < 18", value = 0}]'
         )
         rules.props("outlined stack-label autogrow").mark("rules")
-        beside("rules")
+        watch.beside("make_copies", "rules")
         with ui.element("div").classes("fields"):
             copies = widgets.number("Copies", 1, min=1, max=100, precision=0).mark("copies")
             rows = widgets.number("Records (empty: as many as now)", None, min=1, precision=0).mark("rows")
-        beside("copies")
+        watch.beside("make_copies", "copies")
         stem = Path(journey.name).name.split(".")[0]
         proposed = Path(journey.default_folder()).parent / f"{stem}-synthetic.csv"
         out = widgets.field("File to write (empty: only try it)", str(proposed)).classes("wide").mark("out")
         again = ui.checkbox("Replace files that are there", value=False)
-        beside("out")
+        watch.beside("make_copies", "out")
 
     def go() -> None:
         make(
@@ -132,8 +114,7 @@ def _form(journey: Journey, watch: Watch) -> None:
 
 
 def _made(journey: Journey) -> None:
-    for field in ("", "file", "roles"):
-        widgets.refusal(journey.refused("make_copies", field))
+    refusals(journey, "make_copies", "", "file", "roles")
     if journey.running("make_copies"):
         widgets.waiting("A model is fitted, copies are drawn and held against the original.")
         return
@@ -148,16 +129,7 @@ def _made(journey: Journey) -> None:
     widgets.heading("What went wrong first", 3)
     widgets.listed(compared["worst"])
     for chapter in compared["chapters"]:
-        widgets.heading(chapter["question"], 3)
-        widgets.table(
-            chapter["question"],
-            ("Measure", "Value", "What it means"),
-            [
-                (one["title"], f"{one['value']} {one['unit']}".strip(), one["meaning"])
-                for one in chapter["findings"]
-            ],
-            numeric=(False, True, False),
-        )
+        widgets.chapter(chapter, 3)
     widgets.said(
         "Synthetic is not safe by name: the figures above say what an intruder could learn about people of the "
         "original."

@@ -9,8 +9,9 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Watch, opened, refusals
 from discreet.app.journey import Journey
+from discreet.app.levels_form import LevelsForm
 
 _RULES = {
     "threshold": "fewer than n units",
@@ -23,32 +24,29 @@ _MARKS = {"primary": "hidden-cell primary", "secondary": "hidden-cell", "hidden"
 
 def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     """Draw the page."""
-    widgets.opening(
+    if not opened(
+        journey,
         "A table to publish",
         "Choose what stands in the rows and columns. Sensitive cells are left out, and as many others as it takes that "
         "nobody can compute them; then the table is attacked.",
-    )
-    if not journey.is_read:
-        widgets.said("The file was not read yet in this sitting.")
-        widgets.act("Read the file", lambda: ui.navigate.to(f"/{journey.number}/file"))
+    ):
         return
-    _form(journey, watch)
+    _form(desk, journey, watch)
     watch.part(lambda: _found(journey), lambda: id(journey.table), watch.of_task("protect_table"))
 
 
 def protect(journey: Journey, asked: dict[str, Any], *, out: str = "", overwrite: bool = False) -> None:
     """Build, suppress and audit in the background."""
+    journey.tabulated = asked
 
     def then(found: dict[str, Any]) -> None:
-        journey.table = {**found, "asked": asked}
+        journey.table = found
         journey.log(f"Protected the table {asked['table']}: {found['summary']}")
 
-    journey.start(
+    journey.work(
         "protect_table",
         "Protecting the table",
         then,
-        source=journey.source,
-        roles=journey.named_roles(),
         table=asked["table"],
         measure=asked["measure"],
         hierarchies=asked["hierarchies"],
@@ -60,73 +58,64 @@ def protect(journey: Journey, asked: dict[str, Any], *, out: str = "", overwrite
     )
 
 
-def _form(journey: Journey, watch: Watch) -> None:
-    def beside(field: str) -> None:
-        watch.part(
-            lambda: widgets.refusal(journey.refused("protect_table", field)), watch.of_task("protect_table")
-        )
-
+def _form(desk: Desk, journey: Journey, watch: Watch) -> None:
     names = [row["column"] for row in journey.columns]
+    summed = [
+        row["column"] for row in journey.columns if row["dtype"].startswith(("Int", "UInt", "Float", "Dec"))
+    ]
+    before = journey.tabulated
     with ui.element("section").classes("sheet").props('aria-label="The table"'):
         with ui.element("div").classes("fields"):
-            rows = (
-                widgets.choice(names, "Rows and columns", [], multiple=True)
-                .props("use-chips")
-                .mark("dimensions")
-            )
+            kept = [name for name in before.get("chosen", ()) if name in names]
+            rows = widgets.choice(names, "Rows and columns", kept, multiple=True)
+            rows.props("use-chips").mark("dimensions")
             formula = widgets.field(
-                "Or tables that belong together", placeholder="region*age + region*sex"
+                "Or tables that belong together",
+                before.get("formula", ""),
+                placeholder="region*age + region*sex",
             ).mark("formula")
             measure = widgets.choice(
-                {"": "count the records", **{name: name for name in names}}, "Sum of", ""
+                {"": "count the records", **{name: name for name in summed}},
+                "Sum of",
+                before["measure"] if before.get("measure") in summed else "",
             )
             measure.mark("measure")
-        beside("table")
-        with ui.expansion("Hierarchies"):
-            widgets.words(
-                "For a dimension with levels: its coarser columns, or a hierarchy file (.hrc, or CSV with one column a "
-                "level).",
-                "small",
-            )
-            with ui.element("div").classes("fields"):
-                fine = widgets.choice(["", *names], "Dimension", "").mark("fine")
-                coarse = (
-                    widgets.choice(names, "Its coarser columns", [], multiple=True)
-                    .props("use-chips")
-                    .mark("coarse")
-                )
-                file = widgets.field("Or a hierarchy file").mark("hierarchy-file")
+        watch.beside("protect_table", "table")
+        levels = LevelsForm(desk, journey, names, dict(before.get("hierarchies") or {}))
+        levels.draw(rows, formula)
+        watch.beside("protect_table", "hierarchies")
         with ui.element("div").classes("fields"):
-            kind = widgets.choice(_RULES, "A cell is sensitive with", "threshold").mark("rule")
-            first = widgets.number("n or p", 3).mark("first")
-            second = widgets.number("k (dominance only)", None).mark("second")
+            kind = widgets.choice(_RULES, "A cell is sensitive with", before.get("kind", "threshold")).mark(
+                "rule"
+            )
+            numbers = [*before.get("numbers", ()), None, None] if before else [3, None]
+            first = widgets.number("n or p", numbers[0]).mark("first")
+            second = widgets.number("k (dominance only)", numbers[1]).mark("second")
         kind.on_value_change(
             lambda event: (
                 first.set_value(_NUMBERS[event.value][0]),
                 second.set_value(_NUMBERS[event.value][1]),
             )
         )
-        beside("rule")
+        watch.beside("protect_table", "rule")
         stem = Path(journey.name).name.split(".")[0]
         proposed = str(Path(journey.default_folder()).parent / f"{stem}-table.csv")
         out = widgets.field("File to write", proposed).classes("wide").mark("out")
         again = ui.checkbox("Replace files that are there", value=False)
-        beside("out")
+        watch.beside("protect_table", "out")
 
         def asked() -> dict[str, Any]:
-            chosen = (formula.value or "").strip() or "*".join(_quoted(name) for name in rows.value or ())
-            levels: dict[str, Any] = {}
-            if fine.value:
-                levels[fine.value] = (file.value or "").strip() or list(coarse.value or ())
-            numbers = [number.value for number in (first, second) if number.value is not None]
-            rule = f"{kind.value}={','.join(f'{number:g}' for number in numbers)}"
+            written = (formula.value or "").strip()
+            given = [number.value for number in (first, second) if number.value is not None]
             return {
-                "table": chosen,
+                "table": written or "*".join(_quoted(name) for name in rows.value or ()),
+                "chosen": list(rows.value or ()),
+                "formula": written,
                 "measure": measure.value or "",
-                "hierarchies": levels,
+                "hierarchies": levels.given(),
                 "kind": kind.value,
-                "numbers": numbers,
-                "rule": rule,
+                "numbers": given,
+                "rule": f"{kind.value}={','.join(f'{number:g}' for number in given)}",
             }
 
         with ui.row():
@@ -142,8 +131,7 @@ def _quoted(name: str) -> str:
 
 
 def _found(journey: Journey) -> None:
-    for field in ("", "file", "roles"):
-        widgets.refusal(journey.refused("protect_table", field))
+    refusals(journey, "protect_table", "", "file", "roles")
     if journey.running("protect_table"):
         widgets.waiting("The table is being protected and attacked.")
         return
@@ -169,6 +157,7 @@ def _found(journey: Journey) -> None:
         "muted",
     )
     if not journey.values_shown:
+        widgets.words("● is a cell that is published. Codes and numbers are masked.", "muted small")
         widgets.plain("Show values (this is noted)", lambda: _show(journey)).mark("show-values")
     for sheet in found["sheets"]:
         marks = {
@@ -178,7 +167,7 @@ def _found(journey: Journey) -> None:
         }
         widgets.table(
             f"The pattern of {sheet['name']}: {sheet['down'] or 'rows'} down, {sheet['across']} across",
-            [sheet["down"], *sheet["columns"]],
+            [sheet["down"] or "rows", *sheet["columns"]],
             [[row["name"], *(cell["text"] for cell in row["cells"])] for row in sheet["rows"]],
             numeric=[False, *([True] * len(sheet["columns"]))],
             marks=marks,
@@ -189,4 +178,4 @@ def _found(journey: Journey) -> None:
 
 def _show(journey: Journey) -> None:
     journey.show_values(True, "Tables")
-    protect(journey, journey.table["asked"])
+    protect(journey, journey.tabulated)

@@ -12,8 +12,11 @@ from discreet.outputs import Package, append_decision, check_many, verify_regist
 from discreet.outputs.decisions import latest, read_decisions
 from discreet.outputs.findings import worst
 from discreet.outputs.reviewing import register_of
+from discreet.report.review_page import file_shown, files_of
 
 _MOST_FILES = 500
+_LARGEST_SHOWN = 20_000_000
+_MOST_COLUMNS = 40
 _ENDINGS = (".csv", ".xlsx", ".html", ".htm", ".tex", ".txt", ".json")
 
 
@@ -50,6 +53,9 @@ def check_outputs(bench: Bench, *, folder: str, policy: str = "") -> dict[str, A
                 ],
                 "questions": list(result.questions) if result.status != "pass" else [],
                 "mitigations": list(result.mitigations) if result.status == "fail" else [],
+                "files": [_laid_out(file_shown(path.name, path.read_bytes()))]
+                if path.stat().st_size <= _LARGEST_SHOWN
+                else [],
             }
             for path, result in found.items()
         ],
@@ -72,6 +78,28 @@ def decide_output(
             about={"status": found[output]["status"], "package": found.checksum},
         )
     return {"said": f"{entry['output']}: {entry['decision']}. Last hash of the register: {entry['hash']}"}
+
+
+def _laid_out(file: dict[str, Any]) -> dict[str, Any]:
+    """Make plain documents of the cells of a table: the text, and what a check says about it."""
+    table = file.get("table")
+    if table is None:
+        return (
+            file
+            if file["kind"] != "table"
+            else {**file, "name": file["title"] or "a table", "kind": "other", "bytes": 0}
+        )
+    return {
+        **file,
+        "table": {
+            "headings": list(table["headings"][:_MOST_COLUMNS]),
+            "rows": [
+                [{"text": text, "flag": meaning or ""} for text, _, meaning in row[:_MOST_COLUMNS]]
+                for row in table["rows"]
+            ],
+            "more": table["more"],
+        },
+    }
 
 
 def is_package(path: Path) -> bool:
@@ -122,6 +150,7 @@ def _package(path: Path, policy: str | None) -> dict[str, Any]:
                 "questions": [str(question) for question in output.get("questions", ())],
                 "exception": str(output.get("exception") or ""),
                 "decision": str(decided.get(output["name"], {}).get("decision", "open")),
+                "files": [_laid_out(file) for file in files_of(found, output)],
             }
             for output in found.outputs
         ],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
 from discreet.errors import ParameterError
+from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.report.answer import answer_of
 from discreet.report.excerpts import Excerpt
@@ -17,6 +18,7 @@ from discreet.report.view import key_numbers_of, parts_of
 from discreet.results import Assessment
 from discreet.wording import percent
 from discreet.workflow import assess
+from discreet.workflow.coarser_keys import coarser_keys
 
 _MOST_PICTURES = 2
 
@@ -67,16 +69,17 @@ def assess_file(
             raise ParameterError(
                 "No column is a key. Say on the page Columns which columns somebody else may know about a person."
             )
+    # Advice on a file that has a name ends in commands; the page has buttons for them.
+    nameless = Microdata(data.frame, metadata=replace(data.metadata, source=None), **dict(roles))
     with caused_by("scenarios"):
         found = assess(
-            data,
+            nameless,
             rules,
             scenarios={name: list(keys) for name, keys in scenarios.items()} or None,
             show_values=show_values,
             progress=True,
         )
-    bench.made["assessment"] = found
-    return assessment_view(found)
+    return {**assessment_view(found), "steps": _advised(data, found)}
 
 
 def assessment_view(found: Assessment) -> dict[str, Any]:
@@ -90,6 +93,15 @@ def assessment_view(found: Assessment) -> dict[str, Any]:
         "scenarios": [_scenario(part, place) for place, part in enumerate(parts_of(found))],
         "show_values": found.show_values,
     }
+
+
+def _advised(data: Microdata, found: Assessment) -> list[dict[str, Any]]:
+    """Return what the assessment advises as steps of a plan."""
+    if found.verdict is not None and found.verdict.meets:
+        return []
+    dropped = [{"treatment": "drop-identifiers"}] if data.roles.identifiers else []
+    coarser = coarser_keys(data, found.main.keys)
+    return [*dropped, *(dict(step) for step in (coarser.steps if coarser else ()))]
 
 
 def _scenario(part: Any, place: int) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
 from discreet.report.answer import answer_of
-from discreet.report.chart_kinds import Map, Place
-from discreet.report.plots import chart_svg
 from discreet.results import Assessment, Release
 from discreet.workflow import suggest
 from discreet.workflow.aligning import columns_that_count
@@ -85,7 +83,6 @@ def suggest_plan(
         ],
         "plans": plans,
         "tried": len(found.search.trials),
-        "map": _map(plans),
         "seed": found.seed,
         "answer": None
         if found.verdict is None
@@ -187,7 +184,7 @@ def plan_of(steps: Sequence[Mapping[str, Any]]) -> Plan:
                     'The step is no TOML table on one line, such as {treatment = "band", widths = {age = 10}}.'
                 ) from error
         entries.append(entry)
-    return Plan.from_dict({"step": entries})
+    return Plan.from_dict({"step": entries}) if entries else Plan([])
 
 
 def stages_of(
@@ -234,19 +231,6 @@ def _figures(data: Microdata, original: Microdata) -> dict[str, Any]:
         except DiscreetError:  # nothing is left to compare; the step itself says what it did
             found["loss"] = None
     return found
-
-
-def _map(plans: Sequence[Mapping[str, Any]]) -> str:
-    if not plans:
-        return ""
-    picture = Map(
-        title="What each plan costs, and what it leaves of the risk",
-        places=tuple(Place(plan["letter"], plan["loss"], plan["risk"], plan["meets"]) for plan in plans[:12]),
-        across="Cost: share of what the columns said that is lost",
-        up="Risk: average chance of being found",
-        axis="Down and to the left is better; red is what does not meet the policy",
-    )
-    return chart_svg(picture, name="plans-map")
 
 
 def key_of(roles: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], seed: int) -> str:

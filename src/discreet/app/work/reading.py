@@ -25,6 +25,7 @@ def open_file(bench: Bench, *, source: Mapping[str, Any]) -> dict[str, Any]:
         "columns": found.to_dict()["columns"],
         "proposal": found.proposal.to_dict(),
         "about_keys": found._about_keys() if found.key_distinction is not None else "",
+        "codes": {name: list(codes) for name, codes in found.codes.items()},
         "labels": dict(data.metadata.column_labels),
         "saved_roles": _saved_roles(source["place"]),
     }

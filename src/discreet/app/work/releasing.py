@@ -57,6 +57,7 @@ def compare_release(
         "identifiers": named,
         "compared": comparison_view(found),
         "thorough": thorough,
+        "show_values": show_values,
     }
 
 
@@ -104,7 +105,8 @@ def write_release(
             with caused_by("name"):
                 write(report.release.data, unfinished / name, **guarded)
         report.of_file(unfinished / name).to_html(unfinished / "release.html")
-        plan_of(steps).save(unfinished / "plan.toml")
+        if steps:
+            plan_of(steps).save(unfinished / "plan.toml")
         log = report.release.to_dict()
         (unfinished / "log.json").write_text(
             json.dumps(log, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"

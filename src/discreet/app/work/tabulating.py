@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet import engine
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
+from discreet.app.work.level_files import hierarchy_from
 from discreet.errors import ParameterError
 from discreet.io import write
 from discreet.microdata import Microdata
 from discreet.report.table_report import write_table_report
 from discreet.report.table_view import Sheet, sheets_of
 from discreet.tables import Dominance, PPercent, Suppression, SuppressionResult, Table, Threshold, primary
+from discreet.value_text import canonical_text
 
+LEFT_OUT = ("primary", "secondary", "hidden")
 RULES = {"threshold": 1, "p-percent": 1, "dominance": 2}
 
 
@@ -37,12 +41,11 @@ def protect_table(
 ) -> dict[str, Any]:
     """Build the table, suppress what must not be seen, audit it, and write it where it was asked for."""
     data = bench.with_roles(source, roles)
-    told = {
-        column: Path(given) if isinstance(given, str) else tuple(given)
-        for column, given in hierarchies.items()
-        if given
-    }
+    with caused_by("hierarchies"):
+        told = {column: _levels(data, column, given) for column, given in hierarchies.items() if given}
     with caused_by("table"):
+        if not table.strip():
+            raise ParameterError("Choose at least one column for the rows and columns.")
         built = Table.from_microdata(data, table, measure=[measure] if measure else None, hierarchies=told)
     with caused_by("rule"):
         judged = primary(built, _rule(rule, list(numbers)))
@@ -68,7 +71,18 @@ def protect_table(
             for sheet in sheets_of(result.table, after, states, show_values=show_values)
         ],
         "written": written,
+        "show_values": show_values,
     }
+
+
+def _levels(data: Microdata, column: str, given: Sequence[str] | str) -> Any:
+    if not isinstance(given, str):
+        return tuple(given)
+    path = Path(given).expanduser()
+    if not path.is_absolute():
+        raise ParameterError(f"Name the hierarchy file of '{column}' in full, from the root of this machine.")
+    codes = engine.collect(data, [column])[column].unique().drop_nulls()
+    return hierarchy_from(path, set(canonical_text(codes).to_list()))
 
 
 def _rule(rule: str, numbers: list[float]) -> Any:
@@ -92,12 +106,18 @@ def _sheet(sheet: Sheet, *, show_values: bool) -> dict[str, Any]:
     """Lay out one table; without values only the pattern is shown, and codes are numbers of rows and columns."""
     rows = []
     for number, (codes, squares) in enumerate(sheet.rows, start=1):
-        name = " / ".join(code for code, _ in codes) if show_values else f"row {number}"
+        # A code stands as far in as it is below the total of its dimension, also where it is masked.
+        depth = max((below for _, below in codes), default=0)
+        named = " / ".join(code for code, _ in codes) if show_values else f"row {number}"
+        name = "\N{EM SPACE}" * depth + named
         rows.append(
             {
                 "name": name,
                 "cells": [
-                    {"text": square.text if show_values or square.state else "●", "state": square.state or ""}
+                    {
+                        "text": square.text if show_values or square.state in LEFT_OUT else "●",
+                        "state": square.state,
+                    }
                     for square in squares
                 ],
             }
