@@ -51,3 +51,11 @@ SWEENEY_2002 = (
     "Sweeney, L. (2002). k-anonymity: a model for protecting privacy. International Journal of Uncertainty, "
     "Fuzziness and Knowledge-Based Systems 10(5), 557–570. doi:10.1142/S0218488502001648"
 )
+FRANCIS_2024 = (
+    "Francis, P. (2024). A comparison of SynDiffix multi-table versus single-table synthetic data. "
+    "arXiv:2403.08463."
+)
+PATKI_2016 = (
+    "Patki, N., Wedge, R. and Veeramachaneni, K. (2016). The synthetic data vault. IEEE International Conference "
+    "on Data Science and Advanced Analytics, 399–410."
+)

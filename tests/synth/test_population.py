@@ -209,3 +209,34 @@ def test_samples_are_drawn_by_design_and_raked():
         synth.rake(sample, {"sex": {"f": 700}})
     with pytest.raises(ParameterError, match="contradict"):
         synth.rake(sample, {"sex": {"f": 700, "m": 600}, "area": {"n": 1, "s": 2}})
+
+
+def test_sizes_may_be_modelled_by_stratum():
+    data = survey(400)
+    fitted = synth.Population(structure=["age"], structure_method="multinom").fit(data, seed=1)
+    homes = fitted.sample(seed=1).frame.group_by("home").agg(pl.len().alias("size"), pl.col("area").first())
+    real = data.frame.group_by("home").agg(
+        pl.len().alias("size"), pl.col("area").first(), pl.col("w").first()
+    )
+    assert abs(homes.height - real["w"].sum()) <= 2  # one stratum may be rounded up, another down
+    for size, share in real.group_by("size").agg(pl.col("w").sum() / real["w"].sum()).rows():
+        error = np.sqrt(share * (1 - share) / homes.height)
+        # Five standard errors of the draw, and a little for the shrinkage of the regression.
+        assert abs((homes["size"] == size).mean() - share) < 5 * error + 0.01
+    one = data.with_roles(strata=None)
+    with pytest.raises(ParameterError, match="only one stratum"):
+        synth.Population(structure=["age"], structure_method="multinom").fit(one, seed=1)
+
+
+@pytest.mark.parametrize("plan", [PLAN, synth.Households(synth.Sequential(method="sample"))])
+def test_a_population_drawn_in_parts_has_households_of_its_own_in_each(plan, tmp_path):
+    data = survey()
+    fitted = plan.fit(data, seed=1)
+    made = fitted.sample(600, to=tmp_path / "people", rows_per_part=200, seed=1)
+    whole = made.frame.collect()
+    assert 400 < whole.height < 800
+    parts = [pl.read_parquet(path) for path in sorted((tmp_path / "people").glob("*.parquet"))]
+    assert len(parts) == 3
+    assert sum(part["home"].n_unique() for part in parts) == whole["home"].n_unique()
+    homes = whole.group_by("home").agg(pl.col("area").n_unique())
+    assert homes["area"].max() == 1

@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     from discreet.attack.published_tables.planned_tables import queries_of, table_reconstruction
     from discreet.attack.published_tables.reconstruction import reconstruct
     from discreet.attack.published_tables.reconstruction_audit import audit_reconstruction
+    from discreet.attack.releases.attribute_attack import attribute_attack
     from discreet.attack.releases.attribute_reconstruction import attribute_reconstruction
     from discreet.attack.releases.inference import inference
     from discreet.attack.releases.linkability import linkability
     from discreet.attack.releases.membership import membership
+    from discreet.attack.releases.quasi_identifiers import quasi_identifier_attack
     from discreet.attack.releases.shadow_models import shadow_membership
     from discreet.attack.releases.singling_out import singling_out
     from discreet.attack.success import Tally, measured
@@ -74,6 +76,8 @@ _HOME = {
     "shapley_sweep": "explanations.shapley_sweep",
     "shapley_values": "explanations.shapley",
     "Tally": "success",
+    "attribute_attack": "releases.attribute_attack",
+    "quasi_identifier_attack": "releases.quasi_identifiers",
     "attribute_reconstruction": "releases.attribute_reconstruction",
     "inference": "releases.inference",
     "linkability": "releases.linkability",
@@ -115,6 +119,8 @@ __all__ = [
     "shapley_sweep",
     "shapley_values",
     "Tally",
+    "attribute_attack",
+    "quasi_identifier_attack",
     "attribute_reconstruction",
     "inference",
     "linkability",

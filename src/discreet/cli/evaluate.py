@@ -9,6 +9,7 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import say
+from discreet.cli.several_tables import refuse_others
 from discreet.errors import ParameterError
 
 
@@ -16,7 +17,8 @@ def evaluate(
     study: Annotated[
         Path,
         typer.Argument(
-            help="A study file (TOML): data, generators, seeds, metrics; with --generators a data file of any kind."
+            help="A study file (TOML): data, generators, seeds, metrics; with --generators a data file of any kind, "
+            "with --release a data file or a schema (TOML) of linked tables."
         ),
     ],
     generators: Annotated[
@@ -25,6 +27,28 @@ def evaluate(
             "--generators",
             help="Compare generators on one data file: 'default', or names between commas; anchors stand beside them.",
         ),
+    ] = None,
+    release: Annotated[
+        Path | None,
+        typer.Option(
+            "--release",
+            help="Measure one release of the data file: a file, the folder of many tables, or of linked ones.",
+        ),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="With --release: the groups of the k-marginal score.")
+    ] = None,
+    slope: Annotated[
+        str | None, typer.Option("--slope", help="With --release: y,x or y,x,group, the slopes to compare.")
+    ] = None,
+    rule: Annotated[
+        list[str] | None, typer.Option("--rule", help="With --release: a rule of the records; repeat.")
+    ] = None,
+    household: Annotated[
+        str | None, typer.Option("--household", help="With --release: which records live together.")
+    ] = None,
+    holdout: Annotated[
+        Path | None, typer.Option("--holdout", help="With --release: people who were not used to make it.")
     ] = None,
     keys: Annotated[str | None, typer.Option("--keys", help="Keys of the data file, between commas.")] = None,
     sensitive: Annotated[
@@ -93,7 +117,13 @@ def evaluate(
     options.check_report(html)
     options.check_picture(plot)
     roles = {"keys": keys, "sensitive": sensitive, "weight": weight, "identifiers": identifiers}
-    if generators is None:
+    of_release = {"group": group, "slope": slope, "rule": rule, "household": household, "holdout": holdout}
+    if release is not None:
+        refuse_others({"--generators": generators, "--rows": rows, "--set": setting}, "--release")
+        chosen = _of_release(study, release, {**roles, "household": household}, target, of_release)
+    elif any(of_release.values()):
+        raise ParameterError("--group, --slope, --rule, --household and --holdout go with --release.")
+    elif generators is None:
         if any((*roles.values(), target, rows, setting, save_study)):
             raise ParameterError(
                 "Roles, --target, --rows, --set and --save-study go with --generators; a study file says them itself."
@@ -135,8 +165,29 @@ def evaluate(
         say(str(found))
 
 
+def _of_release(
+    original: Path, release: Path, roles: dict[str, str | None], target: str | None, more: dict[str, Any]
+) -> Any:
+    from discreet.workflow.evaluation import released_study
+
+    return released_study(
+        original,
+        release,
+        roles={role: _between_commas(role, given) for role, given in roles.items() if given},
+        target=target,
+        group=more["group"],
+        slope=[] if more["slope"] is None else [name.strip() for name in more["slope"].split(",")],
+        rules=more["rule"] or [],
+        holdout=None if more["holdout"] is None else more["holdout"],
+    )
+
+
 def _between_commas(role: str, given: str) -> str | list[str]:
-    return given if role == "weight" else [name.strip() for name in given.split(",") if name.strip()]
+    return (
+        given
+        if role in ("weight", "household")
+        else [name.strip() for name in given.split(",") if name.strip()]
+    )
 
 
 def _by_generator(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:

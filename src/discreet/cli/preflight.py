@@ -9,12 +9,17 @@ import typer
 
 from discreet.cli import options
 from discreet.cli.printing import say
+from discreet.cli.several_tables import refuse_others
 from discreet.cli.source import Source, takes_source
 
 
-@takes_source()
+@takes_source(optional=True)
 def preflight(
     source: Source,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", help="Linked tables: a schema file (TOML) that names them; leave out FILE."),
+    ] = None,
     plan: Annotated[
         Path | None,
         typer.Option("--save-plan", help="Write a plan for discreet synthesize from the accepted findings."),
@@ -30,9 +35,18 @@ def preflight(
     json: options.AsJson = False,
 ) -> None:
     """Look at a file before it is synthesized: codes, derived columns, rules, outliers, cost."""
+    from discreet.errors import ParameterError
     from discreet.synth import preflight as look
     from discreet.synth import save_plan
 
+    if schema is not None:
+        refuse_others({"FILE": source.file, "--findings": findings}, "--schema")
+        _look_at_linked(schema, plan, accept, show_values=show_values, overwrite=overwrite, json=json)
+        return
+    if not source.file:
+        raise ParameterError(
+            "Name the file to look at: discreet preflight FILE, or --schema SCHEMA for linked tables."
+        )
     found = look(source.read(), accept=accept, show_values=show_values)
     if findings is not None:
         found.save(findings, show_values=show_values, overwrite=overwrite)
@@ -45,3 +59,19 @@ def preflight(
     for path in (findings, plan):
         if path is not None:
             options.say_written(path)
+
+
+def _look_at_linked(
+    schema: Path, plan: Path | None, accept: str, *, show_values: bool, overwrite: bool, json: bool
+) -> None:
+    from discreet.synth import LinkedTables, preflight_linked
+
+    found = preflight_linked(LinkedTables.read(schema), accept=accept, show_values=show_values)
+    if plan is not None:
+        found.save_plan(plan, overwrite=overwrite)
+    if json:
+        options.print_json(found.to_dict(), show_values=show_values)
+        return
+    say(str(found))
+    if plan is not None:
+        options.say_written(plan)

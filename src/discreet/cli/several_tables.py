@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli import options
 from discreet.cli.printing import say
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, unknown_name
 
 if TYPE_CHECKING:
     from discreet.cli.source import Source
@@ -65,22 +65,22 @@ def synthesize_linked(
 
     from discreet.engine import overview
     from discreet.files.atomic import replacing_folder
-    from discreet.io import read
     from discreet.microdata import Microdata
-    from discreet.synth import Relational, Schema
+    from discreet.synth import LinkedTables, Relational, Schema
 
     if out is None:
         raise ParameterError("Say which folder the tables go to with --out FOLDER.")
     if Path(out).suffix:
         raise ParameterError("Linked tables go to a folder: give --out a name without an ending.")
     links = Schema.load(schema)
-    without = [name for name, table in links.tables.items() if not table.file]
-    if without:
-        raise ParameterError(f"In '{schema.name}': table '{without[0]}' does not say its file = \"…\".")
     scale = settings.pop("scale", 1.0)
-    wanted = Relational(links, **settings) if settings else Relational(links)
+    unknown = [name for name in settings if name not in ("strategy", "by", "max_rounds")]
+    if unknown:
+        known = ("strategy", "by", "max_rounds", "scale")
+        raise ParameterError(unknown_name(unknown[0], known, what="setting"))
+    wanted = Relational(links, **settings)
     began = time.perf_counter()
-    tables = {name: read(schema.parent / str(table.file)) for name, table in links.tables.items()}
+    tables = LinkedTables.read(schema).tables
     fitted = wanted.fit(tables, seed=seed, progress=not json)
     made = fitted.sample(scale, seed=seed)
     files = {name: Microdata(frame) for name, frame in made.items()}
@@ -108,6 +108,20 @@ def synthesize_linked(
     say(
         f"Wrote {Path(out).name} in {seconds} s. Every child has a parent; synthetic is not the same as safe."
     )
+
+
+def plan_of_tables(plan: Path | None) -> dict[str, Any]:
+    """Read how the tables of a schema are to be synthesized, as ``discreet preflight --schema`` writes it."""
+    from discreet.files.toml_files import read_toml
+
+    if plan is None:
+        return {}
+    document = read_toml(plan, "plan file")
+    if document.pop("synthesizer", None) != "relational":
+        raise ParameterError(
+            f"'{plan.name}' is no plan for linked tables: synthesizer = \"relational\" is missing."
+        )
+    return dict(document)
 
 
 def _write_all(files: dict[str, Any], places: dict[str, Path]) -> None:

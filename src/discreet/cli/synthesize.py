@@ -11,7 +11,7 @@ import typer
 from discreet.cli import options
 from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
-from discreet.cli.several_tables import refuse_others, release_tables, synthesize_linked
+from discreet.cli.several_tables import plan_of_tables, refuse_others, release_tables, synthesize_linked
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
 
@@ -104,8 +104,10 @@ def synthesize(
             refuse_others(others, "--method multi-table")
             release_tables(source, out, taken, seed=seed, overwrite=overwrite, json=json)
         else:
-            refuse_others({**others, "--method": method, "FILE": source.file}, "--schema")
-            synthesize_linked(schema, out, taken, seed=seed, overwrite=overwrite, json=json)
+            refuse_others({**others, "--plan": None, "--method": method, "FILE": source.file}, "--schema")
+            synthesize_linked(
+                schema, out, {**plan_of_tables(plan), **taken}, seed=seed, overwrite=overwrite, json=json
+            )
         return
     if out is None and not (dry_run or model or save_plan):
         raise ParameterError("Say where the synthetic file goes with --out FILE, or use --dry-run.")

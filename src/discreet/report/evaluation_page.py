@@ -74,6 +74,7 @@ def _data_set(evaluation: Evaluation, name: str, at: int) -> dict[str, Any]:
         "name": name,
         "anchor": f"data-{at}",
         "map": _map(evaluation, name),
+        "tables": _tables(evaluation, name),
         "layers": [
             {
                 "name": layer,
@@ -108,6 +109,30 @@ def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
         }
         for (metric, figure), rows in table.group_by("metric", "figure", maintain_order=True)
     ]
+
+
+def _tables(evaluation: Evaluation, data: str) -> dict[str, Any] | None:
+    """Put linked tables side by side: a row a figure and generator, a column a table; None where there is one file."""
+    from discreet.workflow.evaluation.result import written
+
+    apart = evaluation.by_table(data=data)
+    if apart.is_empty():
+        return None
+    return {
+        "columns": apart["table"].unique(maintain_order=True).to_list(),
+        "rows": [
+            {
+                "words": in_words(metric, figure),
+                "generator": by,
+                "cells": {
+                    row["table"]: written(row["mean"], row["sd"]) for row in rows.iter_rows(named=True)
+                },
+            }
+            for (metric, figure, by), rows in apart.group_by(
+                "metric", "figure", "generator", maintain_order=True
+            )
+        ],
+    }
 
 
 def _ranks(evaluation: Evaluation, data: str, layer: str) -> str:

@@ -14,11 +14,11 @@ from discreet.synth.from_outputs import FromOutputs
 from discreet.synth.ordering import OrderChoice, choose_order
 from discreet.synth.pmse_mechanism import PMSEMechanism
 from discreet.synth.population import Households, Population, SurveyDesign, rake
-from discreet.synth.preflighting import Finding, Preflight, preflight
+from discreet.synth.preflighting import Finding, LinkedPreflight, Preflight, preflight, preflight_linked
 from discreet.synth.private_histograms import NoisyBayes, PerturbedHistogram, SmoothHistogram
 from discreet.synth.private_marginals import AIM, MST
 from discreet.synth.record_rules import check_rules, enforce_rules
-from discreet.synth.relational import FittedRelational, Relational, Schema, TableSchema
+from discreet.synth.relational import FittedRelational, LinkedTables, Relational, Schema, TableSchema
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.survey_checks import survey_check
 from discreet.synth.syndiffix import MultiTable, MultiTableRelease, SynDiffix, snap_range
@@ -41,6 +41,8 @@ __all__ = [
     "Households",
     "Independent",
     "LanguageModel",
+    "LinkedPreflight",
+    "LinkedTables",
     "MacroToMicro",
     "MultiTable",
     "MultiTableRelease",
@@ -69,6 +71,7 @@ __all__ = [
     "load",
     "load_plan",
     "preflight",
+    "preflight_linked",
     "rake",
     "rules_against_chance",
     "save_plan",

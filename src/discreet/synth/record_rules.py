@@ -51,8 +51,8 @@ class RecordRule:
         The columns it speaks of.
     left, right, operator
         The two sides of a comparison, where it is a single one.
-    given
-        The if-part of an if-then rule.
+    given, then
+        The parts of an if-then rule.
     target
         The column that a sum or an equality defines.
     """
@@ -66,6 +66,7 @@ class RecordRule:
     right: Expression | None = field(default=None, repr=False)
     operator: str = ""
     target: str | None = None
+    then: pl.Expr | None = field(default=None, repr=False, compare=False)
 
 
 def read_rules(
@@ -280,7 +281,7 @@ def _read(text: str, schema: Mapping[str, Any], tolerance: float) -> RecordRule:
         columns = tuple(dict.fromkeys([*given.columns, *then.columns]))
         # Where the if-part is not true, or not known, there is nothing to check.
         holds = pl.when(given.condition).then(then.holds)
-        return RecordRule(text, "if-then", columns, holds, given=given.condition)
+        return RecordRule(text, "if-then", columns, holds, given=given.condition, then=then.holds)
     whole = parse(plain, schema)
     sides = split_outside_quotes(plain, _OPERATOR)
     if len(sides) == 2 and not any(re.search(r"\b(and|or|not|in|is)\b", side) for side in _unquoted(sides)):

@@ -92,7 +92,7 @@ def _check(fitted: Fitted, parts: Parts, workers: int) -> None:
             "be drawn in parts. Synthesize those columns too, or sample without a folder."
         )
     units = [role for role in _UNITS if getattr(fitted.like.roles, role)]
-    if units and parts.count > 1:
+    if units and parts.count > 1 and fitted.numbered_units is None:
         raise ParameterError(
             f"The model draws a '{units[0]}' for its records, whose numbers would begin anew in every part. Raise "
             "rows_per_part to n, or sample without a folder."
@@ -167,6 +167,10 @@ def _drawn(fitted: Fitted, parts: Parts, number: int) -> str:
     """Draw one part and put it in place whole."""
     with one_thread():
         frame = fitted.draw(parts.size(number), Stream(parts.root, "part", str(number)))
+    if fitted.numbered_units is not None:
+        # A part may have a few records more than asked for, to keep units whole, and never twice as many.
+        before = 2 * number * parts.rows_per_part
+        frame = frame.with_columns(pl.col(fitted.numbered_units).cast(pl.Int64) + before)
     there = [name for name in fitted.like.columns if name in frame.columns]
     fresh = [name for name in frame.columns if name not in there]
     path = parts.path(number)

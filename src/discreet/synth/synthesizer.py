@@ -136,6 +136,8 @@ class Fitted(ABC):
     """The ledger as it stood once the model was entered, where there is one."""
     keeps_records: bool = False
     """Whether synthetic records are the original ones with some columns replaced (partial synthesis)."""
+    numbered_units: str | None = None
+    """The column of households or the like that are numbered from 1; drawn in parts, each goes on from those before."""
     combining_rule: str = "simple"
     """The rule of `discreet.utility.combine` that fits copies of this model."""
     loaded_from: str | None = None

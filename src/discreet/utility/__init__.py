@@ -30,7 +30,8 @@ from discreet.utility.fits import (
     train_on_synthetic,
 )
 from discreet.utility.information import information_loss
-from discreet.utility.k_marginals import k_marginal
+from discreet.utility.known_population import household_plausibility, population_tables
+from discreet.utility.links_between_tables import linked_keys
 from discreet.utility.margin_change import margins
 from discreet.utility.measure_agreement import stands_in
 from discreet.utility.model_shift import gini_change, importance_shift
@@ -41,7 +42,19 @@ from discreet.utility.propensity import (
     pmse,
     pmse_null,
 )
+from discreet.utility.rare_categories import category_coverage
 from discreet.utility.row_novelty import new_rows
+from discreet.utility.rules_learned import compliance_lift, rule_compliance
+from discreet.utility.small_tables import (
+    improvement_factor,
+    inconsistencies,
+    k_marginal,
+    rank_correlations,
+    shared_components,
+    subgroup_slopes,
+    table_propensity,
+    value_counts,
+)
 from discreet.utility.spatial import clark_evans, zone_shares
 from discreet.utility.survey_accuracy import aitchison, household_rules, table_accuracy
 from discreet.utility.table_distance import table_distances
@@ -50,9 +63,13 @@ from discreet.utility.tables import tabular
 from discreet.utility.transport_distance import transport
 
 __all__ = [
+    "rule_compliance",
+    "compliance_lift",
+    "linked_keys",
+    "population_tables",
+    "household_plausibility",
+    "category_coverage",
     "disparity",
-    "Combined",
-    "ModelFit",
     "aitchison",
     "cells",
     "clark_evans",
@@ -73,6 +90,8 @@ __all__ = [
     "grouping_sensitivity",
     "household_rules",
     "importance_shift",
+    "improvement_factor",
+    "inconsistencies",
     "information_loss",
     "interval_overlap",
     "k_marginal",
@@ -84,14 +103,21 @@ __all__ = [
     "permutation_test",
     "pmse",
     "pmse_null",
+    "rank_correlations",
     "rank_sum",
+    "shared_components",
     "stands_in",
+    "subgroup_slopes",
     "table_accuracy",
     "table_distances",
+    "table_propensity",
     "tabular",
     "train_on_synthetic",
     "transport",
+    "value_counts",
     "zone_shares",
+    "Combined",
+    "ModelFit",
 ]
 
 

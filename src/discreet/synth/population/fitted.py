@@ -210,6 +210,7 @@ class FittedPopulation(Fitted):
         self.classings = dict(classings)
         self.laws = list(laws)
         self.components = list(components)
+        self.numbered_units = household
         self.calibrate = {name: dict(own) for name, own in calibrate.items()}
 
     @property

@@ -156,6 +156,7 @@ class FittedHouseholds(Fitted):
     ) -> None:
         super().__init__(like, rows)
         self.household = household
+        self.numbered_units = household
         self.shared = list(shared)
         self.counted = list(counted)
         self.own = list(own)

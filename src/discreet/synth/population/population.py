@@ -59,7 +59,9 @@ class Population(Synthesizer):
     components
         ``{total: [parts]}``: parts of a simulated number, by the shares that a donor has.
     structure_method
-        ``"direct"``: numbers of households as the weights say; ``"distribution"``: drawn in their shares.
+        ``"direct"``: numbers of households as the weights say; ``"distribution"``: drawn in their shares;
+        ``"multinom"``: drawn from a regression of the size on the stratum, so that sizes which the sample lacks in a
+        stratum can occur there, with donors from others.
     cat_method, cont_method
         Models of classes: ``"multinom"`` (weighted multinomial regression), ``"distribution"`` (weighted shares by
         combination) or ``"forest"``.
@@ -102,7 +104,7 @@ class Population(Synthesizer):
     categorical: Columns = None
     continuous: Columns = None
     components: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    structure_method: Literal["direct", "distribution"] = "direct"
+    structure_method: Literal["direct", "distribution", "multinom"] = "direct"
     cat_method: Model = "multinom"
     cont_method: Model = "multinom"
     limit: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)

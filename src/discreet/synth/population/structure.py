@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.errors import ParameterError
 from discreet.synth.population.survey_households import SurveyHouseholds
 
 
@@ -47,6 +48,13 @@ def cells_of(survey: SurveyHouseholds, *, min_donors: int, method: str, rng: Any
     donors of the same size from other strata, then of the nearest sizes.
     """
     size, stratum, weight = survey.size, survey.stratum, survey.weight
+    if method == "multinom":
+        pairs, numbers = _modelled_numbers(survey, rng)
+        return [
+            _cell(survey, int(g), int(s), int(number), min_donors)
+            for (g, s), number in zip(pairs, numbers, strict=True)
+            if number
+        ]
     pairs = np.unique(np.column_stack([stratum, size]), axis=0)
     totals = [float(weight[(stratum == g) & (size == s)].sum()) for g, s in pairs]
     numbers = np.round(totals).astype(np.int64)
@@ -56,19 +64,47 @@ def cells_of(survey: SurveyHouseholds, *, min_donors: int, method: str, rng: Any
             own = np.flatnonzero(pairs[:, 0] == g)
             shares = np.array(totals)[own] / np.array(totals)[own].sum()
             numbers[own] = rng.multinomial(round(float(np.array(totals)[own].sum())), shares)
-    cells = []
-    for (g, s), number in zip(pairs, numbers, strict=True):
-        donors = np.flatnonzero((stratum == g) & (size == s))
-        merged = len(donors) < min_donors
-        if merged:
-            donors = np.flatnonzero(size == s)
-        reach = 0
-        while len(donors) < min_donors and reach < int(size.max()):
-            reach += 1
-            donors = np.flatnonzero(np.abs(size - s) <= reach)
-        chances = weight[donors] / weight[donors].sum()
-        cells.append(Cell(int(s), int(g), int(number), donors, chances, merged))
-    return cells
+    return [
+        _cell(survey, int(g), int(s), int(number), min_donors)
+        for (g, s), number in zip(pairs, numbers, strict=True)
+    ]
+
+
+def _cell(survey: SurveyHouseholds, stratum: int, size: int, number: int, min_donors: int) -> Cell:
+    """Find the donors of a cell: its own families, or those of the same size elsewhere, or of the nearest sizes."""
+    donors = np.flatnonzero((survey.stratum == stratum) & (survey.size == size))
+    merged = len(donors) < min_donors
+    if merged:
+        donors = np.flatnonzero(survey.size == size)
+    reach = 0
+    while len(donors) < min_donors and reach < int(survey.size.max()):
+        reach += 1
+        donors = np.flatnonzero(np.abs(survey.size - size) <= reach)
+    chances = survey.weight[donors] / survey.weight[donors].sum()
+    return Cell(size, stratum, number, donors, chances, merged)
+
+
+def _modelled_numbers(survey: SurveyHouseholds, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """Draw numbers of households from a multinomial regression of the size on the stratum.
+
+    The regression is shrunk a little, so that a size that the sample happens to lack in a stratum can occur there.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    strata, sizes = np.unique(survey.stratum), np.unique(survey.size)
+    if len(strata) < 2 or len(sizes) < 2:
+        raise ParameterError(
+            "structure_method='multinom' explains the size of a household by its stratum, and there is only one "
+            f"{'stratum' if len(strata) < 2 else 'size'}. Use 'direct'."
+        )
+    own = (survey.stratum[:, None] == strata).astype(np.float64)
+    weights = survey.weight / survey.weight.mean()
+    model = LogisticRegression(C=10.0, max_iter=1_000).fit(own, survey.size, sample_weight=weights)
+    chances = model.predict_proba(np.eye(len(strata)))
+    totals = [round(float(survey.weight[survey.stratum == g].sum())) for g in strata]
+    numbers = np.concatenate([rng.multinomial(n, p) for n, p in zip(totals, chances, strict=True)])
+    pairs = np.column_stack([np.repeat(strata, len(sizes)), np.tile(model.classes_, len(strata))])
+    return pairs, numbers
 
 
 def drawn_households(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class Family:
         Columns of the child whose mean, or commonest value, its parent draws beforehand.
     partner
         Whether it is the link to a partner and not to the owner: only numbers are drawn then.
+    levels, often
+        The numbers of children that there are (or the patterns of times), in order, and how many parents have each.
     """
 
     child: str
@@ -45,6 +47,8 @@ class Family:
     means: tuple[str, ...] = ()
     commonest: tuple[str, ...] = ()
     partner: bool = False
+    levels: tuple[Any, ...] = ()
+    often: tuple[int, ...] = ()
 
     @property
     def number(self) -> str:
@@ -116,6 +120,14 @@ class Family:
                 made[f"{self.child}.{name}: {kind}"] = _rounded(found[f"{kind} {at}"])
         return pl.DataFrame(made)
 
+    def counted(self, numbers: pl.Series) -> Family:
+        """Keep how many parents have how many children."""
+        found = numbers.rename("level").value_counts(name="often")
+        # Patterns of times stand in the order of their length, as numbers do.
+        by = [pl.col("level").str.count_matches(_BETWEEN, literal=True), "level"] if self.waves else ["level"]
+        found = found.sort(by)
+        return replace(self, levels=tuple(found["level"].to_list()), often=tuple(found["often"].to_list()))
+
     def spread(self, parents: pl.DataFrame) -> tuple[Integers, pl.Series | None]:
         """Say for every child to come which parent it has, and at which time, where it is a panel."""
         if not self.waves:
@@ -137,12 +149,16 @@ class Family:
             "means": list(self.means),
             "commonest": list(self.commonest),
             "partner": self.partner,
+            "levels": list(self.levels),
+            "often": list(self.often),
         }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Family:
         """Make it again from a model file."""
-        return cls(**{**state, "means": tuple(state["means"]), "commonest": tuple(state["commonest"])})
+        lists = ("means", "commonest", "levels", "often")
+        given: dict[str, Any] = {name: tuple(own) if name in lists else own for name, own in state.items()}
+        return cls(**given)
 
 
 def _rounded(series: pl.Series) -> pl.Series:

@@ -16,6 +16,7 @@ from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.randomness import Seed
 from discreet.synth.model_files import damaged, load_state, save_state
+from discreet.synth.relational.balancing import balanced_children, chosen_parents
 from discreet.synth.relational.family import Family
 from discreet.synth.relational.schema import Schema
 from discreet.synth.sequential.fitted import FittedSequential
@@ -148,6 +149,10 @@ class FittedRelational:
                 if above is None
                 else self._children(above, extended, own)
             )
+            for family in self._own_families(name) if above is not None else ():
+                # A child that must fit its parent's dates cannot be given to just anybody.
+                if not self.schema.tables[family.child].rules:
+                    frame = balanced_children(family, frame, own("balance", family.child, family.column))
             key = self.schema.tables[name].key
             if key is not None:
                 frame = frame.with_columns(pl.Series(key, np.arange(1, frame.height + 1)))
@@ -160,14 +165,19 @@ class FittedRelational:
         """Draw a table that hangs on no other, or whose parents are drawn at random."""
         model = self.models[name]
         rows = max(1, round(model.rows * scale)) if model.rows else 0
-        frame = (
-            model.whole.draw(rows, stream) if model.whole is not None and rows else self._empty(name, rows)
-        )
+        frame = self._empty(name, rows)
+        if model.whole is not None and rows:
+            families = self._own_families(name)
+            draw = model.whole.draw
+            frame = chosen_parents(families, rows, lambda n: draw(n, stream), stream("chosen"))
         for column, parent in self.schema.tables[name].parents.items():
             if not self.schema.tables[parent].public:
                 at = stream("parents", column).integers(max(extended[parent].height, 1), size=frame.height)
                 frame = frame.with_columns(pl.Series(column, at + 1))
         return frame
+
+    def _own_families(self, name: str) -> list[Family]:
+        return [family for family in self.families if family.parent == name]
 
     def _empty(self, name: str, rows: int) -> pl.DataFrame:
         like = engine.collect(self.like[name])

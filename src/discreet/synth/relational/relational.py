@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
+from discreet.citations import PATKI_2016
 from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.expressions import parse
 from discreet.method_cards import method
@@ -42,8 +43,7 @@ Strategy = Literal["relational", "joined", "separate"]
     aim="records",
     work="whole-file",
     references=(
-        "Patki, N., Wedge, R. and Veeramachaneni, K. (2016). The synthetic data vault. IEEE International Conference "
-        "on Data Science and Advanced Analytics, 399–410.",
+        PATKI_2016,
         "Reiter, J. P. (2005). Using CART to generate partially synthetic public use microdata. Journal "
         "of Official Statistics 21(3), 441–462.",
     ),
@@ -172,7 +172,14 @@ class Relational:
                 Family.of(name, parent, column, frames[name], (), None, partner=True)
                 for column, parent in self.links.partners(name)
             ]
-        return found
+        return [
+            family.counted(
+                family.summed_up(
+                    frames[family.parent][str(self.links.tables[family.parent].key)], frames[family.child]
+                )[family.number]
+            )
+            for family in found
+        ]
 
     def _model(
         self,

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from discreet.citations import FRANCIS_2024
 from discreet.errors import ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
@@ -23,8 +24,7 @@ from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
 REFERENCES = (
     "Francis, P., Berneanu, C. and Gashi, E. (2023). SynDiffix: more accurate synthetic structured data. "
     "arXiv:2311.09628.",
-    "Francis, P. (2024). A comparison of SynDiffix multi-table versus single-table synthetic data. "
-    "arXiv:2403.08463.",
+    FRANCIS_2024,
 )
 _FEW_CLASSES = 20
 

@@ -5,6 +5,7 @@ from discreet.workflow.evaluation.data_sets import DataSet
 from discreet.workflow.evaluation.evaluating import evaluate
 from discreet.workflow.evaluation.generators import Generator
 from discreet.workflow.evaluation.metrics import Metric, Model, usual_metrics
+from discreet.workflow.evaluation.released_study import released_study
 from discreet.workflow.evaluation.result import Evaluation
 from discreet.workflow.evaluation.study import Study
 
@@ -17,5 +18,6 @@ __all__ = [
     "Study",
     "benchmark",
     "evaluate",
+    "released_study",
     "usual_metrics",
 ]

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import ParameterError, unknown_name
-from discreet.synth import Synthesizer
 from discreet.workflow.evaluation.data_sets import DataSet
 from discreet.workflow.evaluation.generators import Generator
 from discreet.workflow.evaluation.metrics import Metric, measures_known, usual_metrics
+from discreet.workflow.evaluation.several_tables import known_generators
 from discreet.workflow.evaluation.study import Study
 
 ANCHORS = ("uniform", "independent", "bootstrap", "subsample", "cart")
@@ -122,8 +122,8 @@ def _named(generators: str | Sequence[str]) -> list[str]:
     if not names:
         raise ParameterError("generators must be 'default' or names of synthesizers.")
     for name in names:
-        if name not in Synthesizer.known:
-            raise ParameterError(unknown_name(name, ("default", *Synthesizer.known), what="generator"))
+        if name not in known_generators():
+            raise ParameterError(unknown_name(name, ("default", *known_generators()), what="generator"))
     return [name for name in dict.fromkeys(names) if name not in ANCHORS]
 
 

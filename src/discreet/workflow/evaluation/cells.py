@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet import engine
 from discreet._version import __version__
 from discreet.errors import DiscreetError, DiscreetWarning
+from discreet.microdata import Microdata
 from discreet.randomness import generator
 from discreet.results import jsonable
 from discreet.workflow.evaluation.data_sets import DataSet, Parts, Split, parts_of
 from discreet.workflow.evaluation.generators import Generator, Made, Request
 from discreet.workflow.evaluation.memory import PeakMemory
 from discreet.workflow.evaluation.metrics import Metric
+from discreet.workflow.evaluation.several_tables import rows_of
 from discreet.workflow.evaluation.study import Study
 
 Record = dict[str, Any]
@@ -131,10 +132,10 @@ def _made(cell: Cell, parts: Parts) -> Made:
 
 
 def _described(record: Record, parts: Parts, made: Made) -> None:
-    rows = [engine.overview(part, ()).rows for part in (parts.training, made.copies[0])]
+    rows = [rows_of(part) for part in (parts.training, made.copies[0])]
     record["rows"] = {
         "training": rows[0],
-        "holdout": None if parts.holdout is None else engine.overview(parts.holdout, ()).rows,
+        "holdout": None if parts.holdout is None else rows_of(parts.holdout),
         "released": rows[1],
     }
     record["fit_seconds"], record["sample_seconds"] = made.fit_seconds, made.sample_seconds
@@ -148,6 +149,10 @@ def _keep(made: Made, cell: Cell) -> None:
     assert cell.keep is not None
     make_folder(cell.keep)
     names = ["-".join(map(str, (*cell.name, number))) for number in range(1, len(made.copies) + 1)]
+    if not isinstance(made.copies[0], Microdata):
+        for copy, name in zip(made.copies, names, strict=True):
+            copy.save(cell.keep / name, overwrite=True)
+        return
     places = [cell.keep / f"{name}.parquet" for name in names]
     write_together(made.copies, places, overwrite=True)
 
@@ -156,6 +161,13 @@ def _content(data: DataSet, folder: Path) -> dict[str, Any]:
     """Say what a data set depends on: the bytes of its files, how they are read, and the roles that count."""
     from discreet.io.naming import checksum
 
+    if data.is_linked:
+        linked = data.read_linked(folder)
+        files = {
+            name: checksum(folder / data.source_folder / str(t.file))
+            for name, t in linked.schema.tables.items()
+        }
+        return {"name": data.name, "schema": linked.schema.to_dict(), "files": files, "target": data.target}
     whole = data.read(folder)
     held = None if data.holdout is None else folder / data.holdout
     return {

@@ -13,12 +13,15 @@ import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError, unknown_name
 from discreet.io.naming import checked_name
 from discreet.microdata import ROLES, Microdata, Roles
 from discreet.parameters import typed_parameters
 from discreet.randomness import generator
 from discreet.results import jsonable
+from discreet.synth import Schema
+from discreet.synth.relational.linked_tables import LinkedTables
+from discreet.workflow.evaluation.known_populations import checked_design, drawn_sample
 
 BUNDLED = ("adult", "company_values", "social_assistance")
 _FEW_LEVELS = 20
@@ -36,7 +39,8 @@ class DataSet:
         What it is called in the results.
     source
         A file, the address of a database, or the name of data that ships with the package (``"adult"``); the name of
-        the data set unless given. A file is looked for beside the study file.
+        the data set unless given. A file is looked for beside the study file. A schema (``"schema.toml"``) stands for
+        linked tables, each with its ``file``.
     roles
         The roles of `Microdata`. Without any, those of a sidecar beside the file or of the bundled data.
     reading
@@ -50,6 +54,11 @@ class DataSet:
     holdout
         A file of the same columns about people that no generator may learn from, where a published split is to be
         used; otherwise the study splits the file itself.
+    design
+        The file is a population, from which every repetition draws a sample of its own: ``households`` (their number),
+        ``allocation`` (``"proportional"`` or ``"equal"`` over the strata), ``rake`` (columns to whose crossed totals
+        the weights are raked). Metrics that take a ``population`` are given it as the truth. A target of linked tables
+        is written ``"table.column"``.
     """
 
     name: str
@@ -60,6 +69,7 @@ class DataSet:
     rows: int | None = None
     target: str | None = None
     holdout: str | None = None
+    design: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -73,6 +83,35 @@ class DataSet:
                 raise ParameterError(f"In data set '{self.name}': {unknown_name(role, ROLES, what='role')}")
         if self.rows is not None and (isinstance(self.rows, bool) or self.rows < 2 * _FEWEST):
             raise ParameterError(f"In data set '{self.name}': rows must be {2 * _FEWEST} or more.")
+        if self.design:
+            checked_design(self.design, f"In data set '{self.name}'")
+            if self.holdout is not None:
+                raise ParameterError(f"In data set '{self.name}': a design draws its hold-out itself.")
+        if self.is_linked:
+            for name in ("roles", "reading", "columns", "rows", "holdout", "design"):
+                if getattr(self, name):
+                    raise ParameterError(
+                        f"In data set '{self.name}': {name} is for one file, not for linked tables."
+                    )
+            if self.target is not None and "." not in self.target:
+                raise ParameterError(f"In data set '{self.name}': write the target as table.column.")
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether it is several linked tables."""
+        return self.source.endswith(".toml")
+
+    @property
+    def source_folder(self) -> Path:
+        """Where the tables of a schema lie, as seen from the study."""
+        return Path(self.source).parent
+
+    def read_linked(self, folder: Path) -> LinkedTables:
+        """Read the tables of a schema."""
+        try:
+            return LinkedTables.read(folder / self.source)
+        except DiscreetError as error:
+            raise type(error)(f"In data set '{self.name}': {error}") from error
 
     def read(self, folder: Path) -> Microdata:
         """Read the whole data set, lazily where the format allows."""
@@ -100,7 +139,7 @@ class DataSet:
         given: dict[str, Any] = {"name": self.name}
         if self.source != self.name:
             given["source"] = self.source
-        for name in ("rows", "target", "holdout", "columns", "roles", "reading"):
+        for name in ("rows", "target", "holdout", "columns", "roles", "reading", "design"):
             value = getattr(self, name)
             if value:
                 given[name] = jsonable(value)
@@ -125,19 +164,31 @@ class Split:
 
 @dataclass(frozen=True)
 class Parts:
-    """A data set, divided."""
+    """A data set, divided; ``population`` is what a sample was drawn from, where that is known."""
 
-    training: Microdata
-    holdout: Microdata | None
+    training: Any
+    holdout: Any
     target: str | None
+    population: Microdata | None = None
 
 
 def parts_of(data: DataSet, split: Split, replicate: int, folder: Path) -> Parts:
     """Read a data set and divide it; a process keeps the last few."""
     # A file that was changed since is another file.
-    stamps = [_stamp(folder / source) for source in (data.source, data.holdout) if source]
+    stamps = [
+        _stamp(folder / source)
+        for source in (data.source, data.holdout, *_table_files(data, folder))
+        if source
+    ]
     key = json.dumps({"data": data.to_dict(), "folder": str(folder), "stamps": stamps}, sort_keys=True)
-    return _parts(key, split, replicate if split.by_seed else 0)
+    return _parts(key, split, replicate if split.by_seed or data.design else 0)
+
+
+def _table_files(data: DataSet, folder: Path) -> list[str]:
+    if not data.is_linked:
+        return []
+    tables = Schema.load(folder / data.source).tables.values()
+    return [str(data.source_folder / str(table.file)) for table in tables]
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -153,12 +204,18 @@ def _parts(key: str, split: Split, replicate: int) -> Parts:
     described = json.loads(key)
     data, folder = DataSet(**described["data"]), Path(described["folder"])
     name = data.name
+    if data.is_linked:
+        return _linked_parts(data, split, split.stream(data, replicate), folder)
     whole = _selected(data, data.read(folder))
     frame = engine.whole_frame(whole)
     if data.rows is not None and data.rows < frame.height:
         chosen = generator(split.seed, "rows", name).permutation(frame.height)[: data.rows]
         frame = frame[np.sort(chosen)]
     target = data.target or (whole.roles.sensitive[0] if whole.roles.sensitive else None)
+    if data.design:
+        known = whole.with_frame(frame)
+        seed = int(generator(split.seed, "design", name, str(replicate)).integers(2**62))
+        return Parts(*drawn_sample(known, data.design, seed, f"In data set '{name}'"), target, known)
     if data.holdout is not None:
         other = engine.whole_frame(_selected(data, data._read(data.holdout, folder)))
         return Parts(whole.with_frame(frame), whole.with_frame(other.select(frame.columns)), target)
@@ -172,6 +229,20 @@ def _parts(key: str, split: Split, replicate: int) -> Parts:
                 "for the hold-out."
             )
     return Parts(whole.with_frame(frame.filter(~held)), whole.with_frame(frame.filter(held)), target)
+
+
+def _linked_parts(data: DataSet, split: Split, rng: np.random.Generator, folder: Path) -> Parts:
+    """Divide linked tables so that whatever hangs together is on one side."""
+    whole = data.read_linked(folder)
+    if data.target is not None:
+        table, _, column = data.target.partition(".")
+        if table not in whole.own or column not in whole.tables[table].columns:
+            raise ColumnError(
+                f"In data set '{data.name}': there is no column '{data.target}' (table.column)."
+            )
+    if split.share == 0:
+        return Parts(whole, None, data.target)
+    return Parts(*whole.divided(split.share, rng), data.target)
 
 
 def _selected(data: DataSet, whole: Microdata) -> Microdata:

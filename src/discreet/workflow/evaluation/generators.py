@@ -22,6 +22,7 @@ from discreet.protect import Plan, Treatment
 from discreet.randomness import generator
 from discreet.synth import Synthesizer, load_plan
 from discreet.workflow.evaluation.data_sets import Parts, listed
+from discreet.workflow.evaluation.several_tables import Linked, ManyTables, described, read_folder, several
 
 REFERENCES = ("holdout", "uniform", "copy", "subsample")
 SMALL_SAMPLE = 0.05
@@ -32,7 +33,7 @@ _KINDS = ("synthesizer", "steps", "plan", "files", "reference")
 class Made:
     """What a generator brought forth, how long it took, and what is to be known about it."""
 
-    copies: tuple[Microdata, ...]
+    copies: tuple[Any, ...]
     fit_seconds: float
     sample_seconds: float
     notes: tuple[str, ...] = ()
@@ -49,14 +50,16 @@ class Generator:
     name
         What it is called in the results.
     synthesizer, parameters
-        The name of a synthesizer (``"sequential"``) and its parameters, as a plan file has them.
+        The name of a synthesizer (``"sequential"``) and its parameters, as a plan file has them; ``"multi-table"`` for
+        many tables of the file, ``"relational"`` for a data set of linked tables.
     steps
         Treatments of `discreet.protect`, as the steps of a plan file.
     plan
         The path of a plan file: of treatments, or of a synthesizer.
     files
         Files that another tool has made, one a copy; ``{data}``, ``{seed}`` and ``{copy}`` in their names are filled
-        in. The tool must have learned from the training part only (`Study.write_training` writes it).
+        in. The tool must have learned from the training part only (`Study.write_training` writes it). A folder is a
+        release of many tables (with its manifest) or of linked ones (one file for each).
     reading
         How to read the files; as the data set is read unless given.
     reference
@@ -98,15 +101,20 @@ class Generator:
             raise ParameterError(f"Generator '{self.name}': parameters belong to a synthesizer.")
         try:
             if self.synthesizer:
-                Synthesizer.named(self.synthesizer, dict(self.parameters))
+                self._named()
             elif self.steps:
                 Plan.from_dict({"step": list(self.steps)})
         except (ParameterError, ColumnError) as error:
             raise ParameterError(f"Generator '{self.name}': {error}") from error
 
+    def _named(self) -> Synthesizer | ManyTables | Linked:
+        assert self.synthesizer is not None
+        more = several(self.synthesizer, self.parameters)
+        return more or Synthesizer.named(self.synthesizer, dict(self.parameters))
+
     @classmethod
-    def of(cls, name: str, maker: Generator | Synthesizer | Treatment) -> Generator:
-        """Describe a synthesizer, a treatment or a plan.
+    def of(cls, name: str, maker: Any) -> Generator:
+        """Describe a synthesizer (of records, of many tables, of linked ones), a treatment or a plan.
 
         Examples
         --------
@@ -118,6 +126,9 @@ class Generator:
             return maker
         if isinstance(maker, Synthesizer):
             return cls(name, synthesizer=maker.name, parameters=maker.to_dict())
+        more = described(maker)
+        if more is not None:
+            return cls(name, synthesizer=more[0], parameters=more[1])
         if isinstance(maker, Treatment):
             plan = maker if isinstance(maker, Plan) else Plan([maker])
             return cls(name, steps=tuple(plan.to_dict()["step"]))
@@ -125,10 +136,10 @@ class Generator:
             f"'{name}' must be a synthesizer, a treatment, a plan or a Generator, not {type(maker).__name__}."
         )
 
-    def maker(self, folder: Path) -> Synthesizer | Plan | None:
+    def maker(self, folder: Path) -> Synthesizer | ManyTables | Linked | Plan | None:
         """Make the synthesizer or the plan; None for files and references."""
         if self.synthesizer:
-            return Synthesizer.named(self.synthesizer, dict(self.parameters))
+            return self._named()
         if self.steps:
             return Plan.from_dict({"step": list(self.steps)})
         if self.plan is None:
@@ -154,11 +165,9 @@ class Generator:
     def describe(self, data: str, seed: int, copies: int, folder: Path) -> dict[str, Any]:
         """Say what the files of one cell depend on: the parameters in full, or the checksums of its files."""
         if self.files:
-            from discreet.io.naming import checksum
-
             paths = self.paths(data, seed, copies, folder)
             return {
-                "files": [checksum(path) if path.is_file() else None for path in paths],
+                "files": [_print_of(path) for path in paths],
                 **self._read_as(),
             }
         if self.reference:
@@ -178,6 +187,13 @@ class Generator:
         if self.reference:
             return _reference(self.reference, parts, request)
         maker = self.maker(folder)
+        if isinstance(maker, ManyTables | Linked):
+            return _several(maker, parts, request)
+        if not isinstance(parts.training, Microdata):
+            raise ParameterError(
+                "The data set is several linked tables: use synthesizer = 'relational' (strategy = 'separate' draws "
+                "every table by itself)."
+            )
         if isinstance(maker, Plan):
             return _treated(maker, parts.training, request)
         assert maker is not None
@@ -215,6 +231,25 @@ class Request:
     rows: int | None = None
 
 
+def _print_of(path: Path) -> Any:
+    """Return the checksum of a file, or those of the files of a folder; None for what is not there."""
+    from discreet.io.naming import checksum
+
+    if path.is_dir():
+        return [checksum(file) for file in sorted(path.iterdir()) if file.is_file()]
+    return checksum(path) if path.is_file() else None
+
+
+def _several(maker: ManyTables | Linked, parts: Parts, request: Request) -> Made:
+    began = time.perf_counter()
+    seeds = [
+        request.stream if number == 1 else int(generator(request.stream, f"copy {number}").integers(2**62))
+        for number in range(1, request.copies + 1)
+    ]
+    copies = tuple(maker.made(parts.training, seed, request.rows) for seed in seeds)
+    return Made(copies, time.perf_counter() - began, 0.0)
+
+
 def _is_synthesis(plan: Path) -> bool:
     """Whether a plan file describes a synthesizer; one that cannot be read is left to whoever reads plans."""
     try:
@@ -241,6 +276,10 @@ def _treated(plan: Plan, training: Microdata, request: Request) -> Made:
 def _reference(kind: str, parts: Parts, request: Request) -> Made:
     if kind == "copy":
         return Made((parts.training,), 0.0, 0.0)
+    if kind != "holdout" and not isinstance(parts.training, Microdata):
+        raise ParameterError(
+            f"The reference '{kind}' is for one file, and the data set is several linked tables."
+        )
     if kind == "holdout":
         if parts.holdout is None:
             raise ParameterError("There is no hold-out: the study sets holdout = 0.")
@@ -275,13 +314,15 @@ def _uniform(frame: pl.DataFrame, rows: int, rng: np.random.Generator) -> pl.Dat
     return pl.DataFrame(columns)
 
 
-def _from_files(
-    made_by: Generator, paths: Sequence[Path], training: Microdata, reading: Mapping[str, Any]
-) -> Made:
+def _from_files(made_by: Generator, paths: Sequence[Path], training: Any, reading: Mapping[str, Any]) -> Made:
     from discreet.io import options_for, read
 
-    copies, notes = [], []
+    copies: list[Any] = []
+    notes: list[str] = []
     for path in paths:
+        if path.is_dir():
+            copies.append(read_folder(path, training))
+            continue
         if not path.is_file():
             raise InputError(
                 f"Generator '{made_by.name}': there is no file '{path.name}'. Make it, and run again."

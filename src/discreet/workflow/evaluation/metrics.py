@@ -18,7 +18,9 @@ from discreet.microdata import Microdata
 from discreet.parameters import check, function_hints, typed_parameters
 from discreet.randomness import generator
 from discreet.results import Measure, jsonable
+from discreet.synth.relational.linked_tables import LinkedTables
 from discreet.workflow.evaluation.data_sets import Parts, listed
+from discreet.workflow.evaluation.several_tables import as_file, seen_apart
 
 LAYERS = ("global utility", "fit for purpose", "specific utility", "risk", "cost")
 
@@ -50,6 +52,8 @@ class Metric:
         Detail tables to keep with the results. They may hold values of the data.
     data
         The data sets it is for; all of them unless named.
+    tables
+        Of linked tables: those it is asked about; all that are not public unless named.
     """
 
     name: str
@@ -59,9 +63,10 @@ class Metric:
     better: Better | None = None
     detail: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("figures", "detail", "data"):
+        for name in ("figures", "detail", "data", "tables"):
             object.__setattr__(self, name, listed(getattr(self, name)))
         object.__setattr__(self, "measure", measure_called(self.measure or self.name))
         if self.better is not None and self.better not in ("lower", "higher"):
@@ -114,16 +119,19 @@ class Metric:
             "measure": self.measure,
             "parameters": nested(dict(self.parameters)),
             "detail": list(self.detail),
+            **({"tables": list(self.tables)} if self.tables else {}),
         }
 
     def answer(
-        self, parts: Parts, copies: Sequence[Microdata], seed: int, *, is_holdout: bool = False
+        self, parts: Parts, copies: Sequence[Any], seed: int, *, is_holdout: bool = False
     ) -> dict[str, Any]:
         """Ask the measure, and give what it says or why it says nothing, ready for JSON."""
         began = time.perf_counter()
         try:
             if self.is_about_target and parts.target is None:
                 raise ParameterError("no target was named, and no column is sensitive.")
+            if isinstance(parts.training, LinkedTables) and not self._takes("original", "LinkedTables"):
+                return self._table_by_table(parts, copies, seed, is_holdout)
             found = self._asked(parts, copies, seed, is_holdout)
         except DiscreetError as error:
             return {"failed": str(error), "seconds": time.perf_counter() - began}
@@ -141,7 +149,49 @@ class Metric:
             "seconds": time.perf_counter() - began,
         }
 
-    def _asked(self, parts: Parts, copies: Sequence[Microdata], seed: int, is_holdout: bool) -> list[Measure]:
+    def _takes(self, parameter: str, kind: str) -> bool:
+        known = _signature(self.measure)
+        return parameter in known and kind in str(known[parameter].annotation)
+
+    def _table_by_table(
+        self, parts: Parts, copies: Sequence[Any], seed: int, is_holdout: bool
+    ) -> dict[str, Any]:
+        """Ask about each of several linked tables, seen with what its parents say; the figures are their means."""
+        began = time.perf_counter()
+        about, _, column = (parts.target or "").partition(".")
+        names = [name for name in parts.training.own if not self.tables or name in self.tables]
+        if self.is_about_target:
+            names = [name for name in names if name == about]
+        answers = {}
+        for name in names:
+            own, tables = seen_apart(parts, copies, name, column if name == about else None)
+            answers[name] = self.answer(own, tables, seed, is_holdout=is_holdout)
+        good = {name: answer for name, answer in answers.items() if not answer["failed"]}
+        if not good:
+            why = next((answer["failed"] for answer in answers.values()), "it was asked about no table.")
+            return {"failed": why, "seconds": time.perf_counter() - began}
+        kinds = list(dict.fromkeys(figure for answer in good.values() for figure in answer["figures"]))
+        return {
+            "failed": None,
+            "figures": {
+                kind: _mean([answer["figures"].get(kind) for answer in good.values()]) for kind in kinds
+            },
+            "caveats": sorted({said for answer in good.values() for said in answer["caveats"]}),
+            "warnings": sorted({said for answer in good.values() for said in answer["warnings"]}),
+            "detail": {
+                kind: [
+                    {"table": name, **row} for name, answer in good.items() for row in answer["detail"][kind]
+                ]
+                for kind in self.detail
+            },
+            "tables": {
+                name: answer["figures"] if not answer["failed"] else {"failed": answer["failed"]}
+                for name, answer in answers.items()
+            },
+            "seconds": time.perf_counter() - began,
+        }
+
+    def _asked(self, parts: Parts, copies: Sequence[Any], seed: int, is_holdout: bool) -> list[Measure]:
         function, known = _function(self.measure), _signature(self.measure)
         given = dict(self.parameters)
         if self.is_about_target:
@@ -152,6 +202,11 @@ class Metric:
             given["progress"] = False
         wanted = next((name for name in _HOLDOUT if name in known), None)
         holdout = parts.holdout
+        if "population" in known and parts.population is not None:
+            given.setdefault("population", parts.population)
+        takes_many = self._takes("released", "Any")
+        if isinstance(parts.training, Microdata):
+            copies = [as_file(copy, parts.training, takes_many) for copy in copies]
         if is_holdout and wanted:
             # Real people stand in for the release, so other real people must be the hold-out.
             copies, holdout = _halves(copies[0])
@@ -169,7 +224,7 @@ class Metric:
         given: dict[str, Any] = {"name": self.name}
         if self.measure.partition(".")[2] != self.name:
             given["measure"] = self.measure
-        for name in ("figures", "better", "detail", "data", "parameters"):
+        for name in ("figures", "better", "detail", "data", "tables", "parameters"):
             value = getattr(self, name)
             if value not in (None, (), {}):
                 given[name] = nested(value)
@@ -304,6 +359,12 @@ def _figures(found: Sequence[Measure]) -> dict[str, Any]:
         else:
             averaged[name] = sum(numbers) / len(numbers) if numbers else None
     return averaged
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    """Average what numbers there are; other answers are those of the first table."""
+    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    return sum(numbers) / len(numbers) if numbers else next((v for v in values if v is not None), None)
 
 
 def _rows(found: Sequence[Measure], name: str) -> list[dict[str, Any]]:

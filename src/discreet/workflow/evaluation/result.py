@@ -194,6 +194,29 @@ class Evaluation:
                 )
         return said
 
+    def by_table(self, *, data: str | None = None) -> pl.DataFrame:
+        """Return the figures of every one of several linked tables: means over seeds, one row a table and generator.
+
+        Empty where no data set has linked tables.
+        """
+        shown_figures = {(metric, figure): layer for layer, metric, figure, _ in self._headlines}
+        rows = [
+            (record["data"], table, metric, figure, record["generator"], number)
+            for record in self._done
+            if data is None or record["data"] == data
+            for metric, answer in record["measures"].items()
+            for table, figures in (answer.get("tables") or {}).items()
+            for figure, value in figures.items()
+            if (metric, figure) in shown_figures and (number := _number(value)) is not None
+        ]
+        kinds = ("data", "table", "metric", "figure", "generator")
+        every = pl.DataFrame(
+            rows, schema={**dict.fromkeys(kinds, pl.String), "value": pl.Float64}, orient="row"
+        )
+        return every.group_by(kinds, maintain_order=True).agg(
+            pl.col("value").mean().alias("mean"), pl.col("value").std().alias("sd"), pl.len().alias("runs")
+        )
+
     def detail(self, metric: str, table: str) -> pl.DataFrame:
         """Return a detail table that the study kept, of all cells together."""
         kept = {item.name: item.detail for item in self.study.asked if item.detail}
@@ -293,6 +316,7 @@ class Evaluation:
                 "summary": self.table().to_dicts(),
                 "ranks": self.ranks().to_dicts(),
                 "good_for": self.good_for(),
+                "by_table": self.by_table().to_dicts(),
                 "failures": self.failures.to_dicts(),
                 "caveats": self.caveats,
                 "cells": self.records,
@@ -325,6 +349,9 @@ class Evaluation:
         lines = [self.study.title or "Evaluation", self.line]
         for data in self._data:
             lines += ["", *_text(self.table(data=data), data, self._makers)]
+            apart = self.by_table(data=data)
+            if not apart.is_empty():
+                lines += ["", *_text(_as_layers(apart), f"{data}, table by table", self._makers)]
         if len([name for name in self._makers if not self._is_reference(name)]) > 2:
             lines += ["", "What each is good for:", *(f"  {said}" for said in self.good_for())]
         if not self.failures.is_empty():
@@ -416,6 +443,20 @@ def _text(table: pl.DataFrame, data: str, makers: Sequence[str]) -> list[str]:
             ).rstrip()
         )
     return lines
+
+
+def _as_layers(apart: pl.DataFrame) -> pl.DataFrame:
+    """Lay figures by table out like a summary, the tables in place of the layers."""
+    return apart.select(
+        pl.col("table").alias("layer"),
+        "metric",
+        "figure",
+        pl.lit(None, dtype=pl.String).alias("better"),
+        "generator",
+        "mean",
+        "sd",
+        pl.lit(None, dtype=pl.Float64).alias("rank"),
+    ).sort("layer", "metric", "figure", maintain_order=True)
 
 
 def _counted(number: int, thing: str) -> str:

@@ -41,6 +41,7 @@ from discreet.microdata import Microdata
 from discreet.parameters import check, check_fields
 from discreet.protect import Treatment
 from discreet.synth import Synthesizer
+from discreet.synth.relational.linked_tables import LinkedTables
 from discreet.workflow.evaluation.data_sets import BUNDLED, DataSet, Split, parts_of
 from discreet.workflow.evaluation.generators import Generator
 from discreet.workflow.evaluation.metrics import Metric, Model, usual_metrics
@@ -196,7 +197,7 @@ class Study:
             if isinstance(data, DataSet)
             for maker in self.makers
             if not maker.data or data.name in maker.data
-            for seed in (self.seeds[:1] if self._is_constant(maker) else self.seeds)
+            for seed in (self.seeds[:1] if self._is_constant(maker) and not data.design else self.seeds)
         ]
 
     def _is_constant(self, maker: Generator) -> bool:
@@ -216,16 +217,21 @@ class Study:
 
         place = Path(folder)
         parted: dict[Path, Microdata] = {}
+        linked: dict[Path, LinkedTables] = {}
         for data in self.data:
             assert isinstance(data, DataSet)
-            for seed in self.seeds if self.split == "by seed" else self.seeds[:1]:
+            anew = self.split == "by seed" or bool(data.design)
+            for seed in self.seeds if anew else self.seeds[:1]:
                 parts = parts_of(data, self.division, seed, self.folder)
-                mark = f"-{seed}" if self.split == "by seed" else ""
+                mark = f"-{seed}" if anew else ""
                 for kind, part in (("training", parts.training), ("holdout", parts.holdout)):
-                    if part is not None:
+                    if isinstance(part, LinkedTables):
+                        linked[place / f"{data.name}{mark}-{kind}"] = part
+                    elif part is not None:
                         parted[place / f"{data.name}{mark}-{kind}.csv"] = part
         make_folder(place)
-        return write_together(list(parted.values()), list(parted), overwrite=overwrite)
+        folders = [tables.save(there, overwrite=overwrite) for there, tables in linked.items()]
+        return folders + write_together(list(parted.values()), list(parted), overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as it stands in TOML."""

@@ -17,6 +17,7 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
+from discreet.utility.small_tables.table_codes import Coding
 
 _RATES = (0.01, 0.05, *(step / 100 for step in range(10, 95, 10)))
 
@@ -105,7 +106,7 @@ def k_marginal(
     names = [name for name in names if name != group]
     if len(names) < 2:
         raise ParameterError("Two columns beside the group are needed.")
-    codings = {name: _Coding(frame[name], bins, (top_codes or {}).get(name)) for name in (group, *names)}
+    codings = {name: Coding(frame[name], bins, (top_codes or {}).get(name)) for name in (group, *names)}
     real = {name: codings[name].codes(frame[name]) for name in codings}
     sizes = {name: codings[name].size for name in codings}
     whole = None if many else {name: codings[name].codes(engine.collect(released)[name]) for name in codings}
@@ -141,47 +142,6 @@ def k_marginal(
         detail={"tables": tables},
         parameters={"group": group, "bins": bins},
     )
-
-
-class _Coding:
-    """Classes of a column, the same for both files; what only the release has is a class of its own."""
-
-    def __init__(self, series: pl.Series, bins: int, top: float | None) -> None:
-        self.top = top
-        self.dtype = series.dtype
-        self.number = series.dtype.is_numeric() and series.n_unique() > bins
-        if self.number:
-            values = np.sort(self._values(series))
-            at = np.minimum(
-                np.floor(bins * np.arange(1, len(values) + 1) / (len(values) + 1)).astype(int), bins - 1
-            )
-            ends = [values[at == own].max() for own in range(bins) if (at == own).any()]
-            self.ends = np.unique(ends)
-            self.size = len(self.ends) + 3
-        else:
-            levels = series.drop_nulls().cast(pl.String).unique().sort()
-            self.levels = pl.DataFrame({"level": levels, "code": np.arange(len(levels))})
-            self.size = len(levels) + 2
-
-    def _values(self, series: pl.Series) -> Any:
-        values = series.cast(pl.Float64).drop_nulls().drop_nans().to_numpy()
-        return values if self.top is None else values[values != self.top]
-
-    def codes(self, series: pl.Series) -> Integers:
-        """Return the class of every value; 1.0 in one file is 1 in the other."""
-        if self.dtype.is_numeric() and series.dtype.is_numeric():
-            series = series.cast(self.dtype, strict=False)
-        gone = series.is_null().to_numpy()
-        if self.number:
-            values = series.cast(pl.Float64, strict=False).fill_null(0.0).fill_nan(0.0).to_numpy()
-            codes = np.minimum(np.searchsorted(self.ends, values, side="left"), len(self.ends) - 1)
-            if self.top is not None:
-                codes = np.where(values == self.top, self.size - 2, codes)
-        else:
-            text = series.rename("level").cast(pl.String).to_frame()
-            found = text.join(self.levels, on="level", how="left", maintain_order="left")["code"]
-            codes = found.fill_null(self.size - 2).to_numpy()
-        return np.where(gone, self.size - 1, codes).astype(np.int64)
 
 
 def _difference(

@@ -1,0 +1,247 @@
+"""How near do a synthetic survey's estimates, and its households, come to a population that is known?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.arrays import Floats
+from discreet.cards import Figure, measure
+from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.results import Measure
+from discreet.utility.survey_accuracy import household_rules, table_accuracy
+
+TEMPL = (
+    "Templ, M., Meindl, B., Kowarik, A. and Dupriez, O. (2017). Simulation of synthetic complex data: the R package "
+    "simPop. Journal of Statistical Software 79(10), 1–38. doi:10.18637/jss.v079.i10"
+)
+_MOST_VALUES = 20
+_POPULATION = 0.5
+
+
+@measure(
+    title="Estimates of a known population",
+    question="How near are estimated tables to the population?",
+    headline="mean error of an estimated count",
+    chapter="specific",
+    place=41,
+    work="whole-file",
+    references=(TEMPL,),
+    figures={
+        "value": Figure("Mean error of an estimated count, in percent", better="lower", summary=True),
+        "mae": Figure("Mean absolute error of a count, in people", better="lower"),
+        "rmse": Figure("Root mean squared error of a count, in people", better="lower"),
+        "aitchison": Figure("Aitchison distance", better="lower", summary=True),
+        "cells": Figure("Cells of the table"),
+        "empty_truth": Figure("Cells that are empty in truth"),
+        "replaced": Figure("Empty cells replaced for the distance"),
+    },
+)
+@checked
+def population_tables(
+    original: Microdata,
+    released: Microdata,
+    *,
+    by: str | Sequence[str],
+    population: Microdata | None = None,
+    class_width: float = 5.0,
+) -> Measure:
+    """How near are tables estimated from a release to those of the population?
+
+    Parameters
+    ----------
+    original, released
+        The survey before and after. The release is expanded by its weight, where it has one; a release of persons
+        without weights counts as a population if it is about as large, and is expanded evenly otherwise.
+    by
+        Columns of the table, e.g. region, age and sex.
+    population
+        The population that the survey was drawn from; without it the truth is what the weights of the original say.
+    class_width
+        Numbers with more than 20 values (age) are cut into classes of this width.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the mean error of a cell in percent of the true count (MAPE). ``figures``: ``mae``, ``rmse``,
+        ``aitchison``, ``cells``, ``empty_truth``, ``replaced``. ``detail``: ``cells``.
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"area": ["a"] * 60 + ["b"] * 40}))
+    >>> sample = Microdata(pl.DataFrame({"area": ["a", "b"], "w": [66.0, 34.0]}), weight="w")
+    >>> found = population_tables(sample, sample, by="area", population=people)
+    >>> found.figures["mae"], round(found.value, 1)
+    (6.0, 12.5)
+    """
+    names = [by] if isinstance(by, str) else list(by)
+    truth = population if population is not None else original
+    for name in names:
+        for file in (truth, released):
+            if name not in file.columns:
+                raise ColumnError(unknown_name(name, file.columns))
+    if not names or class_width <= 0:
+        raise ParameterError("Name at least one column under by, and a class_width above 0.")
+    real, real_weight = engine.collect(truth), _weights(truth)
+    made = engine.collect(released)
+    weight, caveats = _expanded(released, made.height, float(real_weight.sum()))
+    cut = [name for name in names if real.schema[name].is_numeric() and real[name].n_unique() > _MOST_VALUES]
+    tables = [
+        frame.select(
+            (pl.col(name).cast(pl.Float64) // class_width * class_width if name in cut else pl.col(name))
+            .cast(pl.String)
+            .alias(name)
+            for name in names
+        )
+        .with_columns(pl.Series("weight", own))
+        .group_by(names)
+        .agg(pl.col("weight").sum().alias(which))
+        for frame, own, which in ((real, real_weight, "truth"), (made, weight, "estimate"))
+    ]
+    both = tables[0].join(tables[1], on=names, how="full", coalesce=True, nulls_equal=True)
+    both = both.with_columns(pl.col("truth", "estimate").fill_null(0.0)).sort(names)
+    found = table_accuracy(both["estimate"].to_numpy(), both["truth"].to_numpy())
+    value = found.pop("mape")
+    return Measure(
+        "population_tables",
+        value,
+        {**found, "cells": both.height},
+        f"{both.height:,} cells of {' x '.join(names)} are off by {value:.3g} % of the true count on average.",
+        caveats=caveats,
+        detail={"cells": both},
+        parameters={"by": names, "class_width": class_width},
+    )
+
+
+def _weights(data: Microdata) -> Floats:
+    frame = engine.collect(data)
+    if data.roles.weight is None or data.roles.weight not in frame.columns:
+        return np.ones(frame.height)
+    return frame[data.roles.weight].cast(pl.Float64).to_numpy()
+
+
+def _expanded(released: Microdata, rows: int, total: float) -> tuple[Floats, list[str]]:
+    """Return what each released record stands for, and what must be said about it."""
+    weight = released.roles.weight
+    if weight is not None and weight in released.columns:
+        return _weights(released), []
+    if rows > _POPULATION * total:
+        return np.ones(rows), []
+    return np.full(rows, total / max(rows, 1)), [
+        "The release has no weights: all of its records stand for equally many people."
+    ]
+
+
+@measure(
+    title="Households",
+    question="Are released households plausible, and as many as there should be?",
+    headline="change of the number of households",
+    chapter="specific",
+    place=42,
+    work="whole-file",
+    references=(TEMPL,),
+    figures={
+        "value": Figure("Change of the number of households", unit="share", better="lower", summary=True),
+        "without_adult": Figure(
+            "Share of households without an adult", unit="share", better="lower", summary=True
+        ),
+        "mixed_change": Figure(
+            "Change of the number of households with adults of two sexes",
+            unit="share",
+            better="lower",
+            summary=True,
+        ),
+        "wrong_size": Figure(
+            "Share of households of another size than they say", unit="share", better="lower"
+        ),
+        "two_strata": Figure("Share of households in more than one stratum", unit="share", better="lower"),
+        "households": Figure("Households estimated"),
+        "households_true": Figure("Households in truth"),
+    },
+)
+@checked
+def household_plausibility(
+    original: Microdata,
+    released: Microdata,
+    *,
+    age: str = "age",
+    sex: str | None = None,
+    size: str | None = None,
+    adult_age: float = 16.0,
+    population: Microdata | None = None,
+) -> Measure:
+    """Are released households plausible, and as many as there should be?
+
+    Parameters
+    ----------
+    original, released
+        The file before and after, with the role ``household``.
+    age, sex, size
+        Columns of the age, of the sex, and of the number of members.
+    adult_age
+        From which age on somebody is an adult.
+    population
+        The population that the file stands for; without it the truth is what the weights of the original say.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the change of the number of households as a share of the true one, without its sign. ``figures``:
+        ``without_adult``, ``mixed_change``, ``wrong_size``, ``two_strata``, ``households``, ``households_true``.
+        ``detail``: ``rules`` (`discreet.utility.household_rules`).
+
+    Examples
+    --------
+    >>> people = Microdata(pl.DataFrame({"home": [1, 1, 2], "age": [40, 10, 30]}), household="home")
+    >>> made = Microdata(pl.DataFrame({"home": [1, 2, 3], "age": [40, 10, 30]}), household="home")
+    >>> found = household_plausibility(people, made)
+    >>> found.value, round(found.figures["without_adult"], 3)
+    (0.5, 0.333)
+    """
+    truth = population if population is not None else original
+    home = truth.roles.household or original.roles.household
+    if home is None or home not in released.columns:
+        raise ParameterError(
+            "The release does not say which records belong together: its household is not set."
+        )
+    made = released if released.roles.household else released.with_roles(household=home)
+    real = truth if truth.roles.household else truth.with_roles(household=home)
+    rules = household_rules(made, age=age, sex=sex, size=size, adult_age=adult_age, truth=real)
+    found = {row["rule"]: row for row in rules.iter_rows(named=True)}
+    homes, true = found["households"]["estimate"], found["households"]["truth"]
+    scaled, caveats = 1.0, []
+    people = float(_weights(truth).sum())
+    if not (made.roles.weight and made.roles.weight in made.columns):
+        stands, caveats = _expanded(made, engine.overview(made, ()).rows, people)
+        scaled = float(stands[0]) if len(stands) else 1.0
+
+    def share(rule: str) -> float | None:
+        return found[rule]["estimate"] / homes if rule in found and homes else None
+
+    mixed: Any = found.get("mixed")
+    change = None
+    if mixed and mixed["truth"]:
+        change = abs(mixed["estimate"] * scaled / mixed["truth"] - 1)
+    value = abs(homes * scaled / true - 1) if true else None
+    return Measure(
+        "household_plausibility",
+        value,
+        {
+            "without_adult": share("without an adult"),
+            "mixed_change": change,
+            "wrong_size": share("size that is not its number of members"),
+            "two_strata": share("more than one stratum"),
+            "households": homes * scaled,
+            "households_true": true,
+        },
+        f"{homes * scaled:,.0f} households where there are {true:,.0f}.",
+        caveats=caveats,
+        detail={"rules": rules},
+        parameters={"age": age, "sex": sex, "size": size, "adult_age": adult_age},
+    )

@@ -1,0 +1,143 @@
+"""Were the rules of a file learned, or are they kept by chance? Compliance against what independence would give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from discreet import engine
+from discreet.cards import Figure, measure
+from discreet.citations import PATKI_2016
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.results import Measure
+
+if TYPE_CHECKING:
+    from discreet.synth.record_rules import RecordRule
+
+
+@checked
+def compliance_lift(compliance: float, baseline: float) -> float:
+    """How much of the way from chance to full compliance was learned?
+
+    Parameters
+    ----------
+    compliance, baseline
+        Percent of records that keep a rule, and percent that would by chance.
+
+    Returns
+    -------
+    float
+        1 where the rule is kept always, 0 where it is kept as often as by chance; not a number where chance keeps it
+        always.
+
+    Examples
+    --------
+    >>> round(compliance_lift(4.0, 4.1), 3), compliance_lift(100.0, 96.1)
+    (-0.001, 1.0)
+    """
+    if not (0 <= compliance <= 100 and 0 <= baseline <= 100):
+        raise ParameterError("compliance and baseline must be percentages from 0 to 100.")
+    return (compliance - baseline) / (100 - baseline) if baseline < 100 else float("nan")
+
+
+@measure(
+    title="Rules learned",
+    question="Were the rules of the file learned, or are they kept by chance?",
+    headline="of the way from chance to full compliance, worst rule",
+    chapter="specific",
+    place=43,
+    work="whole-file",
+    references=(PATKI_2016,),
+    figures={
+        "value": Figure("Lift of the worst rule: 1 learned, 0 chance", better="higher", summary=True),
+        "mean_lift": Figure("Mean lift of the rules", better="higher"),
+        "lowest_compliance": Figure("Lowest compliance", unit="percent", better="higher"),
+        "rules": Figure("Rules"),
+        "empty": Figure("Rules whose condition no released record meets", better="lower"),
+    },
+)
+@checked
+def rule_compliance(original: Microdata, released: Microdata, *, rules: str | Sequence[str]) -> Measure:
+    """Were the rules of the file learned, or are they kept by chance?
+
+    Of a rule *if A then B*, compliance is the percentage of records with A that have B. By chance, if A and B had
+    nothing to do with each other, it would be the percentage of all real records that have B: a rule can be kept in 96
+    of 100 records without anything having been learned.
+
+    Parameters
+    ----------
+    original, released
+        The file before and after.
+    rules
+        Texts ``"if … then …"``, e.g. ``"if benefit == 0 then since is missing"``.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the lowest lift. ``figures``: ``mean_lift``, ``lowest_compliance``, ``rules``, ``empty``.
+        ``detail``: ``rules``, with the records that meet the condition (``n``), compliance before and after, baseline
+        and lift.
+
+    Examples
+    --------
+    >>> real = Microdata(pl.DataFrame({"flag": [0, 0, 1, 1], "since": [None, None, 5, 7]}))
+    >>> made = Microdata(pl.DataFrame({"flag": [0, 0, 1, 1], "since": [None, 3, None, 7]}))
+    >>> rule_compliance(real, made, rules="if flag == 0 then since is missing").value
+    0.0
+    """
+    from discreet.synth.record_rules import read_rules  # every generator comes with it
+
+    frames = [engine.collect(original), engine.collect(released)]
+    read = read_rules(rules, frames[0].schema)
+    there = read_rules(rules, frames[1].schema)
+    wrong = [rule for rule in read if rule.given is None or rule.then is None]
+    if not read or wrong:
+        raise ParameterError(
+            "rules must read 'if … then …': compliance is among the records that meet the condition."
+        )
+    rows = []
+    for rule, own in zip(read, there, strict=True):
+        baseline = _percent(frames[0], rule)
+        _, before = _percent_given(frames[0], rule)
+        met, after = _percent_given(frames[1], own)
+        lift = compliance_lift(after, baseline) if after is not None else None
+        lift = None if lift is None or np.isnan(lift) else lift
+        rows.append((rule.text, met, before, after, baseline, lift))
+    kinds = {"rule": pl.String, "n": pl.Int64} | dict.fromkeys(
+        ("original", "released", "baseline", "lift"), pl.Float64
+    )
+    table = pl.DataFrame(rows, schema=kinds, orient="row").sort("lift", nulls_last=True)
+    lifts, found = table["lift"].drop_nulls(), table["released"].drop_nulls()
+    value = float(lifts.min()) if len(lifts) else None  # type: ignore[arg-type]
+    return Measure(
+        "rule_compliance",
+        value,
+        {
+            "mean_lift": lifts.mean(),
+            "lowest_compliance": found.min(),
+            "rules": table.height,
+            "empty": table["released"].null_count(),
+        },
+        f"Of {table.height} rules the worst is {value:.2f} of the way from chance (0) to always kept (1)."
+        if value is not None
+        else "No rule can be judged: no released record meets a condition, or chance keeps them always.",
+        detail={"rules": table},
+        parameters={"rules": [rule.text for rule in read]},
+    )
+
+
+def _percent(frame: pl.DataFrame, rule: RecordRule) -> float:
+    assert rule.then is not None
+    return 100 * float(frame.select(rule.then.fill_null(False).mean()).item() or 0.0)
+
+
+def _percent_given(frame: pl.DataFrame, rule: RecordRule) -> tuple[int, float | None]:
+    """Count the records that meet the condition, and the percentage of them that keep the rule."""
+    assert rule.given is not None
+    met = frame.filter(rule.given)
+    return met.height, _percent(met, rule) if met.height else None

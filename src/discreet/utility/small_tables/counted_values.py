@@ -1,0 +1,119 @@
+"""Is every value of every column still as frequent? Errors of counts, in people or in percent, whichever is less."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet.cards import Figure, measure
+from discreet.citations import FRANCIS_2024
+from discreet.errors import ParameterError
+from discreet.microdata import Microdata
+from discreet.parameters import checked
+from discreet.results import Measure
+from discreet.utility.small_tables.table_codes import Coding, Released
+
+
+@measure(
+    title="Errors of counts",
+    question="Is every value of every column still as frequent?",
+    headline="median error of a count (people or percent, the smaller)",
+    chapter="margins",
+    place=40,
+    work="whole-file",
+    references=(FRANCIS_2024,),
+    figures={
+        "value": Figure("Median error of a count, composite", better="lower", summary=True),
+        "mean_error": Figure("Mean error of a count, composite", better="lower"),
+        "highest_error": Figure("Largest error of a count, composite", better="lower"),
+        "median_people": Figure("Median error of a count, in people", better="lower"),
+        "median_percent": Figure("Median error of a count", unit="percent", better="lower"),
+        "counts": Figure("Counts compared"),
+    },
+)
+@checked
+def value_counts(
+    original: Microdata,
+    released: Any,
+    *,
+    columns: str | Sequence[str] | None = None,
+    bins: int | None = 20,
+    top_codes: Mapping[str, float] | None = None,
+    rate: float = 1.0,
+) -> Measure:
+    """Is every value of every column still as frequent?
+
+    For each value the count in the release is held against that in the original: the error in people, the error in
+    percent of the original count, and the smaller of the two (*composite*: two people too many among three are no
+    disaster, and neither are a hundred among a million). A value that only the release has counts in people.
+
+    Parameters
+    ----------
+    original, released
+        The file before and after. The release may also be one of many tables, whose ``table_for`` gives the table of
+        one column.
+    columns
+        The columns; all that both files have unless named.
+    bins
+        Numbers with more distinct values than this are cut into so many classes of about as many records; None counts
+        every value by itself.
+    top_codes
+        ``{column: value}``: values of numbers that are codes and a class of their own.
+    rate
+        For a release that is a sample: its share of the original. Counts are divided by it.
+
+    Returns
+    -------
+    Measure
+        ``value`` is the median composite error. ``figures``: ``mean_error``, ``highest_error``, ``median_people``,
+        ``median_percent``, ``counts``. ``detail``: ``columns``, the worst first.
+
+    Examples
+    --------
+    >>> real = Microdata(pl.DataFrame({"sex": ["f"] * 60 + ["m"] * 40}))
+    >>> made = Microdata(pl.DataFrame({"sex": ["f"] * 57 + ["m"] * 43}))
+    >>> value_counts(real, made).figures["median_people"]
+    3.0
+    """
+    if not 0 < rate <= 1:
+        raise ParameterError("rate must be a share above 0 and at most 1.")
+    if bins is not None and bins < 2:
+        raise ParameterError("bins must be at least 2, or None.")
+    files = Released(original, released)
+    names = files.named(columns)
+    if not names:
+        raise ParameterError("The files have no column in common that could be counted.")
+    rows, errors = [], []
+    for name in names:
+        most = len(files.real) + 1 if bins is None else bins
+        coding = Coding(files.real[name], most, (top_codes or {}).get(name))
+        before = np.bincount(coding.codes(files.real[name]), minlength=coding.size)
+        after = np.bincount(coding.codes(files.table([name])[name]), minlength=coding.size) / rate
+        there = (before > 0) | (after > 0)
+        people = np.abs(before - after)[there]
+        share = np.where(before[there] > 0, 100 * people / np.maximum(before[there], 1), np.inf)
+        composite = np.minimum(people, share)
+        rows.append((name, int(there.sum()), float(np.median(composite)), float(composite.max())))
+        errors.append(np.column_stack([people, share, composite]))
+    every = np.concatenate(errors)
+    table = pl.DataFrame(rows, schema=["column", "counts", "median_error", "highest_error"], orient="row")
+    figures = {
+        "mean_error": float(every[:, 2].mean()),
+        "highest_error": float(every[:, 2].max()),
+        "median_people": float(np.median(every[:, 0])),
+        "median_percent": float(np.median(every[:, 1])),
+        "counts": len(every),
+    }
+    value = float(np.median(every[:, 2]))
+    return Measure(
+        "value_counts",
+        value,
+        figures,
+        f"Half of {len(every):,} counts in {len(names)} columns are off by at most {value:.3g} (people or percent, "
+        "whichever is less).",
+        detail={"columns": table.sort("median_error", "highest_error", descending=True)},
+        parameters={"bins": bins, "rate": rate},
+    )
