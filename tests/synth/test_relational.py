@@ -242,3 +242,16 @@ def test_the_command_synthesizes_linked_tables(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     entry, account = pl.read_csv("made/entry.csv"), pl.read_csv("made/account.csv")
     assert set(entry["account_id"]) <= set(account["account_id"])
+
+
+def test_children_that_no_draw_can_fit_to_their_parent_are_left_out_and_counted():
+    links = synth.Schema.from_dict({"tables": {"visit": {}}})
+    fitted = synth.FittedRelational(links, {}, {}, [], {})
+    at, frame = np.arange(100), pl.DataFrame({"day": np.arange(100)})
+    left = fitted._without("visit", np.array([3, 7]), at, frame, pl.DataFrame())
+    assert [len(left[0]), left[1].height, left[2].width] == [98, 98, 0]
+    assert not {3, 7} & set(left[1]["day"])
+    assert fitted.unplaced == {"visit": 2}
+    assert fitted._without("visit", np.array([], dtype=np.int64), at)[0] is at
+    with pytest.raises(ParameterError, match="10 of 100 records break a rule"):
+        fitted._without("visit", np.arange(10), at)

@@ -94,6 +94,7 @@ def synthesize_linked(
             for name, file in files.items()
         },
         "left_out": fitted.left_out,
+        "unplaced": fitted.unplaced,
         "seconds": seconds,
         "guarantee": None,
     }
@@ -105,6 +106,8 @@ def synthesize_linked(
     for name, columns in fitted.left_out.items():
         for column, why in columns.items():
             say(f"Left out: '{column}' of {name} ({why})")
+    for name, number in fitted.unplaced.items():
+        say(f"{number:,} records of {name} could not meet the rules with their parent and are not there.")
     say(
         f"Wrote {Path(out).name} in {seconds} s. Every child has a parent; synthetic is not the same as safe."
     )

@@ -24,6 +24,7 @@ from discreet.synth.sequential.fitted_units import packed_model, unpacked_model
 from discreet.synth.synthesizer import Stream, seed_of
 
 _KIND = "FittedRelational"
+_FEW_BAD = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,8 @@ class FittedRelational:
         ``{table: {column: why}}``.
     lost
         Records without a counterpart, where tables were joined.
+    unplaced
+        Records of the last draw that no draw could fit to their parent without breaking a rule; they are left out.
     guarantee
         None: trees draw values of real records.
     """
@@ -89,6 +92,7 @@ class FittedRelational:
         self.left_out = {name: dict(own) for name, own in left_out.items()}
         self.joined = None if joined is None else {name: dict(own) for name, own in joined.items()}
         self.lost = dict(lost or {})
+        self.unplaced: dict[str, int] = {}
 
     def __repr__(self) -> str:
         """Say which tables it draws; no value and no seed."""
@@ -111,6 +115,7 @@ class FittedRelational:
         if not 0 < scale <= 1_000:
             raise ParameterError("scale must be above 0 and at most 1,000.")
         stream = Stream(seed_of(seed), "tables")
+        self.unplaced = {}
         frames = self._taken_apart(scale, stream) if self.joined is not None else self._drawn(scale, stream)
         made = {}
         for name in self.schema.tables:
@@ -196,7 +201,9 @@ class FittedRelational:
             like = engine.collect(self.like[family.child])
             when = times.cast(like.schema[str(family.order)]).alias(str(family.order))
         elif model.times is not None:
-            drawn = model.times.draw_given(given, stream.child("times"))[str(family.order)]
+            table, bad = model.times.draw_within(given, stream.child("times"))
+            at, given, table = self._without(family.child, bad, at, given, table)
+            drawn = table[str(family.order)]
             order = np.lexsort((drawn.rank("ordinal").to_numpy(), at))
             when = drawn[order]
         starts = _starts(at)
@@ -208,12 +215,29 @@ class FittedRelational:
         if model.rest is not None and model.lags:
             rest = self._one_after_the_other(model, given, counted, stream)
         elif model.rest is not None:
-            rest = model.rest.draw_given(given, stream.child("rest"))
+            rest, bad = model.rest.draw_within(given, stream.child("rest"))
+            at, given, rest, frame = self._without(family.child, bad, at, given, rest, frame)
         else:
             rest = pl.DataFrame()
         fresh = [rest[name] for name in rest.columns if name not in given.columns]
         frame = pl.DataFrame([*frame.get_columns(), *fresh]).with_columns(pl.Series(family.column, at + 1))
         return self._with_partners(family, frame, extended, stream)
+
+    def _without(self, name: str, bad: Integers, *parts: Any) -> tuple[Any, ...]:
+        """Leave out children that no draw can fit to their parent: who was born last has no earlier visit."""
+        size = len(parts[0])
+        if len(bad) > _FEW_BAD * size + 1:
+            raise ParameterError(
+                f"Table '{name}': {len(bad):,} of {size:,} records break a rule of the schema in every draw. Check "
+                "that the rule is meant so, or raise max_rounds."
+            )
+        if not len(bad):
+            return parts
+        self.unplaced[name] = self.unplaced.get(name, 0) + len(bad)
+        kept = np.setdiff1d(np.arange(size), bad)
+        return tuple(
+            part if isinstance(part, pl.DataFrame) and not part.width else part[kept] for part in parts
+        )
 
     def _given(self, family: Family, parents: pl.DataFrame) -> pl.DataFrame:
         """Return what the children are drawn from, one row a parent."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.expressions import parse
 from discreet.guarantees import DifferentialPrivacy
@@ -158,6 +158,14 @@ class FittedSequential(Fitted):
         with threadpool_limits(1, user_api="blas"):
             return self._drawn(chain, kept.height, kept, pl.DataFrame(), stream)
 
+    def draw_within(self, kept: pl.DataFrame, stream: Stream) -> tuple[pl.DataFrame, Integers]:
+        """Draw records whose kept columns are these; returns also which of them break a constraint to the end."""
+        from threadpoolctl import threadpool_limits
+
+        (chain,) = self.chains if self.refit is None else self.refit.chains(stream.child("refit"))
+        with threadpool_limits(1, user_api="blas"):
+            return self._settled(chain, kept.height, kept, pl.DataFrame(), stream)
+
     def _file(self, n: int, stream: Stream) -> pl.DataFrame:
         chains = self.chains if self.refit is None else self.refit.chains(stream.child("refit"))
         sizes, places = self.strata.divided(n, self.kept, stream("strata", "sizes"))
@@ -183,28 +191,36 @@ class FittedSequential(Fitted):
     def _drawn(
         self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
     ) -> pl.DataFrame:
-        """Draw records and draw again those that break a constraint."""
+        """Draw records and draw again those that break a constraint; refuse if that does not help."""
+        table, bad = self._settled(chain, size, kept, fixed, stream)
+        if not len(bad):
+            return table
+        raise ParameterError(
+            f"{len(bad):,} of {size:,} synthetic records still break a constraint after {self.max_rounds} rounds. "
+            "Check that the data meet the constraints, write them as rules, or raise max_rounds."
+        )
+
+    def _settled(
+        self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
+    ) -> tuple[pl.DataFrame, Integers]:
         table = self._once(chain, size, kept, fixed, stream)
         if not self.constraints:
-            return table
+            return table, np.empty(0, dtype=np.int64)
         # A record with a missing value breaks no constraint that speaks of it: nobody can say that it does.
         holds = pl.all_horizontal(
             *(parse(text, table.schema).value.fill_null(True) for text in self.constraints)
         )
-        for number in range(self.max_rounds):
+        for number in range(self.max_rounds + 1):
             bad = np.flatnonzero(~table.select(holds.alias("holds"))["holds"].to_numpy())
-            if not len(bad):
-                return table
+            if not len(bad) or number == self.max_rounds:
+                break
             own_kept = kept[bad] if kept.width else kept
             own_fixed = fixed[bad] if fixed.width else fixed
             fresh = self._once(chain, len(bad), own_kept, own_fixed, stream.child(f"again {number}"))
             place = np.arange(size)
             place[bad] = size + np.arange(len(bad))
             table = pl.concat([table, fresh])[place]
-        raise ParameterError(
-            f"{len(bad):,} of {size:,} synthetic records still break a constraint after {self.max_rounds} rounds. "
-            "Check that the data meet the constraints, write them as rules, or raise max_rounds."
-        )
+        return table, bad
 
     def _once(
         self, chain: Chain, size: int, kept: pl.DataFrame, fixed: pl.DataFrame, stream: Stream
