@@ -519,6 +519,7 @@ def test_the_study_file_of_the_manual_is_the_study_of_its_code():
     assert names["study"] == study
     assert Generator(**tomllib.loads(blocks[1])["generator"][0]).files == ("ctgan/{data}-{seed}.csv",)
     assert Metric(**tomllib.loads(blocks[2])["metric"][0]).headlines == {"ratio": "lower", "auc": "lower"}
+    assert [data.is_linked for data in Study.from_dict(tomllib.loads(blocks[-1])).data] == [True, False]
 
 
 @pytest.mark.slow

@@ -215,7 +215,8 @@ def household_plausibility(
     rules = household_rules(made, age=age, sex=sex, size=size, adult_age=adult_age, truth=real)
     found = {row["rule"]: row for row in rules.iter_rows(named=True)}
     homes, true = found["households"]["estimate"], found["households"]["truth"]
-    scaled, caveats = 1.0, []
+    scaled = 1.0
+    caveats: list[str] = []
     people = float(_weights(truth).sum())
     if not (made.roles.weight and made.roles.weight in made.columns):
         stands, caveats = _expanded(made, engine.overview(made, ()).rows, people)

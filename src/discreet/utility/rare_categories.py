@@ -89,6 +89,7 @@ def category_coverage(
     )
     table = pl.DataFrame(rows, schema={**kinds, "minority_change": pl.Float64}, orient="row")
     rarely = int(table["rare"].sum())
+    changes = [row[-1] for row in rows if row[-1] is not None]
     value = int(table["rare_released"].sum()) / rarely if rarely else None
     return Measure(
         "category_coverage",
@@ -96,7 +97,7 @@ def category_coverage(
         {
             "categories": int(table["categories"].sum()),
             "categories_released": int(table["released"].sum()),
-            "minority_change": table["minority_change"].max(),
+            "minority_change": max(changes) if changes else None,
         },
         f"{int(table['released'].sum()):,} of {int(table['categories'].sum()):,} categories are there, of {rarely:,} "
         f"rare ones {int(table['rare_released'].sum()):,}.",

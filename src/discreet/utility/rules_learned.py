@@ -112,14 +112,14 @@ def rule_compliance(original: Microdata, released: Microdata, *, rules: str | Se
         ("original", "released", "baseline", "lift"), pl.Float64
     )
     table = pl.DataFrame(rows, schema=kinds, orient="row").sort("lift", nulls_last=True)
-    lifts, found = table["lift"].drop_nulls(), table["released"].drop_nulls()
-    value = float(lifts.min()) if len(lifts) else None  # type: ignore[arg-type]
+    lifts, found = (table[name].drop_nulls().to_numpy() for name in ("lift", "released"))
+    value = float(lifts.min()) if len(lifts) else None
     return Measure(
         "rule_compliance",
         value,
         {
-            "mean_lift": lifts.mean(),
-            "lowest_compliance": found.min(),
+            "mean_lift": float(lifts.mean()) if len(lifts) else None,
+            "lowest_compliance": float(found.min()) if len(found) else None,
             "rules": table.height,
             "empty": table["released"].null_count(),
         },

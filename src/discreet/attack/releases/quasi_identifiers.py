@@ -128,7 +128,7 @@ def quasi_identifier_attack(
         if not found.height:
             rows.append((name, 0, None, base, None))
             continue
-        rate = float((found[name] == found[f"{name} released"]).mean() or 0.0)
+        rate = float((found[name] == found[f"{name} released"]).to_numpy().mean())
         rows.append((name, found.height, rate, base, 0.0 if base >= 1 else (rate - base) / (1 - base)))
     kinds: list[tuple[str, Any]] = [
         ("column", pl.String),
@@ -139,14 +139,13 @@ def quasi_identifier_attack(
     ]
     columns = pl.DataFrame(rows, schema=kinds, orient="row")
     columns = columns.sort("improvement", descending=True, nulls_last=True)
-    counted = columns.filter((pl.col("matches") >= least) & pl.col("improvement").is_not_null())[
-        "improvement"
-    ]
-    matches = float(columns["matches"].mean() or 0.0)  # type: ignore[arg-type]
-    value = float(counted.max()) if len(counted) else None  # type: ignore[arg-type]
+    enough = pl.col("improvement").is_not_null() & (pl.col("matches") >= least)
+    counted = columns.filter(enough)["improvement"].to_numpy()
+    matches = float(np.mean([row[1] for row in rows]))
+    value = float(counted.max()) if len(counted) else None
     figures = {
-        "mean_improvement": counted.mean(),
-        "median_improvement": counted.median(),
+        "mean_improvement": float(counted.mean()) if len(counted) else None,
+        "median_improvement": float(np.median(counted)) if len(counted) else None,
         "matches": matches,
         "coverage": matches / real.height,
         "full_matches": None if files.many else _full_matches(files, [*keys, *others]),
