@@ -22,13 +22,13 @@ def shares(scores, **options):
 def test_the_exponential_mechanism_has_its_law():
     law = np.exp(0.5 * np.array([0.0, 1.0, 3.0]))
     found = shares([0, 1, 3], sensitivity=1, epsilon=1, method="exponential")
-    assert found == pytest.approx(law / law.sum(), abs=4 * 0.5 / math.sqrt(RUNS))
+    assert found == pytest.approx(law / law.sum(), abs=5 * 0.5 / math.sqrt(RUNS))
 
 
 @pytest.mark.parametrize("method", ["permute-and-flip", "noisy-max"])
 def test_permute_and_flip_gives_the_lesser_of_two_half_its_coin(method):
     found = shares([2, 0], sensitivity=1, epsilon=1, method=method)
-    assert found[1] == pytest.approx(math.exp(-1) / 2, abs=4 * 0.5 / math.sqrt(RUNS))
+    assert found[1] == pytest.approx(math.exp(-1) / 2, abs=5 * 0.5 / math.sqrt(RUNS))
 
 
 def test_permute_and_flip_is_the_largest_score_under_exponential_noise():
@@ -36,7 +36,7 @@ def test_permute_and_flip_is_the_largest_score_under_exponential_noise():
     noise = np.random.default_rng(1).exponential(2.0, (200_000, 3))
     wanted = np.bincount((scores + noise).argmax(axis=1), minlength=3) / 200_000
     found = shares(scores, sensitivity=1, epsilon=1)
-    assert found == pytest.approx(wanted, abs=4 * 0.5 / math.sqrt(RUNS))
+    assert found == pytest.approx(wanted, abs=5 * 0.5 / math.sqrt(RUNS))
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -73,7 +73,8 @@ def test_a_choice_enters_the_ledger_or_is_refused():
 
 
 def test_a_sparse_vector_ends_when_it_has_found_enough():
-    asked = dp.SparseVector(100.5, sensitivity=1.0, epsilon=2, max_found=2)
+    # Far from the threshold: noise of the operating system passes it with a chance below exp(-200).
+    asked = dp.SparseVector(1000.5, sensitivity=1.0, epsilon=2, max_found=2)
     assert [asked.above(answer) for answer in (0.25, 1e6, 3.5, 1e6)] == [False, True, False, True]
     assert asked.left == 0
     assert "2-differential privacy" in asked.guarantee

@@ -38,9 +38,10 @@ def test_medians_of_income_by_age_and_sex_are_near_what_the_records_say(incomes)
         ("opm", {}),
         ("agd", {"residual_bound": 50, "steps": 50}),
     ):
-        found = dp.quantile_regression(
-            incomes, mechanism=mechanism, epsilon=1.0, ledger=ledger, **more, **ASKED
-        )
+        asked = {"mechanism": mechanism, "epsilon": 1.0, **more, **ASKED}
+        dp.quantile_regression(incomes, ledger=ledger, **asked)
+        # How near is asked of a fixed draw: with noise of the operating system it would fail now and then.
+        found = dp.quantile_regression(incomes, seed=1, **asked)
         assert points @ line(found) == pytest.approx(points @ line(truth), abs=2.0), mechanism
     assert 0 < ledger.spent.epsilon <= 2.0
 
@@ -50,7 +51,7 @@ def test_the_mean_line_is_near_least_squares(incomes):
     x = np.column_stack([np.ones(frame.height), frame["age"], frame["women"]])
     truth = np.linalg.lstsq(x, frame["income"].clip(0, 100).to_numpy(), rcond=None)[0]
     asked = {name: value for name, value in ASKED.items() if name != "standardize"}
-    found = dp.linear_regression(incomes, y_bounds=(0, 100), epsilon=1.0, **asked)
-    assert found.guarantee is not None
+    assert dp.linear_regression(incomes, y_bounds=(0, 100), epsilon=1.0, **asked).guarantee is not None
+    found = dp.linear_regression(incomes, y_bounds=(0, 100), epsilon=1.0, seed=1, **asked)
     assert line(found) == pytest.approx(truth, abs=1.0)
     assert line(found)[1] == pytest.approx(truth[1], abs=0.02)

@@ -7,6 +7,7 @@ Gaussian noise and the conversion of zero-concentrated differential privacy (Bun
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -178,6 +179,12 @@ def largest_rho(epsilon: float, delta: float) -> float:
     >>> epsilon_from_zcdp(rho, 1e-5) <= 1, rho > zcdp_from(1, 1e-5)
     (True, True)
     """
+    return _largest_rho(float(epsilon), float(delta))
+
+
+@lru_cache(maxsize=256)
+def _largest_rho(epsilon: float, delta: float) -> float:
+    """Search for `largest_rho`, once for a budget: a fit of a small file takes less than the search."""
     low = zcdp_from(epsilon, delta)
     high = low
     while epsilon_from_zcdp(high, delta) <= epsilon:

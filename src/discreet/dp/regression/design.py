@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,21 +18,19 @@ from discreet.microdata import Microdata, require_microdata
 
 Bounds = Mapping[str, tuple[float, float]]
 Missing = Literal["error", "drop"]
+Piece = tuple[Floats, Floats, Floats]
 INTERCEPT = "intercept"
+_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """What a regression is fitted to, and what is public about it.
+class _Terms:
+    """What is public about a regression.
 
     Attributes
     ----------
-    x, y
-        The terms, one column each, within their bounds; the response.
-    weights
-        One a record, from 0 to ``max_weight``; empty where every record counts once.
     terms
-        The names of the columns of ``x``.
+        The names of the columns of the matrix.
     reach
         How large each term can be, by the bounds.
     max_weight
@@ -43,9 +41,6 @@ class Design:
         Whether the first term is the constant.
     """
 
-    x: Floats
-    y: Floats
-    weights: Floats
     terms: tuple[str, ...]
     reach: Floats
     max_weight: float
@@ -71,6 +66,87 @@ class Design:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class Design(_Terms):
+    """What a regression is fitted to, all of it at once.
+
+    Attributes
+    ----------
+    x, y
+        The terms, one column each, within their bounds; the response.
+    weights
+        One a record, from 0 to ``max_weight``; empty where every record counts once.
+    """
+
+    x: Floats
+    y: Floats
+    weights: Floats
+
+    def pieces(self) -> Iterator[Piece]:
+        """Some records at a time: terms, response and weights."""
+        for start in range(0, len(self.y), _AT_ONCE):
+            piece = slice(start, start + _AT_ONCE)
+            yield self.x[piece], self.y[piece], self.weights[piece]
+
+
+@dataclass(frozen=True, eq=False)
+class Records(_Terms):
+    """What a regression is fitted to, as it was read: who needs one pass only takes it in pieces.
+
+    A matrix of ten million records is fresh memory, and to touch it first takes longer than to add it up.
+
+    Attributes
+    ----------
+    columns, bounds
+        The columns of the terms, without the constant, and their public bounds.
+    response, response_bounds
+        The column that is explained, and its bounds where it has some.
+    weight
+        The column of weights.
+    standardized
+        Whether terms are brought to -1…1.
+    """
+
+    columns: tuple[pl.Series, ...]
+    bounds: tuple[tuple[float, float], ...]
+    response: pl.Series
+    response_bounds: tuple[float, float] | None
+    weight: pl.Series | None
+    standardized: bool
+
+    def pieces(self) -> Iterator[Piece]:
+        """Some records at a time: terms, response and weights, held to their bounds on both sides."""
+        for start in range(0, len(self.response), _AT_ONCE):
+            y = _piece(self.response, start, self.response_bounds)
+            weights = (
+                np.empty(0) if self.weight is None else _piece(self.weight, start, (0.0, self.max_weight))
+            )
+            x = np.ones((len(y), len(self.terms)))
+            for place, (column, bounds) in enumerate(
+                zip(self.columns, self.bounds, strict=True), self.intercept
+            ):
+                term = _piece(column, start, bounds)
+                if self.standardized:
+                    # Rounding may pass the bounds by a last digit.
+                    term = np.clip((term - self.centers[place]) / self.widths[place], -1.0, 1.0)
+                x[:, place] = term
+            yield x, y, weights
+
+    def whole(self) -> Design:
+        """All records in one matrix, for who passes over them again and again."""
+        many = len(self.response)
+        x, y = np.empty((many, len(self.terms))), np.empty(many)
+        weights = np.empty(0 if self.weight is None else many)
+        for start, (terms, response, own) in zip(range(0, many, _AT_ONCE), self.pieces(), strict=True):
+            piece = slice(start, start + len(response))
+            x[piece], y[piece] = terms, response
+            if len(own):
+                weights[piece] = own
+        return Design(
+            self.terms, self.reach, self.max_weight, self.centers, self.widths, self.intercept, x, y, weights
+        )
+
+
 def read_design(
     data: Microdata,
     y: str,
@@ -82,8 +158,34 @@ def read_design(
     missing: Missing,
     weight: str | None,
     max_weight: float | None,
-    y_bounds: tuple[float, float] | None = None,
 ) -> Design:
+    """Read the columns into one matrix, as `read_records` does."""
+    return read_records(
+        data,
+        y,
+        x,
+        x_bounds,
+        intercept=intercept,
+        standardize=standardize,
+        missing=missing,
+        weight=weight,
+        max_weight=max_weight,
+    ).whole()
+
+
+def read_records(
+    data: Microdata,
+    y: str,
+    x: str | Sequence[str],
+    x_bounds: Bounds | Sequence[tuple[float, float]] | None,
+    *,
+    intercept: bool,
+    standardize: bool,
+    missing: Missing,
+    weight: str | None,
+    max_weight: float | None,
+    y_bounds: tuple[float, float] | None = None,
+) -> Records:
     """Read the columns, hold them to their bounds and refuse what cannot be meant; nothing is spent here."""
     require_microdata(data)
     if unit_of(data) != "record":
@@ -106,28 +208,26 @@ def read_design(
     frame = _complete(frame, missing)
     if not frame.height:
         raise InputError("There is no record to fit a regression to.")
-    columns = [_within(frame[name], *bounds[name]) for name in names]
     lows, highs = (np.asarray([bounds[name][at] for name in names]) for at in (0, 1))
     centers, widths = _scaling(lows, highs, intercept=intercept, standardize=standardize)
-    if standardize:
-        # Rounding may pass the bounds by a last digit.
-        columns = [
-            np.clip((column - center) / width, -1.0, 1.0)
-            for column, center, width in zip(columns, centers, widths, strict=True)
-        ]
     reach = np.maximum(np.abs((lows - centers) / widths), np.abs((highs - centers) / widths))
     if intercept:
-        columns.insert(0, np.ones(frame.height))
         reach, centers, widths = (
             np.concatenate([[first], rest]) for first, rest in ((1.0, reach), (0.0, centers), (1.0, widths))
         )
-    response = frame[y].to_numpy().astype(np.float64)
-    if y_bounds is not None:
-        response = _within(frame[y], *_pair(y_bounds, "y_bounds", y))
-    weights = np.empty(0) if weight is None else _within(frame[weight], 0.0, largest_weight)
-    terms = ((INTERCEPT,) if intercept else ()) + tuple(names)
-    return Design(
-        np.stack(columns, axis=1), response, weights, terms, reach, largest_weight, centers, widths, intercept
+    return Records(
+        ((INTERCEPT,) if intercept else ()) + tuple(names),
+        reach,
+        largest_weight,
+        centers,
+        widths,
+        intercept,
+        tuple(frame[name] for name in names),
+        tuple(bounds[name] for name in names),
+        frame[y],
+        None if y_bounds is None else _pair(y_bounds, "y_bounds", y),
+        None if weight is None else frame[weight],
+        standardize,
     )
 
 
@@ -213,9 +313,10 @@ def _complete(frame: pl.DataFrame, missing: Missing) -> pl.DataFrame:
     return frame.filter(fine)
 
 
-def _within(column: pl.Series, low: float, high: float) -> Floats:
-    """A copy of a column, held to its bounds on both sides."""
-    return np.asarray(np.clip(column.to_numpy().astype(np.float64), low, high))
+def _piece(column: pl.Series, start: int, bounds: tuple[float, float] | None) -> Floats:
+    """A copy of a part of a column, held to its bounds on both sides."""
+    values = column.slice(start, _AT_ONCE).to_numpy()
+    return np.array(values) if bounds is None else np.asarray(np.clip(values, *bounds))
 
 
 def _scaling(lows: Floats, highs: Floats, *, intercept: bool, standardize: bool) -> tuple[Floats, Floats]:

@@ -24,7 +24,7 @@ from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.cube_noise import cube_noise
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST
-from discreet.dp.regression.design import Bounds, Design, Missing, read_design
+from discreet.dp.regression.design import Bounds, Design, Missing, Records, read_records
 from discreet.dp.samplers import discrete_laplace
 from discreet.engine import like
 from discreet.errors import ParameterError
@@ -35,7 +35,6 @@ from discreet.results import Measure
 from discreet.wording import shown
 
 LinearMechanism = Literal["k-norm", "functional"]
-_AT_ONCE = 1 << 18
 _FINE = 16  # powers of two between a step and what one record can add to a sum
 _ROOM = 28  # powers of two of noise that the samplers can draw
 
@@ -99,7 +98,7 @@ def linear_regression(
         raise ParameterError("adjacency must be 'add-remove' or 'replace'.")
     if y_bounds is None:
         raise ParameterError("y_bounds must give the public bounds of y. They are never read off the data.")
-    design = read_design(
+    design = read_records(
         data,
         y,
         x,
@@ -178,7 +177,7 @@ class _Sums:
         return len(self.pairs) + self.terms
 
     @classmethod
-    def planned(cls, design: Design, mechanism: str, epsilon: float, *, replaced: bool) -> _Sums:
+    def planned(cls, design: Design | Records, mechanism: str, epsilon: float, *, replaced: bool) -> _Sums:
         """Choose steps that are as fine as the samplers can draw; by public numbers."""
         terms = len(design.terms)
         many = terms * (terms + 1) // 2 + terms
@@ -190,17 +189,14 @@ class _Sums:
             )
         return cls(terms, 2**powers, times * 2**powers)
 
-    def added_up(self, design: Design, middle: float, half: float) -> Integers:
+    def added_up(self, design: Design | Records, middle: float, half: float) -> Integers:
         """The sums over all records, to each of which one gives at most ``fine`` steps; in pieces, without a copy."""
+        from discreet.dp.regression.passes import products_in_steps
+
         found = np.zeros(self.many, dtype=np.int64)
-        for start in range(0, len(design.y), _AT_ONCE):
-            x = design.x[start : start + _AT_ONCE]
-            y = np.clip((design.y[start : start + _AT_ONCE] - middle) / half, -1.0, 1.0)
-            weights = design.weights[start : start + _AT_ONCE] / design.max_weight
-            products = [x[:, j] * x[:, k] for j, k in self.pairs] + [x[:, j] * y for j in range(self.terms)]
-            for at, product in enumerate(products):
-                share = product * weights if len(weights) else product
-                found[at] += np.rint(np.clip(share, -1.0, 1.0) * self.fine).astype(np.int64).sum()
+        for x, own, weights in design.pieces():
+            y = np.clip((own - middle) / half, -1.0, 1.0)
+            found += products_in_steps(x, y, weights / design.max_weight, float(self.fine))
         return found
 
     def deviation(self, rate: Fraction, mechanism: str) -> float:

@@ -149,6 +149,27 @@ def slopes_at_points(  # noqa: PLR0917
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def products_in_steps(x: Floats, y: Floats, weights: Floats, fine: float) -> Integers:
+    """The sums of products of all pairs of terms, then of every term with ``y``, ``fine`` steps a record at most.
+
+    One pass that makes no array beside the sums: columns of products of millions of records would each be written to
+    fresh memory, which takes longer than to multiply.
+    """
+    many, terms = x.shape
+    pairs = terms * (terms + 1) // 2
+    found = np.zeros(pairs + terms, dtype=np.int64)
+    for i in range(many):
+        weight = weights[i] if len(weights) else 1.0
+        at = 0
+        for j in range(terms):
+            for k in range(j, terms):
+                found[at] += int(np.rint(min(max(x[i, j] * x[i, k] * weight, -1.0), 1.0) * fine))
+                at += 1
+            found[pairs + j] += int(np.rint(min(max(x[i, j] * y[i] * weight, -1.0), 1.0) * fine))
+    return found
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def losses_in_steps(  # noqa: PLR0917
     thetas: Floats,
     x: Floats,
