@@ -228,8 +228,29 @@ def test_bad_parameters_are_refused(options, words):
         released(**options)
 
 
-def test_hierarchies_have_to_fit_the_keys_and_the_values():
+def test_hierarchies_have_to_fit_the_keys_and_their_types():
     with pytest.raises(ColumnError, match="In hierarchies"):
         released(keys=["sex"])
     with pytest.raises(ColumnError, match="'job'"):
-        released(hierarchies={"job": Hierarchy.from_tree({"kitchen": ["cook"]})})
+        released(hierarchies={"job": Hierarchy.intervals([10])})
+
+
+@settings(deadline=None, max_examples=examples(15))
+@given(st.integers(0, 199), st.sampled_from(["acrobat", "diver", None]))
+def test_one_record_never_decides_whether_there_is_a_release(place, job):
+    """A hierarchy that does not know somebody's value is no reason to refuse: the refusal would tell of them."""
+    jobs = Hierarchy.from_tree({"indoors": ["cook", "clerk"], "court": ["judge"]})
+    asked = SampleAndAnonymize(
+        epsilon=2.0, delta=0.004, hierarchies={"job": jobs}, keys=["sex", "job"], sampling_rate=0.3
+    )
+    usual = people(200)
+    odd = usual.with_columns(
+        job=pl.when(pl.int_range(200) == place).then(pl.lit(job, dtype=pl.String)).otherwise("job")
+    )
+    made = asked.apply(Microdata(odd), seed=1)
+    counted = made.log[0].internal["unknown_to_hierarchies"]
+    assert counted == {"job": int(job is not None)}
+    assert "acrobat" not in made.data.frame["job"].cast(pl.String).to_list()
+    # What the record is taken for is a matter of the record alone.
+    same = usual.with_columns(job=pl.when(pl.int_range(200) != place).then("job"))
+    assert made.data.frame.equals(asked.apply(Microdata(same), seed=1).data.frame)

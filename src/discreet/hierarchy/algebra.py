@@ -320,6 +320,21 @@ class Hierarchy(ABC):
         received = receive(values)
         self._covered_ancestors(received, self.height, column=column, show_values=show_values)
 
+    def covers(self, values: Any) -> pl.Series:
+        """Say of every value whether the hierarchy knows it; a missing value it need not know.
+
+        Examples
+        --------
+        >>> Hierarchy.from_tree({"fruit": ["apple", "pear"]}).covers(pl.Series(["pear", "leek", None])).to_list()
+        [True, False, True]
+        """
+        received = receive(values)
+        column = received.polars
+        if column.null_count() == len(column):
+            return column.is_null()
+        self._check_type(column, received.column)
+        return column.is_null() | self._ancestors(column, self.height).is_not_null()
+
     def to_csv(self, path: str | Path, values: Any = None, separator: str = ";") -> None:
         """Write the table, ARX style and without header; other kinds need the `values` to write.
 
@@ -385,6 +400,10 @@ class Hierarchy(ABC):
         levels = {f"level_{level}": self._ancestors(leaves, level) for level in range(1, self.height + 1)}
         return pl.DataFrame({"leaf": leaves, **levels})
 
+    def _check_type(self, values: pl.Series, column: str) -> None:
+        if misfit := self._misfit(values):
+            raise ColumnError(f"Column '{column}' is of type {type_name(values.dtype)}, but {misfit}")
+
     def _covered_ancestors(
         self, received: Received, level: int, *, column: str | None = None, show_values: bool = False
     ) -> pl.Series:
@@ -392,8 +411,7 @@ class Hierarchy(ABC):
         if values.null_count() == len(values):
             # A column without a single value has no type worth objecting to.
             return pl.repeat(None, len(values), dtype=pl.String, eager=True)
-        if misfit := self._misfit(values):
-            raise ColumnError(f"Column '{column}' is of type {type_name(values.dtype)}, but {misfit}")
+        self._check_type(values, column)
         labels = self._ancestors(values, level)
         if labels.null_count() > values.null_count():
             raise ColumnError(_uncovered(values, labels, column, show_values))

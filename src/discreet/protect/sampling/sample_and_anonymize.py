@@ -97,6 +97,10 @@ class SampleAndAnonymize(Treatment):
     whole. Samples and the choice of levels are drawn exactly (`discreet.dp`), without a seed from the operating
     system; with one nothing is guaranteed. Exact counts (removed records, changed cells) are in the internal log only.
 
+    No record decides whether there is a release: values that a hierarchy does not know count as missing, and how many
+    they are is in the internal log. Warnings about the size of the file depend on the number of records and are for
+    the house, not for publication; that a file is not empty counts as public.
+
     What it costs
     -------------
     Most of the records, all other columns, and detail of the keys. What is left is true.
@@ -172,6 +176,7 @@ class SampleAndAnonymize(Treatment):
                 raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
         targets = () if self.target is None else existing(data, self.target, treatment=self.name)
         table = engine.collect(data, list(dict.fromkeys([*keys, *targets])))
+        table, unknown = self._known(table)
         rate, k, plan = self._sized(table.height)
         coded = [coded_key(table[key], self.hierarchies.get(key)) for key in keys]
         claim = self._claim([*keys, *(name for name in targets if name not in keys)])
@@ -218,13 +223,26 @@ class SampleAndAnonymize(Treatment):
                 "released": left,
                 "suppressed": int(sampled.sum()) - left,
                 "classes": released.filter(keep).n_unique() if left else 0,
+                "unknown_to_hierarchies": unknown,
             },
             private=self._claim(released.columns),
             why_none=_OTHERS_KEPT,
         )
 
+    def _known(self, table: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
+        """Take values that a hierarchy does not know for missing, and count them for the house.
+
+        To refuse the file would tell for nothing that somebody has such a value. Record by record it changes nothing in
+        who is a neighbor of whom.
+        """
+        covered = {name: own.covers(table[name]) for name, own in self.hierarchies.items()}
+        held = table.with_columns(
+            pl.when(known).then(pl.col(name)).alias(name) for name, known in covered.items()
+        )
+        return held, {name: int((~known).sum()) for name, known in covered.items()}
+
     def _sized(self, records: int) -> tuple[float, int, pl.DataFrame | None]:
-        """Settle the sampling rate and k from the budget alone, and warn where they do not fit the file."""
+        """Settle the sampling rate and k from the budget alone, and warn the house where they do not fit the file."""
         epsilon, plan = self._release_epsilon, None
         if self.sampling_rate == "auto":
             best = sampling_plan(epsilon, self.delta)
@@ -237,14 +255,16 @@ class SampleAndAnonymize(Treatment):
         if self.delta > 1 / records:
             warnings.warn(
                 f"delta={self.delta:g} is above one in the number of records: releasing one record at random as it "
-                "is would be as private. Choose a smaller delta.",
+                "is would be as private. Choose a smaller delta. (This depends on the number of records: it is for "
+                "the house.)",
                 DiscreetWarning,
                 stacklevel=4,
             )
         if k > rate * records:
             warnings.warn(
                 f"Classes need {k:,} records, more than are sampled of this file on average: nearly everything will "
-                "be suppressed. Raise epsilon or delta, or take a larger file.",
+                "be suppressed. Raise epsilon or delta, or take a larger file. (This depends on the number of "
+                "records: it is for the house.)",
                 DiscreetWarning,
                 stacklevel=4,
             )
@@ -253,6 +273,7 @@ class SampleAndAnonymize(Treatment):
     def _notes(self, data: Microdata, rate: float, k: int) -> tuple[str, ...]:
         notes = [
             f"Each record was sampled with chance {rate:.4g}; classes with fewer than {k} records were left out.",
+            *(["Values that a hierarchy does not know count as missing."] if self.hierarchies else []),
         ]
         several = [role for role in ("household", "person", "contributor") if getattr(data.roles, role)]
         if several:
