@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet import Microdata, dp
 from discreet.dp.regression import passes
 from discreet.dp.regression.check_loss import KERNELS, CheckLoss
-from discreet.dp.regression.design import read_design, read_records
+from discreet.dp.regression.design import read_records
 from discreet.dp.regression.linear_regression import _Sums
 from discreet.dp.regression.private_descent import Slopes, drawn_records
 from discreet.errors import DiscreetError, InputError, ParameterError
@@ -28,6 +28,10 @@ def people(n: int = 2000, **roles) -> Microdata:
         {"a": a, "y": 1 + 2 * a + rng.normal(size=n), "w": rng.uniform(0.5, 3, n), "who": range(n)}
     )
     return Microdata(frame, **roles)
+
+
+def whole_design(*asked, **more):
+    return read_records(*asked, **more).whole()
 
 
 def line(found) -> np.ndarray:
@@ -132,7 +136,7 @@ def test_no_record_moves_a_sum_by_more_than_its_bound(kernel, tau, theta, y, a):
     """What every proved mechanism rests on: sums in whole steps, with or without one record."""
     frame = pl.DataFrame({"a": [0.0, 1.0, a], "y": [0.0, 1.0, y]})
     designs = [
-        read_design(
+        whole_design(
             Microdata(rows),
             "y",
             "a",
@@ -161,7 +165,7 @@ def test_no_record_moves_a_sum_by_more_than_its_bound(kernel, tau, theta, y, a):
 
 
 def test_the_compiled_losses_are_those_of_the_formula():
-    design = read_design(
+    design = whole_design(
         people(50),
         "y",
         "a",

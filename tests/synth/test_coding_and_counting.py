@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.errors import ColumnError
 from discreet.synth.bayesian_network.bin_kernels import bins_of
 from discreet.synth.bayesian_network.coding import declared_attribute
-from discreet.synth.private_marginals.counting import counted
+from discreet.synth.private_marginals.counting import counted, counted_pairs
 from discreet.synth.private_marginals.graphical_model import drawn_columns
 
 _NUMBERS = st.floats(-1e9, 1e9, allow_nan=False)
@@ -79,3 +81,35 @@ def test_drawn_columns_follow_the_law_of_their_row() -> None:
     shares = [np.bincount(drawn[rows == row], minlength=3) / 40_000 for row in range(3)]
     assert np.allclose(shares, [[0.25, 0.75, 0], [1 / 3] * 3, [0, 0, 1]], atol=0.01)
     assert not shares[0][2]
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes=st.lists(st.sampled_from([1, 2, 5, 40]), min_size=2, max_size=6), seed=st.integers(0, 9))
+def test_tables_of_pairs_counted_three_at_a_time_are_those_counted_alone(sizes, seed) -> None:
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, size, 101).astype(np.uint8) for size in sizes]
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    found = list(counted_pairs(pairs, codes, sizes))
+    assert sorted(pair for pair, _ in found) == pairs
+    for pair, cells in found:
+        assert cells.tolist() == counted(pair, codes, sizes).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    levels=st.lists(st.text(max_size=20), min_size=1, max_size=12, unique=True),
+    values=st.lists(st.one_of(st.none(), st.text(max_size=20)), max_size=30),
+    data=st.data(),
+)
+def test_texts_told_apart_by_their_hashes_have_the_codes_of_their_letters(levels, values, data) -> None:
+    values = values + data.draw(st.lists(st.sampled_from(levels), max_size=30))
+    series = pl.Series("x", values, dtype=pl.String)
+    attribute = declared_attribute(series, levels, bins=2, never_missing=False)
+    wanted = attribute.encode(series).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("discreet.synth.bayesian_network.coding._MANY", 0)
+        assert attribute.encode(series).tolist() == wanted
+        if any(value not in levels for value in values):
+            never = declared_attribute(series, levels, bins=2, never_missing=True)
+            with pytest.raises(ColumnError, match="'x' has missing or undeclared"):
+                never.encode(series)

@@ -147,32 +147,6 @@ class Records(_Terms):
         )
 
 
-def read_design(
-    data: Microdata,
-    y: str,
-    x: str | Sequence[str],
-    x_bounds: Bounds | Sequence[tuple[float, float]] | None,
-    *,
-    intercept: bool,
-    standardize: bool,
-    missing: Missing,
-    weight: str | None,
-    max_weight: float | None,
-) -> Design:
-    """Read the columns into one matrix, as `read_records` does."""
-    return read_records(
-        data,
-        y,
-        x,
-        x_bounds,
-        intercept=intercept,
-        standardize=standardize,
-        missing=missing,
-        weight=weight,
-        max_weight=max_weight,
-    ).whole()
-
-
 def read_records(
     data: Microdata,
     y: str,

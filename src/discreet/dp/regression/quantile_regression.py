@@ -22,7 +22,7 @@ from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST
 from discreet.dp.regression.check_loss import Kernel, checked_quantile, checked_smoothing
-from discreet.dp.regression.design import Bounds, Design, Missing, read_design
+from discreet.dp.regression.design import Bounds, Design, Missing, read_records
 from discreet.dp.regression.gradient_sampling import Proper
 from discreet.dp.regression.preparing import Calibration, Mechanism, Settings, prepared
 from discreet.engine import like
@@ -176,7 +176,7 @@ def quantile_regression(
         calibration=calibration,
         seed=seed,
     )
-    design = read_design(
+    design = read_records(
         data,
         y,
         x,
@@ -186,7 +186,7 @@ def quantile_regression(
         missing=missing,
         weight=weight,
         max_weight=max_weight,
-    )
+    ).whole()
     points = _points(at, design)
     ask = Ask(data, budget.epsilon or 1.0, ledger, purpose or f"quantile regression of {y}", seed)
     fits = [prepared(mechanism, design, one, asked) for one in taus]

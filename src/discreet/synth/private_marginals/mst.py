@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from discreet import dp
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.method_cards import method
-from discreet.synth.private_marginals.counting import counted
+from discreet.synth.private_marginals.counting import counted, counted_pairs
 from discreet.synth.private_marginals.from_margins import _FromMargins
 from discreet.synth.private_marginals.graphical_model import GraphicalModel
 from discreet.synth.private_marginals.impossible import allowed_cells
@@ -140,15 +141,15 @@ def _tree(plan: MST, file: Prepared, alone: Alone, rho: float, stream: Stream) -
     """
     codes, sizes = alone.codes, alone.sizes
     estimates = [on_simplex(counts, alone.records) for counts, _ in alone.margins]
-    scores: dict[tuple[int, int], int] = {}
-    for a in range(len(codes)):
-        for b in range(a + 1, len(codes)):
-            cells = sizes[a] * sizes[b]
-            if cells > plan.max_cells:
-                continue
-            counts = counted((a, b), codes, sizes)
-            expected = np.rint(np.outer(estimates[a], estimates[b]).ravel() / alone.records).astype(np.int64)
-            scores[a, b] = int(np.abs(counts - expected).sum())
+    pairs = [
+        (a, b)
+        for a, b in itertools.combinations(range(len(codes)), 2)
+        if sizes[a] * sizes[b] <= plan.max_cells
+    ]
+    scores = dict.fromkeys(pairs, 0)
+    for (a, b), counts in counted_pairs(pairs, codes, sizes):
+        expected = np.rint(np.outer(estimates[a], estimates[b]).ravel() / alone.records).astype(np.int64)
+        scores[a, b] = int(np.abs(counts - expected).sum())
     # A choice of budget epsilon is epsilon²/8 in rho, because the exponential mechanism is bounded in range.
     each = dp.rational_epsilon(math.sqrt(8 * rho / (len(codes) - 1)))
     component = list(range(len(codes)))

@@ -16,6 +16,7 @@ from discreet import dp, engine
 from discreet.arrays import Floats
 from discreet.dp.contributions import unit_of
 from discreet.engine import counted_unit
+from discreet.engine.table_kernels import looked_up
 from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata, require_microdata
@@ -229,5 +230,5 @@ def measured_alone(
         groupings,
         [group_margin(own, each, float(variance)) for own, each in zip(counts, groupings, strict=True)],
         # Groups are never more than levels, so that the type of the codes holds them too.
-        [each.group.astype(own.dtype)[own] for each, own in zip(groupings, codes, strict=True)],
+        [looked_up(each.group.astype(own.dtype), own) for each, own in zip(groupings, codes, strict=True)],
     )
