@@ -94,19 +94,20 @@ def key(monkeypatch):
 
 
 @contextlib.contextmanager
-def nothing_collected():
+def nothing_collected(most: int = 200):
     """Fail when more than a table of classes is brought home."""
-    from discreet.engine import frames
+    from discreet.engine import attributes, frames, packing, shared_tables
 
     bring = frames.in_memory
 
     def guarded(source, *, named=False):
         table = bring(source, named=named)
-        assert table.height <= 200, f"{table.height} rows were brought home"
+        assert table.height <= most, f"{table.height} rows were brought home"
         return table
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in (frames, engine.by_record, engine.rebuild, engine.records):
+        bringing = (attributes, packing, shared_tables)
+        for module in (frames, engine.by_record, engine.rebuild, engine.records, *bringing):
             patched.setattr(module, "in_memory", guarded)
         yield
 

@@ -30,6 +30,7 @@ from discreet.engine.classes import (
     Missing,
     class_table,
     combinations,
+    counted_combinations,
     counted_rows,
     cross_counts,
     crowded,
@@ -44,8 +45,9 @@ from discreet.engine.classes import (
     weighted_rows,
 )
 from discreet.engine.frames import collect, engine_name, in_declared_order, like, scan
+from discreet.engine.order_statistics import known_numbers, values_at
 from discreet.engine.rebuild import in_kind, rebuilt, whole_frame
-from discreet.engine.records import carry_back, named_classes
+from discreet.engine.records import beside_classes, carry_back, named_classes
 from discreet.engine.roles import (
     Overview,
     float_key_caveat,
@@ -79,6 +81,7 @@ __all__ = [
     "after_treatment",
     "all_suppressed",
     "attribute_profile",
+    "beside_classes",
     "carry_back",
     "changed_cells",
     "check_record_key",
@@ -86,6 +89,7 @@ __all__ = [
     "class_table",
     "collect",
     "combinations",
+    "counted_combinations",
     "counted_role",
     "counted_rows",
     "counted_unit",
@@ -105,6 +109,7 @@ __all__ = [
     "in_one_type",
     "is_lazy",
     "keyed_rows",
+    "known_numbers",
     "left_out",
     "like",
     "made_in_memory",
@@ -131,6 +136,7 @@ __all__ = [
     "unit_in_words",
     "units_without_name",
     "value_shares",
+    "values_at",
     "weighted_rows",
     "whole_frame",
     "without_columns",

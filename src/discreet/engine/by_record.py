@@ -192,7 +192,7 @@ def changed_cells(data: Microdata, wanted: ByRecord, key: Sequence[str]) -> dict
         return {}
     counting = ByRecord(
         tuple(dict.fromkeys([*wanted.reads, *there])),
-        {f"c{place}": pl.Int64() for place in range(2 * len(there))},
+        {f"{_MADE} {place}": pl.Int64() for place in range(2 * len(there))},
         _Counting(wanted, tuple(there)),
         wanted.draws,
     )
@@ -229,7 +229,7 @@ class _Counting:
                 differ=pl.col("old").ne_missing(pl.col("new")).cast(pl.Int64),
                 gone=(pl.col("old").is_not_null() & pl.col("new").is_null()).cast(pl.Int64),
             )
-            marks[f"c{2 * place}"], marks[f"c{2 * place + 1}"] = found["differ"], found["gone"]
+            marks[f"{_MADE} {2 * place}"], marks[f"{_MADE} {2 * place + 1}"] = found["differ"], found["gone"]
         return marks
 
 

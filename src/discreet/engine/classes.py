@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
+from discreet.arrays import Integers
 from discreet.engine.alignment import comparable, recoded
 from discreet.engine.frames import Lazy, collect, in_declared_order, remembered, scan
 from discreet.engine.packing import PackedClasses, is_whole, packed_classes
@@ -285,17 +286,37 @@ def distinct_values(data: Microdata, column: str) -> pl.Series:
     return values.drop_nulls().unique().sort()
 
 
+MOST_CLASSES = 20_000_000
+"""Combinations of key values that class-wise work holds in this process, as a table with their counts."""
+
+
 def combinations(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
     """Count the records of every combination of values that occurs: the columns, and ``records``, in order.
 
     All records are counted, whomever they belong to; missing is a value like any other.
     """
+    table, records = counted_combinations(data, columns)
+    return table.with_columns(pl.Series("records", records))
+
+
+def counted_combinations(data: Microdata, columns: Sequence[str]) -> tuple[pl.DataFrame, Integers]:
+    """Give the combinations of values that occur, in order, and how many records have each.
+
+    This is all that class-wise work brings home. More combinations than `MOST_CLASSES` are refused, after no more than
+    that many were read.
+    """
     names = key_names(columns)
     counted = scan(data, names).group_by(*names).agg(nw.len().cast(nw.Int64).alias("records"))
-    table = collect(counted)
+    table = collect(counted.head(MOST_CLASSES + 1) if isinstance(data.wrapped, nw.LazyFrame) else counted)
+    if isinstance(data.wrapped, nw.LazyFrame) and table.height > MOST_CLASSES:
+        raise ParameterError(
+            f"{', '.join(map(repr, columns))} have more than {MOST_CLASSES:,} different combinations, and work by "
+            "classes holds all of them. Coarsen the columns first (Band, Round, Recode, Generalize), or name fewer."
+        )
     fresh = [in_declared_order(table[at], data.schema[name]).alias(at) for at, name in names.items()]
     ordered = table.with_columns(fresh).sort(*names, nulls_last=True)
-    return ordered.select(*(pl.col(at).alias(name) for at, name in names.items()), "records")
+    records = ordered["records"].to_numpy()
+    return ordered.select(pl.col(at).alias(name) for at, name in names.items()), records
 
 
 def crowded(data: Microdata, columns: Sequence[str], more_than: int) -> int:

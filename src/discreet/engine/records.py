@@ -40,7 +40,9 @@ def carry_back(
     if ordered:
         rows = nw.from_native(rows.to_native().with_row_index("record").cast({"record": pl.Int64}))
     found = (
-        _with_sizes(rows, names, data, keys, missing) if table is None else _joined(data, rows, table, names)
+        _with_sizes(rows, names, data, keys, missing)
+        if table is None
+        else beside_classes(data, rows, table, names)
     )
     new = ["class_size"] if table is None else [column for column in table.columns if column not in names]
     if risk:
@@ -88,7 +90,13 @@ def _with_sizes(
     return rows
 
 
-def _joined(data: Microdata, rows: Lazy, table: pl.DataFrame, names: dict[str, str]) -> Lazy:
+def beside_classes(
+    data: Microdata, rows: Lazy, table: pl.DataFrame, names: Sequence[str] | dict[str, str]
+) -> Lazy:
+    """Join a table of classes to the rows of a query by the key columns ``names``, missing values matching missing.
+
+    The rows keep their order where the engine has one; those of no class of the table miss what it holds.
+    """
     if rows.implementation.is_polars():
         native: pl.LazyFrame = rows.to_native()
         joined = native.join(

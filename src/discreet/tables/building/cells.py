@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
 from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ParameterError, unknown_name
-from discreet.tables.building.counting import entries_by_contributor
-from discreet.tables.building.dimension import MISSING
+from discreet.tables.building.contributors_in_place import only_contributors
+from discreet.tables.building.counting import code_texts, entries_by_contributor
 from discreet.tables.gauss.roles import positions
-from discreet.value_text import canonical_text
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
@@ -131,15 +131,10 @@ def single_contributors(table: Table) -> list[Any]:
         return [row if count == 1 else None for row, count in enumerate(counts.tolist())]
     records = table.records("Protection against contributors")
     assert records.contributor is not None
+    if engine.is_lazy(records.data):
+        return only_contributors(records.data, table, records.contributor)
     entries = entries_by_contributor(records.data, table.dimensions, records.contributor, None, weight=None)
-    keys = [
-        canonical_text(
-            entries[f"k{i}"].cast(pl.String) if entries[f"k{i}"].dtype == pl.Categorical else entries[f"k{i}"]
-        )
-        .fill_null(MISSING)
-        .alias(name)
-        for i, name in enumerate(table.dimensions)
-    ]
+    keys = [code_texts(entries[f"k{i}"]).alias(name) for i, name in enumerate(table.dimensions)]
     # A record without a contributor is one of its own.
     who = entries.select(
         pl.coalesce("contributor", pl.format("record {}", pl.int_range(pl.len()))).alias("who")

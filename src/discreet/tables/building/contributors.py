@@ -19,6 +19,7 @@ from discreet.arrays import Flags, Floats, Integers
 from discreet.dominance import Contributions, Negative, Weighting
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.tables.building.contributors_in_place import contributors_by_cell, largest_by_cell
 from discreet.tables.building.counting import (
     check_columns,
     entries_by_contributor,
@@ -75,13 +76,12 @@ class Contributing:
             raw = inner_cells(self.data, table.dimensions, [], weight=None, count=None)
             sizes = _rolled(raw.rename({"count": "value"}), table, (), _added)
             return _aligned(sizes["cell"], sizes["value"], table.cells.height).astype(np.int64)
-        found = self._of_contributors(table, None)
-        counted = found.group_by("cell").agg(pl.len().cast(pl.Int64).alias("many"))
+        if engine.is_lazy(self.data):
+            counted = contributors_by_cell(self.data, table, self.contributor)
+        else:
+            found = self._of_contributors(table, None)
+            counted = found.group_by("cell").agg(pl.len().cast(pl.Int64).alias("many"))
         return _aligned(counted["cell"], counted["many"], table.cells.height).astype(np.int64)
-
-    def shares(self, table: Table) -> pl.DataFrame:
-        """What every contributor adds to every published cell: ``cell``, ``who``, ``value``."""
-        return self._of_contributors(table, table.measures[0] if table.measures else None)
 
     def largest(
         self,
@@ -97,10 +97,26 @@ class Contributing:
 
         ``alone`` says that only the largest matter, not what is left of the total of the cell.
         """
+        if self.contributor is not None and engine.is_lazy(self.data):
+            return self._largest_in_place(table, n, measure, negative=negative)
         if self.contributor is not None:
             found = self._of_contributors(table, measure)
             return _sorted(found.with_columns(weight=pl.lit(1.0)), table, n, negative=negative)
         return self._of_records(table, n, measure, weighting=weighting, negative=negative, alone=alone)
+
+    def _largest_in_place(self, table: Table, n: int, measure: str, *, negative: Negative) -> Contributions:
+        at = ("in place", measure, table.formula, n)
+        if at not in self.memory:
+            assert self.contributor is not None
+            self.memory[at] = largest_by_cell(
+                self.data, table, self.contributor, measure, weight=self.weight, n=n
+            )
+        kept, totals, below = self.memory[at]
+        if negative == "refuse":
+            refuse_negative(below)
+        kept = kept.sort("cell", "value", descending=[False, True]).with_columns(weight=pl.lit(1.0))
+        sums = _aligned(totals["cell"], totals["value"], table.cells.height)
+        return _with_rest(kept, sums, table, whole=True)
 
     def _of_contributors(self, table: Table, measure: str | None) -> pl.DataFrame:
         at = ("contributors", measure, table.formula)

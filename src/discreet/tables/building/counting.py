@@ -88,6 +88,12 @@ def groups_of(data: Microdata, column: str, levels: Sequence[str]) -> pl.DataFra
     )
 
 
+def code_texts(values: pl.Series) -> pl.Series:
+    """Write codes as the texts by which a table knows them; a missing one is a code of its own."""
+    texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
+    return texts.fill_null(MISSING)
+
+
 def coded(values: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Write a column of inner cells as text; return the texts and the distinct ones in the order of the values.
 

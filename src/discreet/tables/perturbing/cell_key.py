@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,16 +14,21 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Floats, Integers
-from discreet.engine.classes import key_names
 from discreet.errors import ColumnError, ParameterError
-from discreet.secret_keys import DEFAULT_VARIABLE, keyed_numbers, secret_key
+from discreet.secret_keys import DEFAULT_VARIABLE, secret_key
 from discreet.tables.building.counting import check_columns
 from discreet.tables.perturbing.perturbation_table import (
     PerturbationTable,
     largest_entropy,
     perturbation_table,
 )
-from discreet.tables.perturbing.record_keys import KEYS, identifier_texts, summed_by_inner_cell
+from discreet.tables.perturbing.record_keys import (
+    KEYS,
+    NumbersOfTexts,
+    check_identifier,
+    check_known,
+    summed_by_inner_cell,
+)
 from discreet.tables.protecting import Stream, TableChange, TableProtection, added_up
 
 if TYPE_CHECKING:
@@ -188,13 +193,19 @@ class CellKey(TableProtection):
         column = self.id or self.key_column
         assert column is not None
         check_columns(data, [column], "id" if self.id else "key_column", numeric=self.id is None)
-        rows = engine.collect(engine.scan(data, {**key_names(table.dimensions), "who": column}))
         if self.id:
+            check_identifier(data, self.id)
             key = secret_key(self.name, variable=self.key_variable, file=self.key_file)
-            drawn = keyed_numbers(identifier_texts(rows["who"], self.id), key, b"cell-key:", 1)
+            drawn: Callable[[pl.DataFrame], Integers] = NumbersOfTexts(key, b"cell-key:", 1, self.id)
         else:
-            drawn = _from_column(rows["who"], column).reshape(-1, 1)
-        return np.asarray(summed_by_inner_cell(table, rows, drawn)[:, 0])
+            check_known(data, column)
+            least, most = engine.extremes(data, column)
+            if least < 0 or most >= 1:
+                raise ColumnError(
+                    f"Column '{column}' must hold record keys: numbers from 0 to below 1, uniformly drawn."
+                )
+            drawn = _GivenKeys(column)
+        return np.asarray(summed_by_inner_cell(table, data, [column], drawn)[:, 0])
 
     def _given_sums(self, table: Table) -> Integers:
         if self.key_column is None or self.key_column not in table.measures:
@@ -207,17 +218,15 @@ class CellKey(TableProtection):
         return np.asarray(np.rint((sums % 1.0) * KEYS).astype(np.int64) % KEYS)
 
 
-def _from_column(values: pl.Series, column: str) -> Integers:
-    if values.null_count():
-        raise ColumnError(
-            f"Column '{column}' is missing in {values.null_count():,} records, which have no key then."
-        )
-    given = values.cast(pl.Float64).to_numpy()
-    if ((given < 0) | (given >= 1)).any() or not np.isfinite(given).all():
-        raise ColumnError(
-            f"Column '{column}' must hold record keys: numbers from 0 to below 1, uniformly drawn."
-        )
-    return (given * KEYS).astype(np.int64)
+@dataclass(frozen=True)
+class _GivenKeys:
+    """Record keys that stand in a column, as whole numbers."""
+
+    column: str
+
+    def __call__(self, rows: pl.DataFrame) -> Integers:
+        given = rows[self.column].cast(pl.Float64).to_numpy()
+        return np.asarray((given * KEYS).astype(np.int64)).reshape(-1, 1)
 
 
 def _mixed(keys: Integers, rank: int) -> Floats:

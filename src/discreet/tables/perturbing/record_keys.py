@@ -6,18 +6,22 @@ level the cell stands.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Integers
+from discreet.arrays import Integers, Words
+from discreet.engine import ByRecord
 from discreet.engine.classes import key_names
 from discreet.errors import ColumnError
+from discreet.microdata import Microdata
 from discreet.secret_keys import definitions, keyed_numbers
-from discreet.tables.building.counting import check_columns
-from discreet.tables.building.dimension import MISSING
+from discreet.tables.building.counting import check_columns, code_texts
 from discreet.value_text import canonical_text
 
 if TYPE_CHECKING:
@@ -28,33 +32,88 @@ if TYPE_CHECKING:
 KEYS = 1 << 32
 
 
-def identifier_texts(ids: pl.Series, column: str) -> pl.Series:
-    """The identifiers as texts; refuse a column that leaves records without one, or does not tell them apart."""
-    if ids.null_count():
-        raise ColumnError(
-            f"Column '{column}' is missing in {ids.null_count():,} records, which have no key then."
-        )
-    texts = canonical_text(ids.cast(pl.String) if ids.dtype == pl.Categorical else ids)
-    repeated = len(texts) - texts.n_unique()
+def check_identifier(data: Microdata, column: str) -> None:
+    """Refuse a column that leaves records without an identifier, or does not tell them apart."""
+    check_known(data, column)
+    rows = engine.overview(data, [column]).rows
+    different = engine.scan(data, {"who": column}).unique().select(nw.len().cast(nw.Int64))
+    repeated = rows - int(engine.collect(different).item())
     if repeated:
         raise ColumnError(
             f"Column '{column}' does not tell the records apart: {repeated:,} repeat another's. Use one that does."
         )
-    return texts
 
 
-def summed_by_inner_cell(table: Table, rows: pl.DataFrame, numbers: Integers) -> Integers:
-    """Add numbers of records up to the inner cells; ``rows`` has the codes of the records as ``k0``, ``k1``…"""
-    codes = [
-        canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
-        .fill_null(MISSING)
-        .alias(name)
-        for name, values in ((name, rows[f"k{i}"]) for i, name in enumerate(table.dimensions))
-    ]
-    words = [pl.Series(f"word {i}", numbers[:, i]) for i in range(numbers.shape[1])]
-    names = [word.name for word in words]
+def check_known(data: Microdata, column: str) -> None:
+    """Refuse a column from which keys are made and that is missing in some records."""
+    gone = engine.overview(data, [column]).missing[column]
+    if gone:
+        raise ColumnError(f"Column '{column}' is missing in {gone:,} records, which have no key then.")
+
+
+@dataclass(frozen=True)
+class NumbersOfTexts:
+    """Numbers below 2^32 for records, from the secret key and a text: an identifier, or all that a record says."""
+
+    key: bytes
+    purpose: bytes
+    words: int
+    id: str | None = None
+
+    def __call__(self, rows: pl.DataFrame) -> Integers:
+        """Draw for the records of a batch."""
+        if self.id is not None:
+            values = rows[self.id]
+            texts = canonical_text(values.cast(pl.String) if values.dtype == pl.Categorical else values)
+        else:
+            texts = definitions(rows, rows.columns)
+        return keyed_numbers(texts, self.key, self.purpose, self.words)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The numbers as columns, as the engine wants them."""
+
+    numbers: Callable[[pl.DataFrame], Integers]
+    names: tuple[str, ...]
+
+    def __call__(self, rows: pl.DataFrame, _: Words) -> dict[str, pl.Series]:
+        made = self.numbers(rows)
+        return {name: pl.Series(name, made[:, place]) for place, name in enumerate(self.names)}
+
+
+def summed_by_inner_cell(
+    table: Table,
+    data: Microdata,
+    reads: Sequence[str],
+    numbers: Callable[[pl.DataFrame], Integers],
+    words: int = 1,
+) -> Integers:
+    """Make numbers of the records, from the columns that are read, and add them up to the inner cells.
+
+    A query makes and adds them up where the data is, and hands over cells.
+    """
+    names = tuple(f"discreet word {i}" for i in range(words))
+    dimensions = key_names(table.dimensions)
+    work = ByRecord(tuple(reads), dict.fromkeys(names, pl.Int64()), _Words(numbers, names))
+    if engine.is_lazy(data):
+        data.need_plain_names()
+        drop = [name for name in data.columns if name not in table.dimensions]
+        frame = engine.made_lazily(data, work, drop=drop, purpose="the sum of record keys")
+        codes = engine.scan(
+            Microdata(frame), {**dimensions, **{f"w{i}": name for i, name in enumerate(names)}}
+        )
+        rows = engine.collect(codes.group_by(*dimensions).agg(nw.col(f"w{i}").sum() for i in range(words)))
+        made = [rows[f"w{i}"].cast(pl.Int64).alias(name) for i, name in enumerate(names)]
+    else:
+        rows = engine.collect(
+            engine.scan(data, {**dimensions, **{f"c{i}": name for i, name in enumerate(reads)}})
+        )
+        read = pl.DataFrame([rows[f"c{i}"].alias(name) for i, name in enumerate(reads)])
+        made = list(work.work(read, np.zeros(0, dtype=np.uint64)).values())
+    codes_of = [code_texts(rows[k]).alias(name) for k, name in dimensions.items()]
     on = list(table.dimensions)
-    sums = pl.DataFrame([*codes, *words]).group_by(on).agg(pl.col(names).sum())
+    sums = pl.DataFrame([*codes_of, *made]).group_by(on).agg(pl.col(names).sum())
     joined = table.inner.select(on).join(sums, on=on, how="left", maintain_order="left")
     return np.asarray(joined.select(pl.col(names).fill_null(0)).to_numpy() % KEYS)
 
@@ -75,19 +134,15 @@ def record_sums(table: Table, key: bytes, id: str | None) -> Integers:
     True
     """
     data = table.records("A draw by the records of a cell").data
-    dimensions = key_names(table.dimensions)
+    numbers = NumbersOfTexts(key, b"record:", 2, id)
     if id is not None:
         check_columns(data, [id], "id")
-        rows = engine.collect(engine.scan(data, {**dimensions, "who": id}))
-        texts = identifier_texts(rows["who"], id)
-    else:
-        said = {f"c{i}": name for i, name in enumerate(sorted(data.columns))}
-        rows = engine.collect(engine.scan(data, {**dimensions, **said}))
-        nested = [said[name] for name in said if rows.schema[name].is_nested()]
-        if nested:
-            raise ColumnError(
-                f"Column '{nested[0]}' holds lists or records, by which nobody can be told apart. Name the column that "
-                "identifies a record with id=."
-            )
-        texts = definitions(rows.select(pl.col(name).alias(said[name]) for name in said), list(said.values()))
-    return summed_by_inner_cell(table, rows, keyed_numbers(texts, key, b"record:", 2))
+        check_identifier(data, id)
+        return summed_by_inner_cell(table, data, [id], numbers, 2)
+    nested = [name for name in data.columns if data.schema[name].is_nested()]
+    if nested:
+        raise ColumnError(
+            f"Column '{nested[0]}' holds lists or records, by which nobody can be told apart. Name the column that "
+            "identifies a record with id=."
+        )
+    return summed_by_inner_cell(table, data, sorted(data.columns), numbers, 2)
