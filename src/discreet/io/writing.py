@@ -19,6 +19,7 @@ from discreet.io.address import parsed_address
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited_writing import style_of, write_delimited
 from discreet.io.naming import format_of, is_address
+from discreet.io.spooling import is_query, spooled
 from discreet.microdata import Metadata, Microdata
 from discreet.quiet_panics import quiet_panics
 
@@ -35,8 +36,9 @@ def write(
     r"""Write data to a file or to a table of a database.
 
     Types are kept as far as the format has them: categories and their order, dates, integers with missing
-    values, true/false; labels, missing codes and measures in SPSS files. A lazy frame is streamed into
-    Parquet, Arrow and CSV without being loaded whole.
+    values, true/false; labels, missing codes and measures in SPSS files. A query (Polars lazy, DuckDB, Spark) is
+    streamed into Parquet, Arrow and CSV without being loaded whole; Spark writes parts beside the file first, which
+    this process has to be able to read.
 
     Parameters
     ----------
@@ -135,7 +137,11 @@ def _allowed(options: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options: Any) -> None:
-    if kind == "csv":
+    as_it_is = kind == "parquet" and nw.from_native(frame).implementation.is_duckdb()
+    if is_query(frame) and not as_it_is:
+        with spooled(frame, path.parent) as parts:
+            _write_file(parts, path, kind, metadata, **options)
+    elif kind == "csv":
         write_delimited(_lazy(frame), path, style_of(path, metadata.reading, options))
     elif kind == "parquet":
         _write_parquet(frame, path)

@@ -1,0 +1,32 @@
+"""What another engine holds is written by it and streamed, never brought into this process."""
+
+import datetime as dt
+
+import polars as pl
+import pytest
+
+from discreet import Microdata, write
+from discreet.io import writing
+
+
+@pytest.fixture
+def relation(monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    table = pl.DataFrame(
+        {"n": [1, None, 3], "t": ["a", "ä", None], "d": [dt.date(2020, 1, 1), None, dt.date(1999, 5, 6)]}
+    )
+    monkeypatch.setattr(writing, "_in_memory", None)
+    arrow = table.to_arrow()
+    return table, duckdb.connect().from_arrow(arrow)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("out.parquet", pl.read_parquet), ("out.arrow", pl.read_ipc), ("out.csv", None)],
+)
+def test_a_relation_is_written_without_being_collected(relation, tmp_path, name, read):
+    table, frame = relation
+    write(Microdata(frame), tmp_path / name)
+    found = pl.read_csv(tmp_path / name, try_parse_dates=True) if read is None else read(tmp_path / name)
+    assert found.equals(table)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
