@@ -82,8 +82,16 @@ def people_of(model: KMap, keys: Sequence[str]) -> pl.DataFrame | None:
     return people.unique(subset=[unit], keep="first", maintain_order=True).select(list(keys))
 
 
-def coded_key(column: pl.Series, hierarchy: Hierarchy | None, others: Sequence[pl.Series] = ()) -> CodedKey:
-    """Code a key at every level; values that only occur in ``others`` come after its own."""
+def coded_key(
+    column: pl.Series,
+    hierarchy: Hierarchy | None,
+    others: Sequence[pl.Series] = (),
+    many: Integers | None = None,
+) -> CodedKey:
+    """Code a key at every level; values that only occur in ``others`` come after its own.
+
+    ``many`` says how many records each value of the column stands for, where that is not one.
+    """
     outside = [_like(series, column) for series in others]
     own = column.unique(maintain_order=True)
     new = pl.concat(outside).unique(maintain_order=True) if outside else own.clear()
@@ -119,7 +127,7 @@ def coded_key(column: pl.Series, hierarchy: Hierarchy | None, others: Sequence[p
         column.name,
         hierarchy,
         tuple(codes),
-        np.bincount(records, minlength=len(distinct)).astype(np.int64),
+        np.bincount(records, weights=many, minlength=len(distinct)).astype(np.int64),
         tuple(shares),
         records,
         tuple(positions(series, distinct) for series in outside),

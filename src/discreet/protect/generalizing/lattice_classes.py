@@ -112,7 +112,12 @@ class PeopleTable:
 
 
 class Lattice:
-    """All levels of all keys of a file, and the classes at each of its nodes."""
+    """All levels of all keys of a file, and the classes at each of its nodes.
+
+    ``columns`` has a row for every record; or, ``by_classes``, for every combination of keys and sensitive values that
+    occurs, and ``many`` says how many records have it: nothing else of the file is brought home then. Neither people
+    with several records nor weights are known that way.
+    """
 
     def __init__(
         self,
@@ -121,19 +126,24 @@ class Lattice:
         hierarchies: Mapping[str, Hierarchy],
         models: Sequence[PrivacyModel] = (),
         others: Sequence[str] = (),
+        *,
+        by_classes: bool = False,
     ) -> None:
         maps = list(dict.fromkeys(model for model in models if isinstance(model, KMap)))
         sensitive = list(dict.fromkeys([c for model in models for c in model.columns] + list(others)))
         people = [people_of(model, keys) for model in maps]
-        self.columns = engine.collect(data, [*keys, *sensitive])
+        self.columns, self.many = _read(data, [*keys, *sensitive], by_classes=by_classes)
         self.keys = [
             coded_key(
-                self.columns[key], hierarchies.get(key), [frame[key] for frame in people if frame is not None]
+                self.columns[key],
+                hierarchies.get(key),
+                [frame[key] for frame in people if frame is not None],
+                self.many,
             )
             for key in keys
         ]
-        self.records = self.columns.height
-        self.units = engine.unit_column(data)
+        self.records = int(self.many.sum())
+        self.units = None if by_classes else engine.unit_column(data)
         self.heights: Node = tuple(key.height for key in self.keys)
         self.nodes = int(np.prod([height + 1 for height in self.heights], dtype=object))
         self._first = np.concatenate([[0], np.cumsum([h + 1 for h in self.heights])]).astype(np.int64)
@@ -180,9 +190,9 @@ class Lattice:
             np.column_stack([key.outsiders[i] for key in self.keys]) for i in range(len(populations))
         ]
         leaf_codes = np.vstack(blocks).astype(np.int32)
-        n = self.records
+        n = self.columns.height
         present = np.zeros(len(leaf_codes), dtype=np.int64)
-        present[:n] = 1
+        present[:n] = self.many
         first_columns = np.arange(len(self.keys), dtype=np.int64)
         widths = [len(key.counts) for key in self.keys]
         owners, rows, sizes = _merged(leaf_codes, first_columns, widths, np.arange(len(leaf_codes)), present)
@@ -212,7 +222,7 @@ class Lattice:
             domains[column] = values.unique().sort(nulls_last=True)
             codes = positions(values, domains[column])
             self._sensitive_codes[column] = (domains[column], codes)
-            entries[column] = _tallied(owners[:n], codes, np.ones(n, dtype=np.int64), len(domains[column]))
+            entries[column] = _tallied(owners[:n], codes, self.many, len(domains[column]))
         bottom = ClassTable(
             (0,) * len(self.keys),
             np.arange(len(rows), dtype=np.int64),
@@ -356,6 +366,15 @@ class Lattice:
         return float(
             total_cost(self._codes, columns, offsets, costs, table.rows, table.sizes, violating, suppressed)
         )
+
+
+def _read(data: Microdata, columns: Sequence[str], *, by_classes: bool) -> tuple[pl.DataFrame, Integers]:
+    """Read the columns record by record, or every combination of them with the number of its records."""
+    names = list(dict.fromkeys(columns))
+    if by_classes:
+        return engine.counted_combinations(data, names)
+    table = engine.collect(data, names)
+    return table, np.ones(table.height, dtype=np.int64)
 
 
 def _merged(

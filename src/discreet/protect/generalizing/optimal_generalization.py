@@ -28,7 +28,8 @@ from discreet.protect.generalizing.lattice_search import (
     Evaluated,
     Search,
 )
-from discreet.protect.generalizing.privacy_models import PrivacyModel, models_of
+from discreet.protect.generalizing.privacy_models import KMap, PrivacyModel, models_of
+from discreet.protect.joined_classes import by_class
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
 
@@ -160,9 +161,9 @@ class OptimalGeneralization(Treatment):
                 engine.resolve_sensitive(data, column, keys)
         if self.target is not None:
             engine.resolve_sensitive(data, self.target, keys)
-        lattice = Lattice(
-            data, keys, self.hierarchies, self.models, [self.target] if self.target is not None else []
-        )
+        others = [self.target] if self.target is not None else []
+        by_classes = self._by_classes(data)
+        lattice = Lattice(data, keys, self.hierarchies, self.models, others, by_classes=by_classes)
         allowed = math.floor(self.suppression_limit * lattice.records + 1e-9)
         objective = (
             CellObjective(lattice, self.loss, [(self.weights or {}).get(key, 1.0) for key in keys])
@@ -172,9 +173,19 @@ class OptimalGeneralization(Treatment):
         answer = Search(lattice, self.models, allowed, objective, self.time_limit).run()
         if answer.best is None:
             raise ParameterError(self._hopeless(answer))
-        return self._released(lattice, answer, answer.best)
+        return self._released(lattice, answer, answer.best, by_classes=by_classes)
 
-    def _released(self, lattice: Lattice, answer: Answer, best: Evaluated) -> Change:
+    def _by_classes(self, data: Microdata) -> bool:
+        """Whether the classes say all: not where records are taken out, or people and weights are counted."""
+        weighted = any(isinstance(model, KMap) and model.weight is not None for model in self.models)
+        return (
+            engine.is_lazy(data)
+            and self.suppressed == "missing"
+            and engine.counted_unit(data) is None
+            and not weighted
+        )
+
+    def _released(self, lattice: Lattice, answer: Answer, best: Evaluated, *, by_classes: bool) -> Change:
         names = [key.name for key in lattice.keys]
         gone = pl.Series(self._suppressed_records(lattice, best))
         hide = best.suppressed > 0 and self.suppressed == "missing"
@@ -188,7 +199,8 @@ class OptimalGeneralization(Treatment):
         if any(model.relative for model in self.models):
             meets += " (compared with the file as it was)"
         return Change(
-            columns=columns,
+            columns={} if by_classes else columns,
+            by_record=by_class(lattice.columns.select(names), columns) if by_classes and columns else None,
             keep=~gone if best.suppressed and self.suppressed == "remove" else None,
             notes=self._notes(lattice, answer, best, rest),
             parameters={
