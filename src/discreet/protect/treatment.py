@@ -48,6 +48,9 @@ class Change:
     by_record
         Instead of ``columns``: what becomes of a record by itself. A file in memory is worked on at once; a query stays
         one (`discreet.engine.by_record`).
+    of_records
+        Instead of ``by_record``, where the work has to know by which columns records are told apart: it is given those
+        that the user named, and says what becomes of a record.
     aside
         What can be told, or has to be noted, once a file in memory was worked on record by record: it is given the
         columns as they were and as they are.
@@ -87,6 +90,7 @@ class Change:
     private: DifferentialPrivacy | None = None
     why_none: str = ""
     aside: Callable[[pl.DataFrame, Mapping[str, pl.Series]], Aside] | None = None
+    of_records: Callable[[tuple[str, ...]], ByRecord] | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,8 @@ class Treatment(ABC):
         with one_thread():
             change = self.treat(data, stream)
             stream.account.settle(self.name)
+            if change.of_records is not None:
+                change = replace(change, by_record=change.of_records(key))
             wanted = change.by_record
             if wanted is not None and wanted.draws and key:
                 engine.check_record_key(data, key, purpose=self.name)

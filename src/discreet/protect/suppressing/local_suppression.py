@@ -18,6 +18,7 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.cards import Work
 from discreet.citations import HUNDEPOOL_2012, SAMARATI_SWEENEY_1998
 from discreet.engine.comparable import distinct_values
 from discreet.errors import ColumnError, ParameterError, unknown_name
@@ -32,7 +33,7 @@ _MOST_KEYS = 60  # sets of keys are the bits of a 64-bit number
 
 @method(
     aim="company",
-    work="whole-file",
+    work="class-wise",
     references=(
         SAMARATI_SWEENEY_1998,
         HUNDEPOOL_2012,
@@ -87,6 +88,12 @@ class LocalSuppression(Treatment):
 
     Notes
     -----
+    A query (Polars lazy, DuckDB, Spark) is solved on its distinct key combinations, which alone are collected, and
+    stays a query; where some records of a class lose cells, the first do (Spark needs ``record_key`` for that). The
+    search meets records in the order of their keys then, and may settle ties otherwise than for the file in memory.
+    ``missing="wildcard"``, ``risk_threshold``, ``household_keys``, ``ghosts`` and several records a person need the
+    columns themselves, which are collected.
+
     Every record that lacks company loses at least one cell, so their number is the least that can be reached. With
     gaps as values, records that lack company form groups that give up the same keys, the cheapest first, and then
     move between groups while that saves cells; a group that stays too small is filled up with records of large
@@ -168,6 +175,8 @@ class LocalSuppression(Treatment):
                 raise ColumnError(
                     f"Column '{column}' is both a key and a stratum. Take it out of one of the two."
                 )
+        if engine.is_lazy(data) and self.work == "class-wise" and engine.counted_unit(data) is None:
+            return self._by_classes(data, keys, strata, floats)
         weight = engine.resolve_weight(data, self.weight, required=self.risk_threshold is not None)
         household = self._household(data) if household_keys else None
         others = [name for name in (*strata, weight, household) if name]
@@ -205,6 +214,33 @@ class LocalSuppression(Treatment):
                 self._aims(keys, heads_of(data).many if problem.units is not None else "records"),
                 within=bool(strata),
             ),
+        )
+
+    @property
+    def work(self) -> Work:
+        """Classes say all, unless neighborhoods, weights or households are looked at, or other columns follow a key."""
+        more = (self.risk_threshold, self.household_keys, self.ghosts, self.missing == "wildcard")
+        return "whole-file" if any(more) else "class-wise"
+
+    def _by_classes(
+        self, data: Microdata, keys: Sequence[str], strata: Sequence[str], floats: Sequence[str]
+    ) -> Change:
+        """Choose the cells of a query from its classes; its records stay where they are."""
+        from discreet.protect.suppressing.demands_met import Problem
+        from discreet.protect.suppressing.suppression_by_classes import solved_classes
+
+        def problem(codes: Codes, records: int) -> Problem:
+            demands = self._demands(keys, records)
+            return Problem(codes, np.zeros(len(codes)), self._costs(keys), demands, wildcard=False)
+
+        solved = solved_classes(data, keys, strata, problem)
+        proof = solved.proof
+        left = tuple(key for key in data.roles.keys if key not in proof.emptied)
+        return Change(
+            of_records=solved.by_record(data) if solved.losing else None,
+            roles={"keys": left} if left and proof.emptied else {},
+            notes=(*proof.notes, *self._notes(0, floats)),
+            guarantee=proof.guarantee(self._aims(keys, "records"), within=bool(strata)),
         )
 
     def _costs(self, keys: Sequence[str]) -> Floats:

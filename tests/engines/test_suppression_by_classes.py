@@ -1,0 +1,74 @@
+"""Local suppression of a query is solved on its classes, and its records stay where they are."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import Microdata
+from discreet.errors import ParameterError
+from discreet.protect import LocalSuppression
+from engines.agreement import in_kind, why_no_spark
+from engines.test_class_wise import ROLES, people
+from engines.test_row_wise import cells, nothing_collected
+
+SUPPRESSIONS = {
+    "k": LocalSuppression(k=3),
+    "within strata": LocalSuppression(k=2, strata="ill"),
+    "on subsets": LocalSuppression(k=3, subsets={1: 6}),
+    "by importance": LocalSuppression(k=4, importance=["sex", "age"]),
+}
+
+
+@pytest.mark.parametrize("name", SUPPRESSIONS)
+def test_suppression_reads_classes_only_and_reaches_the_same_on_every_engine(name):
+    # Sorted by keys and strata the search meets the records in the same order in memory.
+    table = people(1500).sort("age", "sex", "ill", nulls_last=True)
+    treatment = SUPPRESSIONS[name]
+    expected = treatment.apply(Microdata(table, **ROLES))
+    found = {}
+    for kind in ("polars-lazy", "duckdb"):
+        with nothing_collected(most=400):
+            release = treatment.apply(Microdata(in_kind(table, kind), **ROLES))
+            assert dict(release.log[0].changed_cells) == dict(release.log[0].suppressed_cells)
+        found[kind] = cells(release.data.frame)
+        assert release.guarantee == expected.guarantee
+        assert sum(release.log[0].suppressed_cells.values()) == sum(expected.log[0].suppressed_cells.values())
+        assert release.log[0].notes == expected.log[0].notes
+    assert found["polars-lazy"].equals(found["duckdb"])
+    keys = ["age", "sex", "ill"] if name == "within strata" else ["age", "sex"]
+    ours, theirs = (frame.select(keys).sort(keys) for frame in (found["duckdb"], cells(expected.data.frame)))
+    assert ours.equals(theirs)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None])), min_size=3, max_size=60),
+    k=st.integers(2, 3),
+    named=st.booleans(),
+)
+def test_every_record_of_a_suppressed_query_has_company(rows, k, named):
+    table = pl.DataFrame(rows, schema={"x": pl.Int64, "y": pl.String}, orient="row").with_row_index("id")
+    data = Microdata(table.lazy(), keys=["x", "y"])
+    release = LocalSuppression(k=k).apply(data, record_key="id" if named else None)
+    left = release.data.frame.collect()
+    sizes = left.group_by("x", "y").len().filter(pl.any_horizontal(pl.col("x", "y").is_not_null()))
+    assert left.height == table.height
+    assert sizes.is_empty() or sizes["len"].min() >= k
+    kept = left.join(table, on="id")
+    assert kept.filter((pl.col("x") != pl.col("x_right")) | (pl.col("y") != pl.col("y_right"))).is_empty()
+
+
+@pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
+@pytest.mark.slow
+def test_suppression_on_spark_needs_a_record_key_and_gives_the_same_cells(spark_session):
+    frame = in_kind(people(), "pyspark", spark_session).repartition(4)
+    with pytest.raises(ParameterError, match="record_key='id'"):
+        SUPPRESSIONS["k"].apply(Microdata(frame, **ROLES))
+    expected = SUPPRESSIONS["k"].apply(Microdata(people().lazy(), **ROLES), record_key="id")
+    with nothing_collected(most=400):
+        found = SUPPRESSIONS["k"].apply(Microdata(frame, **ROLES), record_key="id")
+    ours, theirs = (cells(release.data.frame).sort("id") for release in (found, expected))
+    assert ours.equals(theirs)
