@@ -187,3 +187,18 @@ def test_a_finish_that_lacks_something_is_refused(discreet, patients, tmp_path, 
     assert done.returncode == 2
     assert text in done.stderr
     assert not (tmp_path / "f.csv").exists()
+
+
+def test_parts_are_written_from_a_model_of_a_sample(discreet, people, tmp_path):
+    folder = tmp_path / "parts"
+    asked = ("--method", "sample", "--rows", 50, "--seed", 1)
+    done = discreet("synthesize", people, "--parts", folder, "--memory", 2e-5, *asked)
+    assert done.returncode == 0, done.stderr
+    assert "random sample" in done.stdout
+    assert pl.read_parquet(folder / "part-*.parquet").height == 50
+    again = discreet("synthesize", people, "--parts", folder, "--memory", 2e-5, *asked)
+    assert again.returncode == 2
+    assert "is not empty" in again.stderr
+    both = discreet("synthesize", people, "--parts", folder, "--out", tmp_path / "s.csv")
+    assert both.returncode == 2
+    assert "leave out --out" in both.stderr

@@ -29,6 +29,23 @@ def synthesize(
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Where the synthetic file goes; copies are numbered.")
     ] = None,
+    parts: Annotated[
+        Path | None,
+        typer.Option("--parts", help="Instead of --out: a folder for Parquet parts, larger than memory."),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", help="Processes that draw parts; the bytes do not depend on it.")
+    ] = 1,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the parts of a run that was stopped; give its --seed."),
+    ] = False,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            "--memory", help="Gigabytes for learning: of a larger file a random sample is learned from."
+        ),
+    ] = None,
     plan: Annotated[
         Path | None, typer.Option("--plan", help="A plan file (TOML) with the synthesizer and its options.")
     ] = None,
@@ -109,7 +126,15 @@ def synthesize(
                 schema, out, {**plan_of_tables(plan), **taken}, seed=seed, overwrite=overwrite, json=json
             )
         return
-    if out is None and not (dry_run or model or save_plan):
+    _check_parts(
+        parts,
+        workers,
+        {"--out": out, "--policy": policy, "--write-as": write_as, "--copies": copies - 1},
+        resume=resume,
+    )
+    if memory is not None:
+        _check_memory(memory, {"--from-model": from_model, "--policy": policy, "--ledger": ledger})
+    if out is None and parts is None and not (dry_run or model or save_plan):
         raise ParameterError("Say where the synthetic file goes with --out FILE, or use --dry-run.")
     for option, value in (("--copies", copies), ("--rows", rows)):
         if value is not None and value < 1:
@@ -165,7 +190,7 @@ def synthesize(
                 _save(chosen, save_plan, overwrite=overwrite)
             return
         if policy is None:
-            fitted = _fitted(chosen, data, seed, ledger, progress=not json)
+            fitted = _fitted(chosen, data, seed, ledger, memory=memory, progress=not json)
         else:
             judged = _for_policy(data, policy, chosen, rows, copies, seed, progress=not json)
             fitted = judged.fitted
@@ -173,6 +198,8 @@ def synthesize(
     began = time.perf_counter()
     if judged is not None:
         files = list(judged.files)
+    elif parts is not None:
+        files = [fitted.sample(rows, to=parts, workers=workers, resume=resume, progress=not json, seed=seed)]
     else:
         files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
     seconds_draw = time.perf_counter() - began
@@ -181,8 +208,10 @@ def synthesize(
         _save(chosen, save_plan, overwrite=overwrite)
     if model is not None:
         fitted.save(model)
-    _write(files, targets, overwrite=overwrite, **writing)
-    summary = _summary(fitted, files, targets, model, seconds_fit, seconds_draw)
+    if parts is None:
+        _write(files, targets, overwrite=overwrite, **writing)
+    written = targets if parts is None else [str(parts)]
+    summary = _summary(fitted, files, written, model, seconds_fit, seconds_draw)
     if judged is not None:
         summary |= {
             "steps": list(judged.steps),
@@ -281,8 +310,18 @@ def _targets(out: str | None, copies: int) -> list[str]:
 
 
 def _fitted(
-    chosen: Synthesizer, data: Microdata | None, seed: int | None, ledger: Path | None, *, progress: bool
+    chosen: Synthesizer,
+    data: Microdata | None,
+    seed: int | None,
+    ledger: Path | None,
+    *,
+    memory: float | None,
+    progress: bool,
 ) -> Fitted:
+    if memory is not None and data is not None:
+        from discreet.synth import fit_on_sample
+
+        return fit_on_sample(chosen, data, memory=memory, progress=progress, seed=seed)
     if ledger is None:
         return chosen.fit(data, seed=seed, progress=progress)  # type: ignore[arg-type]
     import inspect
@@ -320,6 +359,26 @@ def _check_model_alone(others: dict[str, Any]) -> None:
             )
 
 
+def _check_parts(parts: Path | None, workers: int, others: dict[str, Any], *, resume: bool) -> None:
+    """Refuse what does not go with a folder of parts, and what goes only with one."""
+    if parts is None:
+        for option, given in (("--workers", workers != 1), ("--resume", resume)):
+            if given:
+                raise ParameterError(f"{option} is about parts: name their folder with --parts FOLDER.")
+        return
+    for option, given in others.items():
+        if given:
+            raise ParameterError(f"--parts writes one synthetic file as Parquet parts; leave out {option}.")
+
+
+def _check_memory(memory: float, others: dict[str, Any]) -> None:
+    if not memory > 0:
+        raise ParameterError("--memory must be a number of gigabytes above 0.")
+    for option, given in others.items():
+        if given:
+            raise ParameterError(f"--memory is about learning from a sample of the file; leave out {option}.")
+
+
 def _show_plan(planned: Any, *, json: bool) -> None:
     if planned is None:
         raise ParameterError("This synthesizer has no plan to show: it models all columns at once.")
@@ -343,6 +402,7 @@ def _summary(
         "columns": list(files[0].columns) if files else list(fitted.like.columns),
         "plan": None if planned is None else planned.to_dict(),
         "combining_rule": fitted.combining_rule,
+        "learned_from": fitted.learned_from or None,
         "guarantee": fitted.guarantee,
         "why_none": fitted.why_none,
         "private": fitted.private.to_dict() if fitted.private else None,
@@ -369,6 +429,8 @@ def _show(summary: dict[str, Any], said: str | None = None) -> None:
     )
     for name in summary["files"]:
         say(f"Wrote {name}")
+    if summary["learned_from"]:
+        say(summary["learned_from"])
     if summary["model"]:
         say(f"Model: {summary['model']} (it holds real values; keep it as the data are kept)")
     if summary["guarantee"]:

@@ -9,6 +9,7 @@ from discreet.synth.copulas.gaussian import GaussianCopula
 from discreet.synth.copulas.vine import VineCopula
 from discreet.synth.deep import CTGAN, TVAE, LanguageModel, TabularDiffusion
 from discreet.synth.finishing import finish, rules_against_chance
+from discreet.synth.fitting_sample import FittingSample, fit_on_sample, fitting_sample
 from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.from_outputs import FromOutputs
 from discreet.synth.ordering import OrderChoice, choose_order
@@ -36,6 +37,7 @@ __all__ = [
     "Finding",
     "Fitted",
     "FittedRelational",
+    "FittingSample",
     "FromOutputs",
     "GaussianCopula",
     "Households",
@@ -67,6 +69,8 @@ __all__ = [
     "distributions",
     "enforce_rules",
     "finish",
+    "fit_on_sample",
+    "fitting_sample",
     "from_outputs",
     "load",
     "load_plan",

@@ -140,6 +140,8 @@ class Fitted(ABC):
     """The column of households or the like that are numbered from 1; drawn in parts, each goes on from those before."""
     combining_rule: str = "simple"
     """The rule of `discreet.utility.combine` that fits copies of this model."""
+    learned_from: str = ""
+    """Where the model was learned from a sample of the file: how it was drawn, and what it cannot show."""
     loaded_from: str | None = None
     """The name of the model file it was read from; what does not fit together in it is the fault of the file then."""
 
@@ -280,6 +282,7 @@ class Fitted(ABC):
             "  It may hold values of real records: keep it as the data are kept.",
             f"Guarantee: {self.guarantee or (f'none: {self.why_none}' if self.why_none else 'none')}",
             *([self.private.in_plain_words] if self.private else []),
+            *([self.learned_from] if self.learned_from else []),
         ]
         return "\n".join([*lines, *([str(plan)] if plan is not None and not callable(plan) else [])])
 
