@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from discreet import Microdata, risk, utility
 from discreet.cards import card_of
+from engines.agreement import in_kind
 from engines.test_row_wise import nothing_collected
 
 ONE_FILE = ("uniqueness", "k_anonymity", "reidentification", "key_contributions", "l_diversity", "alpha_k")
@@ -40,3 +43,50 @@ def test_margins_are_compared_where_the_data_is():
     assert card_of("margins").work == "class-wise"
     with nothing_collected():
         utility.margins(people(1), people(2), columns=["age", "job", "ill"])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    values=st.lists(
+        st.one_of(st.none(), st.floats(-1e6, 1e6), st.sampled_from([0.0, 1.0])), min_size=1, max_size=60
+    ),
+    share=st.floats(0, 1),
+)
+def test_places_of_a_column_in_order_are_found_by_counting(values, share):
+    from discreet.engine import order_statistics
+
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return
+    rank = 1 + round(share * (len(known) - 1))
+    data = Microdata(pl.LazyFrame({"x": values}, schema={"x": pl.Float64}))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(order_statistics, "_FETCHED", 3)
+        patched.setattr(order_statistics, "_BINS", 4)
+        assert order_statistics.values_at([data], "x", [rank, 1]).tolist() == [known[rank - 1], known[0]]
+        twice = order_statistics.values_at([data, data], "x", [2 * rank, 2 * rank - 1, 1])
+        assert twice.tolist() == [known[rank - 1], known[rank - 1], known[0]]
+
+
+@pytest.mark.parametrize("kind", ["polars-lazy", "duckdb"])
+@pytest.mark.parametrize(
+    "settings_of", [{"ways": [1, 2]}, {"ways": 3}, {"style": "equal"}, {"closed": "left"}]
+)
+def test_tables_of_files_too_large_to_hold_are_the_same(kind, settings_of, monkeypatch):
+    from discreet.engine import order_statistics, shared_tables
+
+    def frame(seed):
+        rng = np.random.default_rng(seed)
+        pay = pl.Series(rng.lognormal(size=3000).round(4)).set(pl.Series(rng.random(3000) < 0.1), None)
+        return people(seed).frame.head(3000).drop("weight").collect().with_columns(pay=pay)
+
+    frames = [frame(1), frame(2)]
+    expected = utility.tabular(*map(Microdata, frames), **settings_of)
+    monkeypatch.setattr(shared_tables, "_MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(shared_tables, "_MOST_LISTED", 30)
+    monkeypatch.setattr(order_statistics, "_FETCHED", 150)
+    monkeypatch.setattr(order_statistics, "_BINS", 100)
+    with nothing_collected(most=400):
+        found = utility.tabular(*(Microdata(in_kind(frame, kind)) for frame in frames), **settings_of)
+    assert found.figures == pytest.approx(expected.figures)
+    assert found.detail["groups"].equals(expected.detail["groups"])

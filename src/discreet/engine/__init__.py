@@ -45,7 +45,7 @@ from discreet.engine.classes import (
     weighted_rows,
 )
 from discreet.engine.frames import collect, engine_name, in_declared_order, like, scan
-from discreet.engine.order_statistics import known_numbers, values_at
+from discreet.engine.order_statistics import known_numbers, number_range, values_at
 from discreet.engine.rebuild import in_kind, rebuilt, whole_frame
 from discreet.engine.records import beside_classes, carry_back, named_classes
 from discreet.engine.roles import (
@@ -116,6 +116,7 @@ __all__ = [
     "made_lazily",
     "matched_classes",
     "named_classes",
+    "number_range",
     "overview",
     "packed_table",
     "people_of_weights",

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +20,10 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Array, Floats, Integers
+from discreet.engine.by_record import types_in_polars
 from discreet.engine.frames import collect, in_memory, scan
 from discreet.engine.grouping import Cutting, Groups, Values, grouping_of
+from discreet.engine.order_statistics import known_numbers, number_range, values_at
 from discreet.engine.roles import overview
 from discreet.microdata import Microdata
 
@@ -30,6 +32,7 @@ Table = tuple[str, ...]
 _MOST_IN_MEMORY = (
     10**8
 )  # cells of a lazy Polars frame that are rather brought into memory than counted many times
+_MOST_LISTED = 100_000  # different numbers of a query that are listed with their counts
 _MOST_COUNTED = 10**6  # combinations that a query engine is asked for at once
 _DENSE = 2**24
 _MOST_THREADS = 8
@@ -167,7 +170,14 @@ def shared_tables(
         _held(data, columns, weight) for data, weight in zip((original, released), weights, strict=True)
     ]
     groups = {}
+    given = dict(cutting.breaks or {})
     for name in columns:
+        counted = _breaks_by_counting((original, released), frames, name, cutting, name in categorical)
+        if counted is not None:
+            ours, theirs = (_gaps_only(data, name) for data in (original, released))
+            own = replace(cutting, breaks=given | {name: counted}) if counted else replace(cutting, groups=1)
+            groups[name] = grouping_of(name, ours, theirs, own, category=False)
+            continue
         ours, theirs = (
             _values(data, frame, name) for data, frame in zip((original, released), frames, strict=True)
         )
@@ -255,7 +265,11 @@ def _held(data: Microdata, columns: Sequence[str], weight: str | None) -> pl.Dat
 
 
 def _fits(data: Microdata, columns: Sequence[str]) -> bool:
-    return overview(data, ()).rows * len(columns) <= _MOST_IN_MEMORY
+    """Whether the codes of all records may be held here; a cluster counts, and hands over counts."""
+    return (
+        not data.wrapped.implementation.is_pyspark()
+        and overview(data, ()).rows * len(columns) <= _MOST_IN_MEMORY
+    )
 
 
 def _values(data: Microdata, frame: pl.DataFrame | None, name: str) -> Values:
@@ -264,6 +278,41 @@ def _values(data: Microdata, frame: pl.DataFrame | None, name: str) -> Values:
     rows = scan(data, {"v": name})
     counted = collect(rows.group_by("v").agg(nw.len().cast(nw.Int64).alias("n")))
     return Values(counted["v"], counted["n"])
+
+
+def _breaks_by_counting(
+    files: Sequence[Microdata],
+    frames: Sequence[pl.DataFrame | None],
+    name: str,
+    cutting: Cutting,
+    category: bool,
+) -> tuple[float, ...] | None:
+    """Find the breaks of numbers of which two queries have too many different ones to be listed; None for others.
+
+    They are those of `discreet.engine.grouping.pooled_breaks`, which has all values at hand.
+    """
+    numbers = all(frame is None for frame in frames) and all(data.schema[name].is_numeric() for data in files)
+    if not numbers or category or name in (cutting.breaks or {}):
+        return None
+    codes = [float(code) for code in (cutting.special or {}).get(name, ()) if not isinstance(code, str)]
+    least, most, many = number_range(files, name, without=codes)
+    if many <= max(_MOST_LISTED, len(files) * cutting.groups) or not math.isfinite(most - least):
+        return None
+    if cutting.style == "quantile":
+        total = known_numbers(files, name, without=codes)
+        ranks = [max(math.ceil(i * total / cutting.groups), 1) for i in range(1, cutting.groups)]
+        breaks = np.unique(values_at(files, name, ranks, without=codes)) if ranks else np.zeros(0)
+        breaks = breaks[breaks > least if cutting.closed == "left" else breaks < most]
+        if len(breaks) >= min(2, cutting.groups - 1):
+            return tuple(float(x) for x in breaks)
+    return tuple(float(x) for x in np.linspace(least, most, cutting.groups + 1)[1:-1])
+
+
+def _gaps_only(data: Microdata, name: str) -> Values:
+    """Say of what type a column is and whether values are missing, where its breaks are known already."""
+    kind = types_in_polars(data, [name])[name]
+    gaps = [None] if overview(data, [name]).missing[name] else []
+    return Values(pl.Series(name, gaps, dtype=kind))
 
 
 def _tallied(part: Values) -> Values:
