@@ -125,6 +125,8 @@ class Metadata:
     reading
         How the file was read: format, number of rows, and for delimited text what was detected (separator,
         decimal mark, encoding, missing tokens).
+    fingerprint
+        Place, size and time of a file that is read when it is needed, by which a change meanwhile is noticed.
     """
 
     source: str | None = None
@@ -134,6 +136,7 @@ class Metadata:
     user_missing: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: tuple[str, int, int] | None = field(default=None, repr=False, compare=False)
 
 
 class Microdata:

@@ -30,3 +30,20 @@ def test_a_relation_is_written_without_being_collected(relation, tmp_path, name,
     found = pl.read_csv(tmp_path / name, try_parse_dates=True) if read is None else read(tmp_path / name)
     assert found.equals(table)
     assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["in.parquet", "in.csv"])
+def test_a_source_that_was_changed_since_it_was_opened_is_not_written(tmp_path, name):
+    from discreet import read
+    from discreet.errors import InputError
+    from discreet.protect import Round
+
+    source = pl.DataFrame({"pay": [101.0, 250.0, 399.0]})
+    write(source, tmp_path / name)
+    release = Round({"pay": 100}).apply(read(tmp_path / name))
+    write(source * 2, tmp_path / name, overwrite=True)
+    with pytest.raises(InputError, match="was changed or removed since it was opened"):
+        write(release.data, tmp_path / "out.csv")
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    fresh = Round({"pay": 100}).apply(read(tmp_path / name)).data
+    assert write(fresh, tmp_path / name, overwrite=True).exists()

@@ -12,6 +12,7 @@ from discreet.errors import ColumnError, InputError, ParameterError, is_panic, u
 from discreet.io.address import parsed_address
 from discreet.io.columnar import scan_columnar
 from discreet.io.delimited import scan_delimited
+from discreet.io.fingerprints import fingerprint_of
 from discreet.io.naming import FORMATS, checksum, existing_file, format_of, full_suffix, is_address
 from discreet.io.sidecar import Sidecar, load_sidecar, sidecar_path
 from discreet.microdata import ROLES, Metadata, Microdata, Roles
@@ -129,7 +130,8 @@ def _read_file(path: Path, roles: Any, given: dict[str, Any], options: dict[str,
         from discreet.io.labelled import read_labelled
 
         frame, metadata, reading = read_labelled(path, kind, **options)
-    metadata = replace(metadata, source=path.name, checksum=checksum(path), reading=reading)
+    seen = fingerprint_of(path) if kind in ("csv", "parquet", "arrow") else None
+    metadata = replace(metadata, source=path.name, checksum=checksum(path), reading=reading, fingerprint=seen)
     uses_sidecar = roles is None and not given
     chosen = _chosen(sidecar.roles if roles is not None or uses_sidecar else Roles(), given)
     try:

@@ -18,6 +18,7 @@ from discreet.files.written import note_written
 from discreet.io.address import parsed_address
 from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited_writing import style_of, write_delimited
+from discreet.io.fingerprints import check_unchanged
 from discreet.io.naming import format_of, is_address
 from discreet.io.spooling import is_query, spooled
 from discreet.microdata import Metadata, Microdata
@@ -75,8 +76,11 @@ def write(
     kind = format_of(path)
     options = _allowed(options, kind)
     check_target(path, overwrite=overwrite)
-    with replacing(path, overwrite=overwrite) as unfinished, _explained(path.name, path.parent):
-        _write_file(frame, unfinished, kind, metadata, **options)
+    with replacing(path, overwrite=overwrite) as unfinished:
+        check_unchanged(metadata, frame)
+        with _explained(path.name, path.parent):
+            _write_file(frame, unfinished, kind, metadata, **options)
+        check_unchanged(metadata, frame)
     return path
 
 
