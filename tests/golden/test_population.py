@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet import Microdata, synth
+from discreet import Microdata, synth, utility
 from discreet.synth.population.laws import REFINED, Classing
 from discreet.synth.population.structure import cells_of
 from discreet.synth.population.survey_households import SurveyHouseholds, weighted_quantiles
@@ -55,6 +55,26 @@ def test_cells_with_too_few_families_are_caught(cells):
     merged = {(cell.size, regions[cell.stratum]) for cell in found if cell.merged}
     assert merged == FEW
     assert all(len(cell.donors) >= 3 for cell in found)
+
+
+def test_one_family_would_be_copied_hundreds_of_times(cells):
+    survey, found = cells
+    regions = survey.strata["db040"].to_list()
+    numbers = {(cell.size, regions[cell.stratum]): cell.number for cell in found}
+    assert (numbers[8, "AT13"], numbers[8, "AT33"]) == (681, 604)
+
+
+def test_mixed_households_by_the_weights(silc):
+    def counted(adult_age):
+        table = utility.household_rules(silc, age="age", sex="rb090", adult_age=adult_age)
+        return dict(table.rows())
+
+    of_16, of_18 = counted(16), counted(18)
+    # The cells of the structure are rounded one by one, which makes one household more (3,701,301).
+    assert round(of_16["households"]) == 3_701_300
+    assert round(of_16["mixed"]) == 2_179_675
+    assert round(of_18["mixed"]) == 2_168_429
+    assert of_18["without an adult"] == 0
 
 
 def test_income_is_cut_at_weighted_quantiles(silc):
