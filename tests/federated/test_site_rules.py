@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 import tomli_w
 
+from discreet.dp.mechanisms import laplace
 from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.federated import (
     ProtocolError,
@@ -185,6 +186,13 @@ def test_answers_with_noise_are_entered_and_refused_when_the_budget_is_spent(row
     assert any(line["what"] == "refused" and "budget" in line["why"] for line in log) or (
         (rows / "north.log.jsonl").read_text().count("budget") == 1
     )
+
+
+def test_the_noise_of_a_site_is_as_wide_as_is_said():
+    """Rounded Laplace noise, drawn with a seed: 20,000 draws, five standard errors of their spread."""
+    drawn = np.rint(laplace(np.zeros(20_000), sensitivity=1, epsilon=1.0, seed=1).value)
+    found = noisy_counts_over_sites([pl.DataFrame({"a": [1]})] * 2, {"a": [1]}, epsilon=1.0)
+    assert drawn.std() == pytest.approx(found.standard_deviation / np.sqrt(2), rel=5 * 1.2 / np.sqrt(20_000))
 
 
 def _as_told(work, transport):

@@ -108,7 +108,7 @@ def noisy_counts_over_sites(
     >>> one, two = pl.DataFrame({"sex": ["f", "m"] * 500}), pl.DataFrame({"sex": ["f"] * 800})
     >>> found = noisy_counts_over_sites([one, two], {"sex": ["f", "m"]}, epsilon=1.0)
     >>> found.table["sex"].to_list(), round(found.standard_deviation, 2)
-    (['f', 'm'], 1.92)
+    (['f', 'm'], 2.04)
     """
     checked_epsilon(epsilon)
     declared, cells = declared_levels(levels)
@@ -122,12 +122,13 @@ def noisy_counts_over_sites(
     )
     every = np.arange(cells)
     table = pl.DataFrame({**cells_of(declared, every), "count": found[:-1].astype(np.int64)})
-    # The discrete Laplace law with ratio q = exp(-epsilon) has the variance 2 q / (1 - q)², at each of the sites.
+    # Laplace noise of scale 1 / epsilon, rounded to whole counts at each site: P(|N| >= k) = exp(-(k - 1/2) epsilon).
     ratio = math.exp(-epsilon)
-    deviation = math.sqrt(len(layout.nodes) * 2 * ratio) / (1 - ratio)
+    deviation = math.sqrt(len(layout.nodes) * math.exp(-epsilon / 2) * (1 + ratio)) / (1 - ratio)
     promise = (
         f"Every site added its own noise: {shown(epsilon)}-differential privacy for adding or removing one record, "
-        "even against all other parties together."
+        "even against all other parties together. Exact answers of other protocols about the same people are not "
+        "covered."
     )
     account = Leakage(
         "secure-sum",
