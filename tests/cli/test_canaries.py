@@ -118,6 +118,10 @@ SLOW = {
     "search": ["search", "people.csv", *KEYS, "--plan", "given.toml", "--policy", "scientific-use-file", "--resume",
                "trials.jsonl", "--seed", "1", "--json"],
     "evaluate": ["evaluate", "study.toml", "--out", "results", "--html", "report.html", "--json"],
+    "evaluate generators": ["evaluate", "people.csv", "--generators", "gaussian-copula", "--keys", "region,sex,age",
+                            "--sensitive", "illness", "--identifiers", "name,person", "--repetitions", "1",
+                            "--no-attacks", "--save-study", "saved.toml", "--out", "results", "--html", "report.html",
+                            "--seed", "1", "--json"],
 }  # fmt: skip
 STUDY = """
 [[data]]

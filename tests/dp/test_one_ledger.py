@@ -66,6 +66,8 @@ RELEASES = {
         method="catall", method_options={"catall": {"epsilon": 1.0}}
     ).fit(people(), ledger=ledger),
     "mst": lambda ledger: synth.MST(epsilon=1.0, domain=LEVELS).fit(people(), ledger=ledger),
+    "dpgan": lambda ledger: synth.DPGAN(epsilon=1.0, domain=LEVELS, steps=2).fit(people(), ledger=ledger),
+    "pategan": lambda ledger: synth.PATEGAN(epsilon=1.0, domain=LEVELS, steps=2).fit(people(), ledger=ledger),
 }
 
 

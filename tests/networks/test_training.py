@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch", reason="the networks need torch: pip instal
 
 from discreet.errors import DiscreetError, InputError, ParameterError  # noqa: E402
 from discreet.networks.autoencoder import VaeShape, VaeTrainer  # noqa: E402
+from discreet.networks.stepping import own_noise  # noqa: E402
 from discreet.networks.tables import CodedTable  # noqa: E402
 from discreet.networks.training import Course, Trainer, chosen_device, train  # noqa: E402
 
@@ -122,3 +123,28 @@ def test_a_device_that_is_not_there_is_named():
     if not torch.cuda.is_available():
         with pytest.raises(ParameterError, match="no device 'cuda'"):
             chosen_device("cuda")
+
+
+def test_the_rate_falls_towards_the_end_and_survives_a_checkpoint(tmp_path):
+    made = []
+
+    def make(device):
+        made.append(vae(device))
+        return made[-1]
+
+    train(make, Course(4, 20, seed=5))
+    assert made[0].adam.param_groups[0]["lr"] == pytest.approx(SHAPE.learning_rate / 2)
+    kept = Course(4, 20, seed=5, checkpoint=str(tmp_path / "checkpoint"), checkpoint_every=0.0)
+    with pytest.raises(Interrupted):
+        train(make, kept, hear=interrupt(2))
+    train(make, kept)
+    assert made[2].adam.param_groups[0]["lr"] == pytest.approx(SHAPE.learning_rate / 2)
+
+
+def test_drawing_leaves_the_random_numbers_of_training_alone():
+    torch.manual_seed(1)
+    wanted = torch.rand(3)
+    torch.manual_seed(1)
+    with own_noise(7, torch.device("cpu")):
+        torch.rand(100)
+    assert torch.equal(torch.rand(3), wanted)

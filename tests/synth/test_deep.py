@@ -37,12 +37,19 @@ SMALL = {
 }
 
 
+# The robust autoencoder and the padded writer differ from their neighbors in one loss and one layout.
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.slow) if kind in ("robust", "padded") else kind
+    for kind in sorted(SMALL)
+]
+
+
 @pytest.fixture(scope="module")
 def torch():
     return pytest.importorskip("torch", reason="the networks need torch: pip install 'discreet[deep]'")
 
 
-@pytest.fixture(scope="module", params=sorted(SMALL))
+@pytest.fixture(scope="module", params=KINDS)
 def fitted(request, torch):
     return SMALL[request.param](constraints=["tax == 0.5 * pay"]).fit(PEOPLE, seed=1)
 
@@ -83,7 +90,7 @@ def test_the_same_seed_gives_the_same_model(torch):
     assert one.equals(two)
 
 
-@pytest.mark.parametrize("kind", sorted(SMALL))
+@pytest.mark.parametrize("kind", KINDS)
 def test_odd_files_are_taken(kind, torch):
     frame = pl.DataFrame(
         {
@@ -104,12 +111,12 @@ def test_odd_files_are_taken(kind, torch):
         assert "rarest are learned together" in fitted.notes[0]
 
 
-def test_only_numbers_and_only_categories_are_taken(torch):
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_numbers_and_only_categories_are_taken(kind, torch):
     numbers = Microdata(pl.DataFrame({"x": RNG.normal(size=60).round(1), "y": RNG.normal(size=60).round(1)}))
     levels = Microdata(pl.DataFrame({"a": RNG.choice(["p", "q"], 60), "b": RNG.choice(["r", "s"], 60)}))
-    for make in SMALL.values():
-        for file in (numbers, levels):
-            assert make().fit(file, seed=1).sample(10, seed=1).frame.shape == (10, 2)
+    for file in (numbers, levels):
+        assert SMALL[kind]().fit(file, seed=1).sample(10, seed=1).frame.shape == (10, 2)
 
 
 def test_ten_thousand_levels_are_learned(torch):

@@ -25,7 +25,7 @@ _ORDERS = (*range(2, 65), *range(72, 257, 8), 320, 384, 512, 768, 1024)
 
 @checked
 def subsampled_gaussian_epsilon(
-    noise: float, rate: float, steps: int, delta: float, *, discrete: bool = True
+    noise: float, rate: float, steps: int, delta: float, *, discrete: bool = True, besides: float = 0.0
 ) -> float:
     """The epsilon of so many subsampled Gaussian steps together, against adding or removing one record.
 
@@ -42,6 +42,8 @@ def subsampled_gaussian_epsilon(
     discrete
         Whether the noise is discrete, as this package draws it; False gives the closed form for continuous noise, with
         which other accountants can be compared.
+    besides
+        What was spent besides on the same records, in rho of zero-concentrated privacy.
 
     Examples
     --------
@@ -55,17 +57,22 @@ def subsampled_gaussian_epsilon(
             f"noise must be above {_LEAST_NOISE:g}, rate and delta between 0 and 1, steps 1 or more."
         )
     # Sampling never makes anything worse: looking at all records in every step is a bound as well.
-    best = epsilon_from_zcdp(steps / (2 * noise * noise), delta)
+    best = epsilon_from_zcdp(steps / (2 * noise * noise) + besides, delta)
     for order in _ORDERS:
-        spent = steps * _divergence(order, noise, rate, discrete=discrete)
+        # A mechanism of rho has a divergence of at most rho times the order, at every order.
+        spent = steps * _divergence(order, noise, rate, discrete=discrete) + order * besides
         epsilon = spent + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
         best = min(best, epsilon)
     return max(best, 0.0)
 
 
 @checked
-def subsampled_gaussian_noise(epsilon: float, delta: float, rate: float, steps: int) -> float:
+def subsampled_gaussian_noise(
+    epsilon: float, delta: float, rate: float, steps: int, *, besides: float = 0.0
+) -> float:
     """The smallest noise, in units of the sensitivity, for which so many discrete steps keep (epsilon, delta).
+
+    ``besides`` is what the same budget has to hold besides, in rho.
 
     Examples
     --------
@@ -74,7 +81,7 @@ def subsampled_gaussian_noise(epsilon: float, delta: float, rate: float, steps: 
     True
     """
     low, high = 2.0**-6, 2.0**-5
-    while subsampled_gaussian_epsilon(high, rate, steps, delta) > epsilon:
+    while subsampled_gaussian_epsilon(high, rate, steps, delta, besides=besides) > epsilon:
         low, high = high, 2 * high
         if high > 2.0**24:
             raise ParameterError(
@@ -82,7 +89,7 @@ def subsampled_gaussian_noise(epsilon: float, delta: float, rate: float, steps: 
             )
     for _ in range(16):
         middle = math.sqrt(low * high)
-        if subsampled_gaussian_epsilon(middle, rate, steps, delta) <= epsilon:
+        if subsampled_gaussian_epsilon(middle, rate, steps, delta, besides=besides) <= epsilon:
             high = middle
         else:
             low = middle

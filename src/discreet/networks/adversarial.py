@@ -2,7 +2,8 @@
 
 Xu, Skoularidou, Cuesta-Infante and Veeramachaneni (2019). The generator is asked for a level of one category at a time,
 levels by the logarithm of their frequency, so that rare ones are learned too; the critic judges packs of records
-(Lin, Khetan, Fanti and Oh 2018) and is held to slope one (Gulrajani and others 2017).
+(Lin, Khetan, Fanti and Oh 2018) and is held to slope one (Gulrajani and others 2017). Beside the critic the generator
+learns by the tables of all pairs of columns (`discreet.networks.matching`), and a slow average of it draws.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ class GanShape:
     width: int = 256
     layers: int = 2
     pack: int = 10
-    temperature: float = 0.2
+    temperature: float = 0.5
     learning_rate: float = 2e-4
     decay: float = 1e-6
     penalty: float = 10.0
     dropout: float = 0.5
     average: float = 0.999
-    match: float = 0.0
+    match: float = 30.0
 
 
 class Asked(nn.Module):

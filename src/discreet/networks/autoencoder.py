@@ -29,11 +29,11 @@ class VaeShape:
     """The sizes and rates of encoder and decoder."""
 
     latent: int = 128
-    width: int = 128
+    width: int = 256
     layers: int = 2
     learning_rate: float = 1e-3
     decay: float = 1e-5
-    fit_weight: float = 2.0
+    fit_weight: float = 1.0
     beta: float = 0.0
 
 

@@ -12,7 +12,7 @@ import torch
 
 from discreet.networks.blocks import Records
 
-MOST_INPUTS = 2_000  # beyond, the table of all pairs would be larger than the networks
+MOST_INPUTS = 1_000  # beyond, the table of all pairs would be larger than the networks
 _AT_ONCE = 8_192
 
 

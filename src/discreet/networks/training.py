@@ -238,11 +238,17 @@ def train(
     device = chosen_device(course.device)
     report = Report(device=_device_name(device))
     torch.manual_seed(course.seed)
+    with memory_told(smaller), quiet_threads(course.threads):
+        trainer = make(device)
+        _run(trainer, course, report, hear)
+        return trainer.weights(), report
+
+
+@contextlib.contextmanager
+def memory_told(smaller: str) -> Iterator[None]:
+    """Say which settings to lower where memory runs out within the block."""
     try:
-        with quiet_threads(course.threads):
-            trainer = make(device)
-            _run(trainer, course, report, hear)
-            return trainer.weights(), report
+        yield
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise _too_large(smaller) from error
     except RuntimeError as error:

@@ -7,7 +7,7 @@ from discreet.synth.baselines import Bootstrap, Independent
 from discreet.synth.bayesian_network import BayesianNetwork
 from discreet.synth.copulas.gaussian import GaussianCopula
 from discreet.synth.copulas.vine import VineCopula
-from discreet.synth.deep import CTGAN, TVAE, LanguageModel, TabularDiffusion
+from discreet.synth.deep import CTGAN, DPGAN, PATEGAN, TVAE, LanguageModel, TabularDiffusion
 from discreet.synth.finishing import finish, rules_against_chance
 from discreet.synth.fitting_sample import FittingSample, fit_on_sample, fitting_sample
 from discreet.synth.from_aggregates import MacroToMicro
@@ -28,7 +28,9 @@ from discreet.synth.synthesizer import Fitted, Synthesizer, load, load_plan, sav
 __all__ = [
     "AIM",
     "CTGAN",
+    "DPGAN",
     "MST",
+    "PATEGAN",
     "TVAE",
     "AdversarialForest",
     "AllOthers",

@@ -29,8 +29,8 @@ ALONE = 0.2  # of rho: columns by themselves
 
 
 @dataclass(frozen=True)
-class _FromMargins(Synthesizer):
-    """Columns are counted by themselves, then tables of several; a model is fitted to all of them."""
+class _Counted(Synthesizer):
+    """Columns are counted by themselves, with noise; a model is fitted to their groups with the rest of the budget."""
 
     epsilon: float
     delta: float = 1e-6
@@ -40,7 +40,6 @@ class _FromMargins(Synthesizer):
     borders: Mapping[str, Sequence[Any]] | None = None
     groups: int = 16
     impossible: Sequence[Mapping[str, Any]] | None = None
-    max_cells: int = 10_000_000
     records_per_person: int = 1
     leave_out: Columns = None
 
@@ -48,10 +47,10 @@ class _FromMargins(Synthesizer):
         check_parameters(self)
 
     @abstractmethod
-    def measured(
-        self, file: Prepared, alone: Alone, rho: float, stream: Stream
-    ) -> tuple[Sequence[Clique], GraphicalModel]:
-        """Choose and count tables for rho, and give them with the model fitted to them."""
+    def modelled(
+        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream
+    ) -> FittedMarginals:
+        """Fit a model to the groups of all records, for what is left of rho."""
 
     def check_budget(self, file: Prepared, rho: float) -> None:
         """Refuse a budget for which noise could not be drawn exactly, before anything is spent."""
@@ -75,8 +74,28 @@ class _FromMargins(Synthesizer):
         stream = Stream(seed_of(seed), self.name, seeded=seed is not None)
         codes = file.bounded(stream.words("whose"))
         alone = measured_alone(self, file, codes, ALONE * rho, stream)
-        chosen, model = self.measured(file, alone, (1 - ALONE) * rho, stream)
-        fitted = FittedMarginals(
+        fitted = self.modelled(data, file, alone, (1 - ALONE) * rho, stream)
+        return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)
+
+
+@dataclass(frozen=True)
+class _FromMargins(_Counted):
+    """Tables of several columns are counted besides; the model agrees with all of them."""
+
+    max_cells: int = 10_000_000
+
+    @abstractmethod
+    def measured(
+        self, file: Prepared, alone: Alone, rho: float, stream: Stream
+    ) -> tuple[Sequence[Clique], GraphicalModel]:
+        """Choose and count tables for rho, and give them with the model fitted to them."""
+
+    def modelled(
+        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream
+    ) -> FittedMarginals:
+        """Choose and count tables, and fit a model to them."""
+        chosen, model = self.measured(file, alone, rho, stream)
+        return FittedMarginals(
             empty_like(data, file.frame, levels_of(file.attributes)),
             max(round(alone.records), 1),
             attributes=file.attributes,
@@ -86,4 +105,3 @@ class _FromMargins(Synthesizer):
             impossible=file.impossible,
             left_out=file.left_out,
         )
-        return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)

@@ -36,16 +36,16 @@ from discreet.synth.private_marginals.naming import left_out_of, listed
 from discreet.synth.synthesizer import Stream
 
 if TYPE_CHECKING:
-    from discreet.synth.private_marginals.from_margins import _FromMargins
+    from discreet.synth.private_marginals.from_margins import _Counted
 
 
-def check_parameters(plan: _FromMargins) -> None:
+def check_parameters(plan: _Counted) -> None:
     """Refuse a budget or a size that cannot be meant."""
     dp.checked_epsilon(plan.epsilon)
     if isinstance(plan.delta, bool) or not isinstance(plan.delta, int | float) or not 0 < plan.delta < 1:
         raise ParameterError("delta must lie between 0 and 1, and be neither.")
     for name, smallest in {"bins": 2, "groups": 2, "max_cells": 4, "records_per_person": 1}.items():
-        value = getattr(plan, name)
+        value = getattr(plan, name, smallest)
         if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
             raise ParameterError(f"{name} must be a whole number of {smallest} or more.")
 
@@ -96,7 +96,7 @@ class Prepared:
         chosen = np.sort(order[kept.to_numpy()])
         return [codes[chosen] for codes in self.codes]
 
-    def cost(self, mechanism: str, plan: _FromMargins) -> dp.Cost:
+    def cost(self, mechanism: str, plan: _Counted) -> dp.Cost:
         """What it costs, for a ledger."""
         return dp.Cost(
             mechanism,
@@ -108,7 +108,7 @@ class Prepared:
             purpose="synthetic file",
         )
 
-    def claim(self, plan: _FromMargins) -> DifferentialPrivacy:
+    def claim(self, plan: _Counted) -> DifferentialPrivacy:
         """What is claimed of the model."""
         few = "one of which was counted" if self.most == 1 else f"at most {self.most:,} of which were counted"
         whose = "" if self.unit == "record" else f" with all their records, {few},"
@@ -122,7 +122,7 @@ class Prepared:
         )
 
 
-def prepared(plan: _FromMargins, data: Microdata, *, fewest: int) -> Prepared:
+def prepared(plan: _Counted, data: Microdata, *, fewest: int) -> Prepared:
     """Read a file as codes; everything that can be refused is refused here, before a budget is touched."""
     require_microdata(data)
     left_out = left_out_of(
@@ -202,7 +202,7 @@ class Alone:
 
 
 def measured_alone(
-    plan: _FromMargins, file: Prepared, codes: Sequence[Small], rho: float, stream: Stream
+    plan: _Counted, file: Prepared, codes: Sequence[Small], rho: float, stream: Stream
 ) -> Alone:
     """Count every column by itself, for rho together, and put levels together that drown in noise."""
     sizes = [attribute.size for attribute in file.attributes]

@@ -1,0 +1,388 @@
+"""Synthesis by adversarial networks with differential privacy: noisy gradients (DPGAN), or noisy votes (PATEGAN).
+
+Columns are coded by what was declared of them and counted by themselves with noise; levels that drown in it are put
+together. The networks see these groups only. What they learn of records are whole numbers with exact noise: sums of
+clipped gradients, or votes of teachers. Weights, drawn records and batches of a generator follow from those and cost
+nothing more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from discreet import dp
+from discreet.arrays import Array, Floats, Integers
+from discreet.dp.regression.private_descent import drawn_records
+from discreet.dp.samplers import LARGEST_VARIANCE
+from discreet.errors import ParameterError, load_extra
+from discreet.method_cards import method
+from discreet.microdata import Microdata
+from discreet.randomness import Seed
+from discreet.synth.bayesian_network.coding import Attribute, levels_of
+from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
+from discreet.synth.private_marginals.from_margins import ALONE, _Counted
+from discreet.synth.private_marginals.impossible import Condition
+from discreet.synth.private_marginals.measuring import Grouping, on_simplex, variance_of
+from discreet.synth.private_marginals.preparing import Alone, Prepared
+from discreet.synth.synthesizer import Stream, empty_like
+
+_ROOM = 19  # powers of two of noise that the samplers can draw
+_FINE = 13  # powers of two between a step and the longest gradient
+_DECLARED = """
+    epsilon, delta
+        The privacy budget.
+    domain
+        ``{column: [levels]}``, or ``(low, high)`` for a number. Every column needs one unless its type has it (Enum,
+        Boolean): what is read off the data is not protected.
+    never_missing
+        Columns that cannot be missing. All others may be, whatever the data say.
+    bins, borders, groups
+        Of numbers: how many fine bins they are counted in, bins that are public, and about how many groups the networks
+        see.
+    impossible
+        Combinations that cannot occur, as ``{column: level, column: (low, high)}`` each: public knowledge, never drawn.
+    steps
+        How many steps the generator learns in; the budget is shared by all of them.
+    width, critic, noise
+        Of the generator and of what judges it, and how many random numbers a record is made from.
+    learning_rate
+        How far a step goes.
+    leave_out
+        Columns that the synthetic file shall not have.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupNetwork:
+    """A generator of groups: its sizes and its weights."""
+
+    shape: Mapping[str, Any]
+    weights: Mapping[str, Array]
+    sizes: tuple[int, ...]
+
+    def fits(self, sizes: list[int]) -> bool:
+        """Say whether the weights are those of a generator of these sizes, for so many groups."""
+        noise, width, out = int(self.shape["noise"]), int(self.shape["width"]), sum(sizes)
+        wanted = {
+            f"{place}.{name}": shape
+            for place, (to, before) in {0: (width, noise), 2: (width, width), 4: (out, width)}.items()
+            for name, shape in {"weight": (to, before), "bias": (to,)}.items()
+        }
+        return list(self.sizes) == sizes and {n: w.shape for n, w in self.weights.items()} == wanted
+
+    def drawn(self, n: int, rng: np.random.Generator) -> list[Integers]:
+        """Draw the groups of every column."""
+        load_extra("torch", extra="deep", purpose="Drawing from a network")
+        from discreet.networks.private_adversarial import PrivateShape, drawn_codes
+        from discreet.networks.training import quiet_threads
+
+        with quiet_threads(1):
+            codes = drawn_codes(
+                PrivateShape(**self.shape), dict(self.weights), self.sizes, n, seed=int(rng.integers(2**62))
+            )
+        return [own.astype(np.int64) for own in codes.T]
+
+
+class FittedPrivateNetwork(FittedMarginals):
+    """A generator that has learned from noise alone.
+
+    Attributes
+    ----------
+    model
+        The generator.
+    left_out
+        Columns that the synthetic file does not have, and why.
+    """
+
+    model: GroupNetwork  # type: ignore[assignment]
+
+    def state(self) -> dict[str, Any]:
+        """Return the model for a file."""
+        library = load_extra("safetensors.numpy", extra="deep", purpose="Saving a network")
+        plain = {name: np.ascontiguousarray(own) for name, own in self.model.weights.items()}
+        return {
+            "attributes": [attribute.state() for attribute in self.attributes],
+            "groupings": [asdict(one) for one in self.groupings],
+            "impossible": [[each.state() for each in combination] for combination in self.impossible],
+            "left_out": dict(self.left_out),
+            "shape": dict(self.model.shape),
+            "sizes": list(self.model.sizes),
+            "weights": np.frombuffer(library.save(plain), dtype=np.uint8).copy(),
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
+        """Make the model again."""
+        library = load_extra("safetensors.numpy", extra="deep", purpose="Loading a network")
+        network = GroupNetwork(
+            dict(state["shape"]),
+            library.load(state["weights"].tobytes()),
+            tuple(int(size) for size in state["sizes"]),
+        )
+        if not network.fits([int(one["size"]) for one in state["groupings"]]):
+            raise ValueError("weights of another network")
+        return cls(
+            like,
+            rows,
+            attributes=[Attribute.restored(own) for own in state["attributes"]],
+            groupings=[Grouping(**{**one, "size": int(one["size"])}) for one in state["groupings"]],
+            chosen=[],
+            model=network,  # type: ignore[arg-type]
+            impossible=[tuple(map(Condition.restored, combination)) for combination in state["impossible"]],
+            left_out=state["left_out"],
+        )
+
+
+@dataclass(frozen=True)
+class _PrivateNetwork(_Counted):
+    """An adversarial network that learns from noise; its subclasses say by which."""
+
+    steps: int = 500
+    width: int = 64
+    critic: int = 32
+    noise: int = 32
+    learning_rate: float = 2e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("steps", "width", "critic", "noise"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ParameterError(f"{self.name}: {name} must be a whole number of at least 1.")
+        if not self.learning_rate > 0:
+            raise ParameterError(f"{self.name}: learning_rate must be above 0.")
+        if self.records_per_person != 1:
+            raise ParameterError(
+                f"{self.name} learns from one record of every person. Leave records_per_person at 1."
+            )
+
+    def fit(
+        self, data: Microdata, *, progress: bool = False, ledger: dp.Ledger | None = None, seed: Seed = None
+    ) -> FittedMarginals:
+        """Train the networks; with a ledger the price is entered before noise is drawn."""
+        load_extra("torch", extra="deep", purpose=f"Training {type(self).__name__}")
+        return super().fit(data, progress=progress, ledger=ledger, seed=seed)
+
+    def modelled(
+        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream
+    ) -> FittedMarginals:
+        """Train on the groups of all records."""
+        import torch
+
+        from discreet.networks.private_adversarial import PrivateGan, PrivateShape
+        from discreet.networks.stepping import own_noise
+        from discreet.networks.training import memory_told, quiet_threads
+
+        shape = PrivateShape(self.noise, self.width, self.critic, learning_rate=self.learning_rate)
+        codes = np.column_stack(alone.codes).astype(np.int64)
+        shares = [on_simplex(counts, alone.records) / alone.records for counts, _ in alone.margins]
+        seed = int(stream("network").integers(2**62))
+        with (
+            memory_told("width, critic, groups or teachers"),
+            quiet_threads(1),
+            own_noise(seed, torch.device("cpu")),
+        ):
+            gan = PrivateGan(tuple(alone.sizes), np.concatenate(shares), shape)
+            self._train(gan, codes, alone.records, rho, stream)
+            weights = gan.weights()
+        if not all(np.isfinite(own).all() for own in weights.values()):
+            raise ParameterError(f"Training of {self.name} broke down. Lower learning_rate.")
+        return FittedPrivateNetwork(
+            empty_like(data, file.frame, levels_of(file.attributes)),
+            max(round(alone.records), 1),
+            attributes=file.attributes,
+            groupings=alone.groupings,
+            chosen=[],
+            model=GroupNetwork(asdict(shape), weights, tuple(alone.sizes)),  # type: ignore[arg-type]
+            impossible=file.impossible,
+            left_out=file.left_out,
+        )
+
+    def _train(self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream) -> None:
+        """Let the networks learn; codes are those of all records, their number is an estimate."""
+        raise TypeError(type(self).__name__)
+
+
+def _documented(kind: type) -> type:
+    kind.__doc__ = (kind.__doc__ or "").replace("\n    <declared>\n", _DECLARED)
+    return kind
+
+
+@method(
+    aim="guarantee",
+    work="whole-file",
+    references=(
+        "Xie, L., Lin, K., Wang, S., Wang, F. and Zhou, J. (2018). Differentially private generative adversarial "
+        "network. arXiv:1802.06739.",
+        "Abadi, M., Chu, A., Goodfellow, I., McMahan, H. B., Mironov, I., Talwar, K. and Zhang, L. (2016). Deep "
+        "learning with differential privacy. Proceedings of the 2016 ACM SIGSAC Conference, 308–318.",
+    ),
+)
+@_documented
+@dataclass(frozen=True)
+class DPGAN(_PrivateNetwork):
+    """Which records does a generator make whose critic has seen real ones through noisy gradients only?
+
+    In every step each record is drawn by itself with the chance ``rate``. The gradients by which the critic would learn
+    from the records drawn are clipped one by one, cut to whole steps and added up, and discrete Gaussian noise is added
+    to the sum. The generator learns from the critic, and from the noisy counts of single columns.
+
+    Parameters
+    ----------
+    rate
+        The chance of a record to be in a step. A number of the plan, not of the file.
+    <declared>
+
+    When not to use it
+    ------------------
+    Where a guarantee is wanted and nothing else: try `AIM` and `MST` first, whose budget goes into the tables that one
+    looks at rather than into some hundred gradients. It is here so that it can be compared (``discreet evaluate``).
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet import Microdata
+    >>> people = Microdata(pl.DataFrame({"sex": ["f", "m"] * 500, "works": [True, False] * 500}))
+    >>> fitted = DPGAN(epsilon=1.0, domain={"sex": ["f", "m"]}, steps=5).fit(people)  # doctest: +SKIP
+    >>> print(fitted.guarantee.split(" for ")[0])  # doctest: +SKIP
+    (1, 1e-06)-differential privacy against adding or removing one record
+    """
+
+    rate: float = 0.02
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.rate, bool) or not 0 < self.rate <= 0.5:
+            raise ParameterError("dpgan: rate must lie above 0 and be at most 0.5.")
+
+    def check_budget(self, file: Prepared, rho: float) -> None:
+        """Refuse a budget for which noise could not be drawn exactly."""
+        super().check_budget(file, rho)
+        self._noise(rho * ALONE)
+
+    def _noise(self, besides: float) -> tuple[Fraction, float, int, Fraction]:
+        """The gap that the chance of a record follows from, that chance, steps to a length of 1, and the variance.
+
+        None of them depends on the file, so that the price of all steps is known before the first.
+        """
+        gap = dp.rational_epsilon(-math.log1p(-self.rate))
+        share = -math.expm1(-float(gap)) * (1 + 1e-12)
+        noise = dp.subsampled_gaussian_noise(self.epsilon, self.delta, share, self.steps, besides=besides)
+        fine = min(_FINE, _ROOM - math.ceil(math.log2(max(noise, 1.0))))
+        if fine < 4:
+            raise ParameterError(
+                "So little budget for so many steps cannot be drawn exactly. Take fewer steps, or raise epsilon."
+            )
+        most = 2**fine
+        return gap, share, most, Fraction(math.ceil((noise * most) ** 2 * (1 + 1e-12)))
+
+    def _train(self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream) -> None:
+        from discreet.networks.private_adversarial import Gradients
+
+        gap, share, most, variance = self._noise(rho * ALONE / (1 - ALONE))
+        expected = max(share * records, 1.0)
+        batch = min(max(round(expected), 16), 512)
+        chosen, noise = stream.words("records"), stream.words("gradients")
+        gradients = Gradients(gan.critic, gan.blocks.starts.numpy(), most)
+        for _ in range(self.steps):
+            total = gradients.total(codes[drawn_records(len(codes), gap, chosen)])
+            total = total + dp.discrete_gaussian(variance, len(total), noise)
+            gan.critic_step(total / (most * expected), batch)
+            gan.generator_step(batch)
+
+
+@method(
+    aim="guarantee",
+    work="whole-file",
+    references=(
+        "Jordon, J., Yoon, J. and van der Schaar, M. (2019). PATE-GAN: generating synthetic data with differential "
+        "privacy guarantees. International Conference on Learning Representations.",
+        "Papernot, N., Song, S., Mironov, I., Raghunathan, A., Talwar, K. and Erlingsson, Ú. (2018). Scalable private "
+        "learning with PATE. International Conference on Learning Representations.",
+    ),
+)
+@_documented
+@dataclass(frozen=True)
+class PATEGAN(_PrivateNetwork):
+    """Which records does a generator make that many critics, each with records of its own, cannot tell from real ones?
+
+    Every record belongs to one of the teachers, drawn at random. Teachers learn to tell their records from drawn ones
+    and vote on new ones; discrete Gaussian noise is added to the number of votes, and a student learns from what the
+    majority then seems to be. The generator learns from the student, and from the noisy counts of single columns. One
+    record changes one teacher, and so every number of votes by one at most: the price is that of the noise, whatever
+    the votes are (no account that depends on the data is used, which would have to be protected itself).
+
+    Parameters
+    ----------
+    teachers
+        How many parts the records are divided into. Many teachers are sure against noise, but each knows little.
+    questions
+        How many drawn records are voted on in a step.
+    <declared>
+
+    When not to use it
+    ------------------
+    Below an epsilon of about 3 the standard deviation of the noise is larger than the number of teachers, and little is
+    left but the counts of single columns. Try `AIM` and `MST` first.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from discreet import Microdata
+    >>> people = Microdata(pl.DataFrame({"sex": ["f", "m"] * 500, "works": [True, False] * 500}))
+    >>> fitted = PATEGAN(epsilon=8.0, domain={"sex": ["f", "m"]}, steps=5).fit(people)  # doctest: +SKIP
+    >>> print(fitted.guarantee.split(" for ")[0])  # doctest: +SKIP
+    (8, 1e-06)-differential privacy against adding or removing one record
+    """
+
+    steps: int = 200
+    teachers: int = 100
+    questions: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("teachers", "questions"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ParameterError(f"pategan: {name} must be a whole number of at least 1.")
+
+    def check_budget(self, file: Prepared, rho: float) -> None:
+        """Refuse a budget for which noise could not be drawn exactly."""
+        super().check_budget(file, rho)
+        if variance_of((1 - ALONE) * rho, self.steps * self.questions) > LARGEST_VARIANCE:
+            raise ParameterError(
+                "So little budget for so many votes cannot be drawn exactly. Take fewer steps, or raise epsilon."
+            )
+
+    def _train(self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream) -> None:
+        import torch
+
+        from discreet.networks.private_adversarial import Teachers
+
+        variance = variance_of(rho, self.steps * self.questions)
+        whose = dp.uniform_below(self.teachers, len(codes), stream.words("whose teacher"))
+        parts = [np.flatnonzero(whose == one) for one in range(self.teachers)]
+        teachers = Teachers(parts, gan.blocks.one_hot(torch.from_numpy(codes)), gan.shape)
+        words = stream.words("votes")
+        batch = min(max(round(records / self.teachers), 8), 64)
+        for _ in range(self.steps):
+            for _ in range(_LESSONS):
+                teachers.learn(gan.drawn(batch).detach(), batch)
+            asked = gan.drawn(self.questions).detach()
+            votes = teachers.votes(asked) + dp.discrete_gaussian(variance, self.questions, words)
+            gan.student_step(asked, _majority(votes, self.teachers))
+            gan.generator_step(64)
+
+
+_LESSONS = 2  # steps that teachers learn before they vote
+
+
+def _majority(votes: Integers, teachers: int) -> Floats:
+    """Say which records more than half of the votes take for real."""
+    return (2 * votes > teachers).astype(np.float64)
