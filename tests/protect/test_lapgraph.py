@@ -12,6 +12,7 @@ from scipy import sparse
 from discreet import dp, protect
 from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.protect.graphs import lapgraph
+from discreet.protect.graphs.exponential_steps import fixed_rate, rounded_noise, waiting_steps
 from discreet.protect.graphs.rare_places import rare_places, slab_chance, tail_chance
 
 
@@ -133,6 +134,45 @@ def test_rare_places_come_as_often_as_their_coins_say():
         assert np.mean(counts) == pytest.approx(200_000 * p, abs=5 * np.sqrt(200_000 * p / 20))
     found = np.concatenate([rare_places(lambda _: Decimal("0.3"), 10, words) for _ in range(4000)])
     assert np.bincount(found, minlength=10) / 4000 == pytest.approx(np.full(10, 0.3), abs=0.04)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 128), Fraction(1), Fraction(7, 2)])
+def test_waits_and_rounded_noise_have_their_law(rate):
+    words = dp.seeded_words(np.random.default_rng(4))
+    size = 40_000
+    drawn = waiting_steps(fixed_rate(rate), size, words)
+    noise = rounded_noise(rate, size, words)
+    for k in (1, 2, 5, 100, 400):
+        for seen, chance in (
+            (drawn >= k, np.exp(-float(rate) * k)),
+            (np.abs(noise) >= k, np.exp(-float(rate) * (k - 0.5))),
+            (noise >= k, np.exp(-float(rate) * (k - 0.5)) / 2),
+        ):
+            assert seen.mean() == pytest.approx(chance, abs=5 * np.sqrt(chance * (1 - chance) / size) + 1e-9)
+
+
+@given(
+    st.integers(1, 15), st.sampled_from([Fraction(1, 128), Fraction(3, 7), Fraction(2)]), st.integers(-3, 3)
+)
+def test_a_word_beside_a_border_between_two_numbers_of_steps_is_worked_out_to_the_right_one(
+    steps, rate, away
+):
+    """The words nearest to exp(-rate k) are those that double precision cannot tell."""
+    context = Context(prec=80)
+    power = context.divide(Decimal(-rate.numerator * steps), Decimal(rate.denominator))
+    border = int(context.multiply(context.exp(power), Decimal(2**64))) + away
+
+    def words(size):
+        return np.full(size, border if size == 1 and not asked else 2**63, dtype=np.uint64)
+
+    asked = []
+    found = waiting_steps(fixed_rate(rate), 1, lambda size: (words(size), asked.append(size))[0])
+    # Below the border the wait is as long as the border says, or longer; above it is shorter.
+    if away:
+        assert found[0] == (steps if away < 0 else steps - 1)
+    else:
+        assert len(asked) > 1
+        assert found[0] in {steps, steps - 1}
 
 
 @pytest.mark.slow

@@ -20,15 +20,14 @@ from discreet.dp import (
     checked_epsilon,
     discrete_laplace,
     rational_epsilon,
-    rounded_laplace,
     uniform_below,
 )
 from discreet.dp.entropy import Words
-from discreet.dp.samplers import one_sided_geometric
 from discreet.errors import InputError, ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.method_cards import method
 from discreet.parameters import check_fields
+from discreet.protect.graphs.exponential_steps import fixed_rate, rounded_noise, waiting_steps
 from discreet.protect.graphs.rare_places import rare_places, slab_chance, tail_chance
 from discreet.randomness import fresh_seed
 
@@ -218,46 +217,26 @@ class _Pairs:
     @staticmethod
     def of(adjacency: Any, *, directed: bool, symmetrize: bool) -> _Pairs:
         """Number the edges of a matrix, after checking that it is one of a graph."""
-        from scipy import sparse
-
-        try:
-            matrix = sparse.coo_array(adjacency)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(
-                "adjacency must be a square matrix of zeros and ones, sparse or dense."
-            ) from error
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ParameterError("adjacency must be square: one row and one column a person.")
+        matrix = _zeros_and_ones(adjacency)
         people = int(matrix.shape[0])
-        if people < 2:
-            raise InputError("A graph needs at least 2 people.")
-        there = matrix.data != 0
-        row, column = matrix.row[there].astype(np.int64), matrix.col[there].astype(np.int64)
-        if not np.isin(matrix.data[there], (1,)).all():
-            raise ParameterError(
-                "adjacency must hold zeros and ones; weights and repeated edges are not published."
-            )
-        if (row == column).any():
+        turned = matrix.T.tocsr()
+        if matrix.diagonal().any():
             raise ParameterError("adjacency has loops: people connected with themselves. Take them out.")
         if directed:
-            numbers = row * (people - 1) + column - (column > row)
-            edges = np.unique(numbers)
-            if len(edges) < len(numbers):
-                raise ParameterError("adjacency lists an edge twice. List each once.")
-            return _Pairs(people, edges, directed=True)
-        low, high = np.minimum(row, column), np.maximum(row, column)
-        numbers = _number(low, high, people)
-        edges, times = np.unique(numbers, return_counts=True)
-        upper = np.unique(_number(row[row < column], column[row < column], people))
-        lower = np.unique(_number(column[row > column], row[row > column], people))
-        if not symmetrize and (len(upper) != len(lower) or (upper != lower).any()):
-            raise ParameterError(
-                "adjacency is not symmetric: some edges stand in one direction only. Say symmetrize=True to take them "
-                "as edges in both, or directed=True."
-            )
-        if (times > 2).any() or len(upper) + len(lower) != len(numbers):
-            raise ParameterError("adjacency lists an edge twice. List each once.")
-        return _Pairs(people, edges, directed=False)
+            row, column = _places(matrix)
+            return _Pairs(people, row * (people - 1) + column - (column > row), directed=True)
+        if not (
+            np.array_equal(matrix.indptr, turned.indptr) and np.array_equal(matrix.indices, turned.indices)
+        ):
+            if not symmetrize:
+                raise ParameterError(
+                    "adjacency is not symmetric: some edges stand in one direction only. Say symmetrize=True to take "
+                    "them as edges in both, or directed=True."
+                )
+            matrix = matrix + turned
+        row, column = _places(matrix)
+        upper = row < column
+        return _Pairs(people, _number(row[upper], column[upper], people), directed=False)
 
     def graph(self, numbers: Integers) -> Any:
         """The matrix of some pairs."""
@@ -268,10 +247,50 @@ class _Pairs:
             column = column + (column >= row)
         else:
             row, column = _ends(numbers, self.people)
-            row, column = np.concatenate([row, column]), np.concatenate([column, row])
-        return sparse.csr_array(
-            (np.ones(len(row), dtype=np.int8), (row, column)), shape=(self.people, self.people)
+        # The numbers are sorted, so the rows are too: where each begins is all that is left to find.
+        begins = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=self.people))])
+        made = sparse.csr_array(
+            (np.ones(len(row), dtype=np.int8), column, begins), shape=(self.people, self.people)
         )
+        return made if self.directed else made + made.T.tocsr()
+
+
+def _zeros_and_ones(adjacency: Any) -> Any:
+    """Read a square matrix of zeros and ones as sparse rows whose columns stand in order."""
+    from scipy import sparse
+
+    ready = sparse.issparse(adjacency) and adjacency.format == "csr" and adjacency.has_canonical_format
+    try:
+        matrix = sparse.csr_array(adjacency) if ready else sparse.coo_array(adjacency)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            "adjacency must be a square matrix of zeros and ones, sparse or dense."
+        ) from error
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ParameterError("adjacency must be square: one row and one column a person.")
+    if matrix.shape[0] < 2:
+        raise InputError("A graph needs at least 2 people.")
+    there = matrix.data != 0
+    if not (matrix.data[there] == 1).all():
+        raise ParameterError(
+            "adjacency must hold zeros and ones; weights and repeated edges are not published."
+        )
+    if ready and there.all():
+        return matrix
+    matrix = matrix.tocoo()
+    rows = sparse.csr_array(
+        (np.ones(int(there.sum()), dtype=np.int8), (matrix.row[there], matrix.col[there])), shape=matrix.shape
+    )
+    if rows.nnz < int(there.sum()):
+        raise ParameterError("adjacency lists an edge twice. List each once.")
+    # Turned over twice, the columns of every row stand in order; a sort of all edges would take longer.
+    return rows.T.tocsr().T.tocsr()
+
+
+def _places(matrix: Any) -> tuple[Integers, Integers]:
+    """The row and the column of every entry, row after row."""
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    return rows, matrix.indices.astype(np.int64)
 
 
 def _number(low: Integers, high: Integers, people: int) -> Integers:
@@ -294,14 +313,14 @@ def _largest(pairs: _Pairs, step: Fraction, wanted: int, words: Words) -> Intege
     """The pairs with the largest noisy entries, as many as wanted; among equal ones lots decide."""
     if not wanted:
         return np.empty(0, dtype=np.int64)
-    own = STEPS + rounded_laplace(step, len(pairs.edges), words)
+    own = STEPS + rounded_noise(step, len(pairs.edges), words)
     if pairs.count <= MOST_PAIRS:
-        values = rounded_laplace(step, pairs.count, words)
+        values = rounded_noise(step, pairs.count, words)
         values[pairs.edges] = own
         return _top(np.arange(pairs.count), values, wanted, words)
     height = _height(pairs.count, step, wanted)
     seen = rare_places(tail_chance(step, Fraction(height)), pairs.count, words)
-    values = height + one_sided_geometric(step, len(seen), words)
+    values = height + waiting_steps(fixed_rate(step), len(seen), words)
     free = ~_member(seen, pairs.edges)
     places, values = seen[free], values[free]
     while True:
@@ -329,7 +348,7 @@ def _below(step: Fraction, bound: int, size: int, words: Words) -> Integers:
     made = np.empty(size, dtype=np.int64)
     own = np.arange(size)
     while len(own):
-        drawn = one_sided_geometric(step, len(own), words)
+        drawn = waiting_steps(fixed_rate(step), len(own), words)
         kept = drawn < bound
         made[own[kept]] = drawn[kept]
         own = own[~kept]
