@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import attack
-from discreet.errors import ParameterError
+from discreet.errors import InputError, ParameterError
 
 STRATEGIES = (
     "all-ones", "all-zeros", "identity", "max-attributes", "class-representative", "influence", "influence-multiplied"
@@ -156,3 +156,52 @@ def test_a_trained_network_learns_its_labels():
     )
     right = model.predict(np.zeros((60, 60)), features).argmax(axis=1) == labels
     assert right.mean() > max(labels.mean(), 1 - labels.mean()) + 0.2
+
+
+def strangers(seed, *, known, people=50):
+    """A service over its own graph, links that were or were not given to it, and links that never were."""
+    rng = np.random.default_rng(seed)
+
+    def links():
+        upper = np.triu(rng.random((people, people)) < 0.1, 1)
+        return (upper | upper.T).astype(float)
+
+    truth, others, own = links(), links(), links()
+    features = rng.random((people, 4)) + 0.5
+    model = attack.GraphConvolution((rng.normal(size=(4, 6)), rng.normal(size=(6, 3))))
+    service = attack.LocalService(truth if known else own, features, model)
+    return attack.link_stealing(service, truth, control=others * (1 - truth), seed=seed)
+
+
+def test_links_the_service_knows_are_found_and_those_it_does_not_know_are_the_control():
+    known = strangers(1, known=True).figures
+    assert known["attack_rate"] > 0.8
+    assert known["control_rate"] < 0.35
+    assert known["risk_low"] > 0.6
+    nothing = strangers(1, known=False).figures
+    assert nothing["risk_low"] <= 0 <= nothing["risk_high"]
+    assert nothing["attacks"] < nothing["connections"]
+
+
+def test_a_control_that_is_the_truth_is_refused_and_one_that_overlaps_is_said():
+    graph, _, service = network()
+    with pytest.raises(ParameterError, match="part of the truth"):
+        attack.link_stealing(service, graph, control=graph)
+    with pytest.raises(InputError, match="no connection"):
+        attack.link_stealing(service, graph, control=np.zeros_like(graph))
+    with pytest.raises(InputError, match="same nodes"):
+        attack.link_stealing(service, graph, control=np.zeros((3, 3)))
+    mixed = network(seed=2)[0]
+    found = attack.link_stealing(service, graph, control=mixed)
+    assert any("left out" in caveat for caveat in found.caveats)
+
+
+@pytest.mark.parametrize("strategy", ["max-attributes", "class-representative"])
+def test_a_strategy_that_needs_another_class_says_where_there_is_none(strategy):
+    graph, features, _ = network()
+    one_class = attack.GraphConvolution((np.eye(4), np.column_stack([np.full(4, 5.0), np.zeros(4)])))
+    service = attack.LocalService(graph, features, one_class)
+    found = attack.link_stealing(service, graph, strategy=strategy, features=features, seed=1)
+    assert any("of one class" in caveat for caveat in found.caveats)
+    mixed = attack.link_stealing(network()[2], graph, strategy=strategy, features=features, seed=1)
+    assert not any("of one class" in caveat for caveat in mixed.caveats)

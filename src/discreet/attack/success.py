@@ -36,6 +36,7 @@ __all__ = [
     "excess",
     "measured",
     "trials_table",
+    "warnings_of",
     "worst_trial",
 ]
 
@@ -300,7 +301,7 @@ def measured(
         value=found.risk,
         figures=told,
         meaning=_in_words(doing, attack, control, blind, found),
-        caveats=[*caveats, *_warnings(attack, control, baseline)],
+        caveats=[*caveats, *warnings_of(attack, control, baseline)],
         parameters=parameters or {},
         detail=detail if detail is not None else Detail(),
     )
@@ -329,7 +330,8 @@ def _in_words(doing: str, attack: Tally, control: Tally | None, blind: float, fo
     )
 
 
-def _warnings(attack: Tally, control: Tally | None, baseline: Tally | float) -> list[str]:
+def warnings_of(attack: Tally, control: Tally | None, baseline: Tally | float) -> list[str]:
+    """Say what keeps the rates of an attack from being believed: few tries, no control, a control that all fall to."""
     said: list[str] = []
     tries = min(attack.tries, math.inf if control is None else control.tries)
     if tries < FEW:

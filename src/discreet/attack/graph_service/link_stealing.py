@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -17,8 +17,9 @@ from discreet.attack.graph_service.node_injection import (
     baseline_scores,
     node_injection_scores,
     nodes_of,
+    of_another_class,
 )
-from discreet.attack.success import RISK_FIGURES, Tally, excess
+from discreet.attack.success import RISK_FIGURES, Excess, Tally, Trial, warnings_of
 from discreet.cards import Figure, measure
 from discreet.errors import ParameterError
 from discreet.parameters import checked
@@ -34,21 +35,23 @@ LINKTELLER = (
     "Wu, F., Long, Y., Zhang, C. and Li, B. (2022). LinkTeller: recovering private edges from graph neural networks "
     "via influence analysis. IEEE Symposium on Security and Privacy, 2005–2024. doi:10.1109/SP46214.2022.9833806"
 )
+BY_CLASS = ("max-attributes", "class-representative")
 Decision = Literal["degree", "top-k", "threshold", "best-f1"]
 
 
 @measure(
     title="Stolen links",
     question="How many private connections could a user of the service find out?",
-    headline="of the claimed connections beyond a blind guess",
+    headline="of the connections are found because the service knows them",
     chapter="rebuilt",
     place=6,
     work="whole-file",
     references=(INJECTION, LINKTELLER),
     figures={
         **RISK_FIGURES,
-        "attack_rate": Figure("Claimed connections that exist (precision)", unit="share", better="lower"),
-        "baseline_rate": Figure("Pairs that are connected (a blind claim)", unit="share"),
+        "attack_rate": Figure("Connections that were found (recall)", unit="share", better="lower"),
+        "control_rate": Figure("Connections found that the service does not know", unit="share"),
+        "baseline_rate": Figure("Pairs that were claimed (a blind claim finds as many)", unit="share"),
         "precision": Figure("Claimed connections that exist", unit="share", better="lower"),
         "recall": Figure("Connections that were claimed", unit="share", better="lower"),
         "f1": Figure("F1 of claims and connections", better="lower"),
@@ -61,6 +64,7 @@ def link_stealing(
     truth: Any,
     *,
     strategy: Strategy | Baseline = "all-ones",
+    control: Any = None,
     targets: Any = None,
     candidates: Any = None,
     features: Any = None,
@@ -86,6 +90,9 @@ def link_stealing(
         The private adjacency matrix, for scoring.
     strategy
         The features of the node that joins, or a baseline.
+    control
+        Connections among the same people that the service was not given, as a matrix like ``truth``: what the attack
+        finds of them it would find without the service's graph, because people who are alike know each other.
     targets, candidates
         Whose neighbors are wanted, and among whom; 500 nodes by lot unless given, and the same ones.
     features
@@ -110,9 +117,12 @@ def link_stealing(
     Returns
     -------
     Measure
-        ``value`` is ``risk``: precision beyond the share of connected pairs. ``precision``, ``recall`` and ``f1`` are
-        pooled over all pairs of a target and another candidate; isolated targets count in the precision only. Where
-        the attack cannot be run, ``value`` is None and a caveat says why. ``detail``: ``targets``, ``scores``.
+        ``value`` is ``risk``, (attack - control) / (1 - control): ``attack_rate`` is the share of the connections that
+        were found, ``control_rate`` that of the connections the service does not know, ``baseline_rate`` what as many
+        claims find blindly, which takes the place of the control where there is none; ``risk_low`` and ``risk_high``
+        (95 %; a connection between two targets counts once). ``precision``, ``recall`` and ``f1`` are pooled over all
+        pairs of a target and another candidate; isolated targets count in the precision only. Where the attack cannot
+        be run, ``value`` is None and a caveat says why. ``detail``: ``targets``, ``scores``.
 
     How to read it
     --------------
@@ -122,7 +132,7 @@ def link_stealing(
     When not to trust it
     --------------------
     Deeper networks and other models leak in other patterns. With ``degree`` the attacker knows how many neighbors a
-    target has; with ``best-f1`` he knows the answer.
+    target has (and of the control, how many it has there); with ``best-f1`` he knows the answer.
 
     Examples
     --------
@@ -175,10 +185,78 @@ def link_stealing(
             "or ignores new nodes.",
             parameters,
         )
-    linked = graph[wanted][:, among].toarray() > 0
     open_ = wanted[:, None] != among[None, :]
-    claimed = _claimed(scores, linked, open_, decision, density, threshold)
-    return _told(scores, linked & open_, open_, claimed, wanted, parameters)
+    linked = (graph[wanted][:, among].toarray() > 0) & open_
+    unknown, told = _unknown(control, graph, wanted, among, open_)
+    if strategy in BY_CLASS and not of_another_class(before, 0).any():
+        told.append(
+            f"All candidates are predicted to be of one class, so '{strategy}' found nobody of another one to imitate "
+            "and took all candidates instead: the attack may be weaker than its name says."
+        )
+    # Each kind is looked for among pairs that are not of the other, so that neither stands in the other's way.
+    pairs = open_ if unknown is None else open_ & ~unknown
+    claimed = _claimed(scores, linked, pairs, decision, density, threshold)
+    attacked = _found(claimed, linked, wanted, among)
+    others = None
+    if unknown is not None:
+        spared = open_ & ~linked
+        others = _found(
+            _claimed(scores, unknown, spared, decision, density, threshold), unknown, wanted, among
+        )
+    return _told(
+        scores,
+        linked,
+        pairs,
+        claimed,
+        Found(attacked, others),
+        wanted,
+        {**parameters, "control": control is not None},
+        told,
+    )
+
+
+class Found(NamedTuple):
+    """How many connections were found, of those that the service knows and of those it does not."""
+
+    known: Tally | None
+    unknown: Tally | None
+
+
+def _unknown(
+    control: Any, graph: Any, wanted: Integers, among: Integers, open_: Flags
+) -> tuple[Flags | None, list[str]]:
+    """Read the connections that the service was not given; those of the truth are none of them."""
+    from scipy import sparse
+
+    if control is None:
+        return None, []
+    given = sparse.csr_array(control, dtype=np.float64)
+    if given.shape != graph.shape:
+        raise InputError("control must be a matrix of the same nodes as truth.")
+    there = (given[wanted][:, among].toarray() > 0) & open_
+    shared = there & (graph[wanted][:, among].toarray() > 0)
+    if not there.any():
+        raise InputError(
+            "control has no connection of a target with a candidate, so nothing can be held against it. Choose other "
+            "targets, or leave control out."
+        )
+    if shared.sum() > there.sum() / 2:
+        raise ParameterError(
+            f"control is part of the truth: {int(shared.sum()):,} of its {int(there.sum()):,} connections are there. "
+            "Give connections that the service does not know, or leave control out."
+        )
+    said = [f"{int(shared.sum()):,} connections of control are in truth too; they were left out of it."]
+    return there & ~shared, said if shared.any() else []
+
+
+def _found(claimed: Flags, linked: Flags, wanted: Integers, among: Integers) -> Tally | None:
+    """Count the connections that were claimed; one between two targets is asked about twice and counts once."""
+    at, other = np.nonzero(linked)
+    if not len(at):
+        return None
+    ends = np.sort(np.column_stack([wanted[at], among[other]]), axis=1)
+    once = len(np.unique(ends, axis=0))
+    return Tally(once * float((claimed & linked).sum()) / len(at), once)
 
 
 def _claimed(  # noqa: PLR0917
@@ -204,11 +282,17 @@ def _claimed(  # noqa: PLR0917
 
 
 def _told(  # noqa: PLR0917
-    scores: Floats, linked: Flags, open_: Flags, claimed: Flags, targets: Integers, parameters: dict[str, Any]
+    scores: Floats,
+    linked: Flags,
+    open_: Flags,
+    claimed: Flags,
+    found: Found,
+    targets: Integers,
+    parameters: dict[str, Any],
+    told: list[str],
 ) -> Measure:
     hits, said, there, pairs = (int(x.sum()) for x in (linked & claimed, claimed, linked, open_))
     lonely = int((~linked.any(axis=1)).sum())
-    told = []
     if not there:
         told.append(
             "No target has a neighbor among the candidates: recall and risk are undefined, not zero. Choose targets "
@@ -222,10 +306,14 @@ def _told(  # noqa: PLR0917
         told.append("Nobody was claimed, so there is no precision.")
     if parameters["decision"] == "best-f1":
         told.append("The best cut was chosen by the truth, which no attacker has.")
-    blind = there / pairs if pairs else 0.0
+    blind = said / pairs if pairs else 0.0
     precision = hits / said if said else None
     recall = hits / there if there else None
-    risk = excess(Tally(hits, said), float(blind)) if said and there else None
+    risk = Excess(None, None, None)
+    if found.known is not None:
+        trial = Trial(found.known, found.unknown, float(blind))
+        risk = trial.beyond()
+        told += warnings_of(*trial)
     f1 = 2 * hits / (said + there) if said + there else None
     table = pl.DataFrame(
         {
@@ -235,16 +323,23 @@ def _told(  # noqa: PLR0917
             "found": (linked & claimed).sum(axis=1),
         }
     )
+    unknown = (
+        ""
+        if found.unknown is None
+        else f"; of connections that the service does not know it finds {percent(found.unknown.rate)}"
+    )
     return Measure(
         name="link_stealing",
-        value=None if risk is None else risk.risk,
+        value=risk.risk,
         figures={
-            "attack_rate": precision,
-            "control_rate": None,
+            "attack_rate": recall,
+            "control_rate": None if found.unknown is None else found.unknown.rate,
             "baseline_rate": blind,
-            "risk": None if risk is None else risk.risk,
-            "risk_low": None if risk is None else risk.low,
-            "risk_high": None if risk is None else risk.high,
+            "risk": risk.risk,
+            "risk_low": risk.low,
+            "risk_high": risk.high,
+            "attacks": 0 if found.known is None else round(found.known.tries),
+            "control_attacks": 0 if found.unknown is None else round(found.unknown.tries),
             "precision": precision,
             "recall": recall,
             "f1": f1,
@@ -255,7 +350,7 @@ def _told(  # noqa: PLR0917
         },
         meaning=(
             f"Of {said:,} connections that the attack claims {percent(precision)} exist, and it claims "
-            f"{percent(recall)} of the {there:,} that there are; of all pairs {percent(blind)} are connected."
+            f"{percent(recall)} of the {there:,} that there are, of all pairs {percent(blind)}{unknown}."
         ),
         caveats=told,
         parameters=parameters,

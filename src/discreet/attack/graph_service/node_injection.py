@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Integers
+from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.graph_service.graph_convolution import GraphService
 from discreet.errors import ParameterError, unknown_name
 from discreet.number_arrays import numbers_of, rows_of
@@ -56,7 +56,7 @@ def node_injection_scores(
         The features of the node that joins: ``all-ones``, ``all-zeros``; those of the target (``identity``), these a
         little larger (``influence`` adds ``alpha``, ``influence-multiplied`` multiplies by 1 + ``alpha``); the largest
         of every feature among candidates of another class (``max-attributes``), or those of the surest of them
-        (``class-representative``).
+        (``class-representative``). Where all candidates are of one class, these two look at all of them.
     features
         The features of the candidates, one row each; only the first two strategies need none.
     alpha
@@ -141,6 +141,13 @@ def baseline_scores(
     return np.asarray(np.sqrt((((changed - shown) / alpha) ** 2).sum(axis=1)))
 
 
+def of_another_class(shown: Floats, at: int) -> Flags:
+    """Say which candidates are predicted to be of another class than the one at a place."""
+    classes = shown.argmax(axis=1)
+    other: Flags = classes != classes[at]
+    return other
+
+
 def nodes_of(given: Any, name: str) -> Integers:
     """Read numbers of nodes."""
     nodes = rows_of(list(given) if hasattr(given, "__len__") else given, name)
@@ -189,10 +196,9 @@ def _joining(  # noqa: PLR0917
         return np.asarray(own + alpha)
     if strategy == "influence-multiplied":
         return np.asarray(own * (1 + alpha))
-    classes = shown.argmax(axis=1)
-    others = classes != classes[at[0]]
+    others = of_another_class(shown, int(at[0]))
     if not others.any():
-        # Everybody is of one class: the best that is left are all candidates.
+        # The best that is left are all candidates.
         others = np.ones(len(nodes), dtype=bool)
     if strategy == "max-attributes":
         return np.asarray(features[others].max(axis=0))
