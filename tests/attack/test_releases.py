@@ -155,6 +155,8 @@ def test_few_targets_and_a_missing_control_are_said():
         code_of(c) for c in attack.linkability(original, released, columns=SIDES, control=control).caveats
     }
     assert FEW_TRIES in codes
+    singled = attack.singling_out(original, released, control=control, predicates="univariate", seed=1)
+    assert FEW_TRIES in {code_of(caveat) for caveat in singled.caveats}
     alone = attack.inference(original, released, secret="coin", method="nearest", seed=1)
     assert NO_CONTROL in {code_of(caveat) for caveat in alone.caveats}
     assert alone.figures["control_rate"] is None

@@ -80,3 +80,10 @@ def test_a_tally_without_tries_or_with_more_hits_than_tries_is_refused():
     for hits, tries in ((0, 0), (2, 1), (-1, 5)):
         with pytest.raises(ParameterError, match="at least one try"):
             Tally(hits, tries)
+
+
+def test_a_control_that_fares_worse_clears_nothing():
+    found = measured("membership", Tally(100, 200), Tally(180, 200), 0.5, doing="recognizes a person")
+    assert found.figures["risk_high"] < 0
+    assert "nothing is known of the risk" in found.meaning
+    assert "up to 0 %" not in found.meaning

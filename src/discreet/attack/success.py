@@ -319,6 +319,11 @@ def _in_words(doing: str, attack: Tally, control: Tally | None, blind: float, fo
     )
     if found.risk is None or found.low is None or found.high is None:
         return f"{said} What the release adds cannot be told apart."
+    if found.high < 0:
+        return (
+            f"{said} It succeeds more surely against people not in the file: they may be of another population, "
+            "and then nothing is known of the risk."
+        )
     if found.low <= 0:
         return (
             f"{said} That the release adds nothing cannot be ruled out, nor can a risk of up to "

@@ -21,7 +21,7 @@ from discreet.attack.graph_service.node_injection import (
 )
 from discreet.attack.success import RISK_FIGURES, Excess, Tally, Trial, warnings_of
 from discreet.cards import Figure, measure
-from discreet.errors import ParameterError
+from discreet.errors import InputError, ParameterError
 from discreet.parameters import checked
 from discreet.progress import track
 from discreet.randomness import generator
@@ -226,11 +226,9 @@ def _unknown(
     control: Any, graph: Any, wanted: Integers, among: Integers, open_: Flags
 ) -> tuple[Flags | None, list[str]]:
     """Read the connections that the service was not given; those of the truth are none of them."""
-    from scipy import sparse
-
     if control is None:
         return None, []
-    given = sparse.csr_array(control, dtype=np.float64)
+    given = square_matrix(control, "control")
     if given.shape != graph.shape:
         raise InputError("control must be a matrix of the same nodes as truth.")
     there = (given[wanted][:, among].toarray() > 0) & open_

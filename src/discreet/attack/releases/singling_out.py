@@ -20,6 +20,8 @@ from discreet.arrays import Flags, Floats, Integers
 from discreet.attack.releases.control_size import at_size
 from discreet.attack.releases.victims import MISSING, Victims, as_numbers, victims_of
 from discreet.attack.success import (
+    FEW,
+    FEW_TRIES,
     OPINION,
     REFERENCE,
     RISK_FIGURES,
@@ -30,6 +32,7 @@ from discreet.attack.success import (
     worst_trial,
 )
 from discreet.cards import Figure, OfPair, TwoFiles, measure
+from discreet.caveats import Caveat
 from discreet.citations import COHEN_NISSIM_2020
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
@@ -275,6 +278,14 @@ def _scarce(found: Mapping[str, Found], attacks: int, victims: Victims) -> list[
         for name, one in found.items()
         if len(one) < wanted[name]
     ]
+    if victims.control is not None and victims.control.height < FEW:
+        said.append(
+            Caveat(
+                f"The control has {victims.control.height:,} people, fewer than {FEW}: what a control as large as the "
+                "original would say is a guess. Read the interval, not the number.",
+                code=FEW_TRIES,
+            )
+        )
     gone = sum(table.null_count().sum_horizontal().item() for table in victims.tables)
     return [*said, *([f"{gone:,} missing values count as a value of their own."] if gone else [])]
 
