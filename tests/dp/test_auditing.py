@@ -50,6 +50,15 @@ def test_gaussian_noise_is_refuted_only_where_it_is_too_small():
     assert dp.audit(gaussian(0.5), (0, 1), epsilon=1.0, delta=1e-3, runs=RUNS).figures["violated"]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_shown_is_never_below_zero(seed):
+    rng = np.random.default_rng(seed)
+    found = dp.audit(
+        lambda _, runs: rng.normal(size=(runs, 2)), (0, 1), epsilon=1.0, runs=1000, level=1 - 1e-9
+    )
+    assert 0 <= found.value < 1
+
+
 def test_a_mechanism_without_noise_is_refuted_by_its_value():
     found = dp.audit(lambda answer, runs: np.full(runs, answer), (3.0, 4.0), epsilon=5.0, runs=RUNS)
     assert found.figures["violated"]

@@ -119,7 +119,8 @@ def audit(
     tested = [int(event.holds(outputs[half:]).sum()) for outputs in (here, there)]
     a, b = reversed(tested) if swapped else tested
     rest = runs - half
-    found = _bound(a, b, rest, delta, level)
+    # An event that was rarer than where it was chosen shows nothing, and never that epsilon is below 0.
+    found = max(_bound(a, b, rest, delta, level), 0.0)
     violated = found > epsilon
     told = (
         f"The claim of epsilon {epsilon:g} is refuted: with {100 * level:g} % confidence it is at least {shown(found)}."
