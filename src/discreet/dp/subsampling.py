@@ -80,6 +80,12 @@ def subsampled_gaussian_noise(
     >>> subsampled_gaussian_epsilon(noise, 0.02, 500, 1e-6) <= 1.0
     True
     """
+    return _smallest_noise(float(epsilon), float(delta), float(rate), int(steps), float(besides))
+
+
+@lru_cache(maxsize=256)
+def _smallest_noise(epsilon: float, delta: float, rate: float, steps: int, besides: float) -> float:
+    """Search for `subsampled_gaussian_noise`, once for a budget: several quantiles ask for the same."""
     low, high = 2.0**-6, 2.0**-5
     while subsampled_gaussian_epsilon(high, rate, steps, delta, besides=besides) > epsilon:
         low, high = high, 2 * high
