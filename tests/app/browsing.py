@@ -1,8 +1,9 @@
 """A real browser at the page: started without a window, driven by selenium; and what it must find readable.
 
-axe-core cannot be installed here, so the checks that matter most are written out: every control has a name, texts stand
-out from what is behind them as WCAG AA asks, headings go down one level at a time, there is one main landmark and one
-first heading, every picture and table is named, ids are used once, and nothing sticks out of a narrow screen.
+axe-core judges every page where it was fetched (``make axe``, or DISCREET_AXE names the file). The checks that matter
+most are also written out, for where it was not: every control has a name, texts stand out as WCAG AA asks, headings go
+down one level at a time, there is one main landmark and one first heading, every picture and table is named, ids are
+used once, and nothing sticks out of a narrow screen.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 CHECKS = (Path(__file__).parent / "readable.js").read_text(encoding="utf-8")
+_AXE = Path(os.environ.get("DISCREET_AXE") or Path(sys.prefix) / "axe" / "package" / "axe.min.js")
+AXE = _AXE.read_text(encoding="utf-8") if _AXE.is_file() else None
 WITHOUT = "no chromium with chromedriver on this machine (Debian: apt-get install chromium chromium-driver)"
 
 
@@ -156,13 +159,23 @@ class Page:
 
     def faults(self) -> list[str]:
         """Return what would keep somebody from reading or using the page as it is now."""
-        found = [*self.script(CHECKS), *self._nameless()]
+        found = [*self.script(CHECKS), *self._nameless(), *self._violations()]
         wide = self.script(
             "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
         if wide > 1:
             found.append(f"the page is {wide} px wider than the screen")
         return found
+
+    def _violations(self) -> list[str]:
+        """Return what axe-core objects to, where it is there."""
+        if AXE is None:
+            return []
+        self.script(AXE)
+        return self.browser.execute_async_script(
+            "const done = arguments[arguments.length - 1]; axe.run().then((r) => done(r.violations.map("
+            "(v) => 'axe ' + v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).slice(0, 3).join(' | '))))"
+        )
 
     def _nameless(self) -> list[str]:
         tree = self.browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]

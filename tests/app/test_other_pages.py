@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 from app.conftest import opened, settled, texts_of
@@ -129,7 +131,12 @@ async def test_outputs_are_checked_decided_and_registered(tmp_path, monkeypatch)
         (package,) = found["packages"]
         (output,) = package["outputs"]
         await user.should_see("The queue")
+        assert "cross table" not in texts_of(user), "outputs are masked until somebody asks"
+        user.find(marker="show-values").click()
+        await settled(desk)
+        await user.should_see("first, output_1: cross table")
         bench = desk.review
+        assert any("page Outputs" in one["what"] for one in bench.activity)
         outputs_page.decide(desk, bench, package["path"], output["name"], decision="reject", note="")
         await settled(desk)
         assert bench.refused("decide_output", "decision"), "a rejection needs its reason"
@@ -194,3 +201,62 @@ async def test_an_address_of_nothing_says_so(tmp_path, monkeypatch):
         await user.should_see("There is nothing here")
         await user.open("/77/risk")
         await user.should_see("Which file is to be released?")
+
+
+async def test_a_table_takes_its_levels_from_a_dropped_file_and_its_text_to_copy_runs(
+    people, tmp_path, monkeypatch
+):
+    from nicegui import ui
+
+    from discreet.app.same_in_code import command_text, python_text
+
+    levels = "country,town\nNorth,zqAville\nNorth,zqBville\nSouth,<b>zqCville\n"
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = await ready(desk, people)
+        await user.open("/1/tables")
+        next(iter(user.find(marker="dimensions").elements)).value = ["town", "sex"]
+        upload = next(iter(user.find(marker="drop town").elements))
+        file = ui.upload.SmallFileUpload("levels.csv", "text/csv", levels.encode())
+        await upload.handle_uploads([file])
+        await user.should_see("Taken.", retries=50)
+        held = next(iter(user.find(marker="levels town").elements)).value
+        assert desk.folder.path.resolve() in Path(held).resolve().parents
+        user.find(marker="protect").click()
+        await settled(desk)
+        assert not journey.refusals.get("protect_table"), journey.refusals
+        assert journey.table["cells"] == 6 * 3, "three towns, two countries and the total by sex"
+        await user.open("/1/columns")
+        await user.open("/1/tables")
+        again = next(iter(user.find(marker="levels town").elements))
+        assert again.value == held, "what was filled in is there again"
+        journey.place = str(people)
+        said: dict[str, object] = {}
+        exec(python_text(journey, "tables"), said)
+        assert len(said["result"].table.cells) == journey.table["cells"]
+        assert f"--hierarchy town={held}" in command_text(journey, "tables")
+        tables_page.protect(journey, {**journey.tabulated, "hierarchies": {"town": str(tmp_path / "no.csv")}})
+        await settled(desk)
+        assert "no hierarchy file 'no.csv'" in journey.refused("protect_table", "hierarchies")
+
+
+async def test_a_file_that_needs_no_plan_is_judged_and_released(tmp_path, monkeypatch):
+    from discreet.app.pages import release_page
+
+    plain = tmp_path / "plain.csv"
+    pl.DataFrame({"sex": ["f", "m"] * 60, "pay": [10 + i // 2 for i in range(120)]}).write_csv(plain)
+    rules = tmp_path / "pairs.toml"
+    rules.write_text('name = "Pairs"\n[rules]\n"k_anonymity.k" = { at_least = 2 }\n')
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = desk.begin(str(plain))
+        file_page.read(journey)
+        await settled(desk)
+        journey.roles, journey.policy = {"sex": "keys", "pay": "sensitive"}, str(rules)
+        await user.open("/1/release")
+        await user.should_see("go out as it is")
+        journey.signed = {"name": "A. Clerk", "decision": "release"}
+        release_page.write(journey)
+        await settled(desk)
+        assert not journey.refusals.get("write_release"), journey.refusals
+        names = {path.name for path in (tmp_path / "plain-release").iterdir()}
+        assert {"plain-release.csv", "release.html"} <= names
+        assert "plan.toml" not in names, "there is none"

@@ -162,16 +162,17 @@ def _python_tables(journey: Journey) -> list[str]:
     if asked.get("measure"):
         told.append(f"measure={asked['measure']!r}")
     levels = asked.get("hierarchies") or {}
+    files = [column for column, held in levels.items() if isinstance(held, str)]
     if levels:
-        given = ", ".join(
-            f"{column!r}: {f'Path({held!r})' if isinstance(held, str) else tuple(held)!r}"
+        given = [
+            f"{column!r}: "
+            + (f"levels_of(data, {column!r}, {held!r})" if column in files else repr(tuple(held)))
             for column, held in levels.items()
-        )
-        told.append(f"hierarchies={{{given}}}")
-    with_files = any(isinstance(held, str) for held in levels.values())
+        ]
+        told.append(f"hierarchies={{{', '.join(given)}}}")
     return [
-        *(["from pathlib import Path", ""] if with_files else []),
         "from discreet import tables",
+        *(["from discreet.app.work.level_files import levels_of"] if files else []),
         "",
         f"table = tables.Table.from_microdata({', '.join(told)})",
         f"result = tables.Suppression().apply(tables.primary(table, tables.{_rule_of(asked)}))",

@@ -10,11 +10,23 @@ from pathlib import Path
 
 import polars as pl
 
-from discreet.errors import InputError
+from discreet import engine
+from discreet.errors import InputError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.hierarchy.files import read_rows
+from discreet.microdata import Microdata
 from discreet.tables.argus import read_hierarchy
 from discreet.tables.building.dimension_sources import from_code_list
+from discreet.value_text import canonical_text
+
+
+def levels_of(data: Microdata, column: str, file: str) -> Hierarchy:
+    """Read the levels above the codes of a column of a file."""
+    path = Path(file).expanduser()
+    if not path.is_absolute():
+        raise ParameterError(f"Name the hierarchy file of '{column}' in full, from the root of this machine.")
+    codes = engine.collect(data, [column])[column].unique().drop_nulls()
+    return hierarchy_from(path, set(canonical_text(codes).to_list()))
 
 
 def hierarchy_from(path: Path, codes: set[str]) -> Hierarchy:

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet import engine
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
-from discreet.app.work.level_files import hierarchy_from
+from discreet.app.work.level_files import levels_of
 from discreet.errors import ParameterError
 from discreet.io import write
 from discreet.microdata import Microdata
 from discreet.report.table_report import write_table_report
 from discreet.report.table_view import Sheet, sheets_of
 from discreet.tables import Dominance, PPercent, Suppression, SuppressionResult, Table, Threshold, primary
-from discreet.value_text import canonical_text
 
 LEFT_OUT = ("primary", "secondary", "hidden")
 RULES = {"threshold": 1, "p-percent": 1, "dominance": 2}
@@ -42,7 +40,11 @@ def protect_table(
     """Build the table, suppress what must not be seen, audit it, and write it where it was asked for."""
     data = bench.with_roles(source, roles)
     with caused_by("hierarchies"):
-        told = {column: _levels(data, column, given) for column, given in hierarchies.items() if given}
+        told = {
+            column: levels_of(data, column, given) if isinstance(given, str) else tuple(given)
+            for column, given in hierarchies.items()
+            if given
+        }
     with caused_by("table"):
         if not table.strip():
             raise ParameterError("Choose at least one column for the rows and columns.")
@@ -73,16 +75,6 @@ def protect_table(
         "written": written,
         "show_values": show_values,
     }
-
-
-def _levels(data: Microdata, column: str, given: Sequence[str] | str) -> Any:
-    if not isinstance(given, str):
-        return tuple(given)
-    path = Path(given).expanduser()
-    if not path.is_absolute():
-        raise ParameterError(f"Name the hierarchy file of '{column}' in full, from the root of this machine.")
-    codes = engine.collect(data, [column])[column].unique().drop_nulls()
-    return hierarchy_from(path, set(canonical_text(codes).to_list()))
 
 
 def _rule(rule: str, numbers: list[float]) -> Any:
