@@ -202,3 +202,24 @@ def test_parts_are_written_from_a_model_of_a_sample(discreet, people, tmp_path):
     both = discreet("synthesize", people, "--parts", folder, "--out", tmp_path / "s.csv")
     assert both.returncode == 2
     assert "leave out --out" in both.stderr
+
+
+def test_a_risk_limit_sets_people_aside_and_writes_a_page_with_the_price(discreet, people, tmp_path):
+    many = tmp_path / "many.csv"
+    numbers = pl.int_range(1200, eager=True)
+    pl.DataFrame({"pay": numbers * 7919 % 99991, "sex": numbers % 2, "town": numbers % 7}).write_csv(many)
+    made, page = tmp_path / "s.csv", tmp_path / "page.html"
+    asked = ("--out", made, "--risk-limit", 0.6, "--html", page, "--seed", 1, "--json")
+    done = discreet("synthesize", many, *asked)
+    told = json.loads(done.stdout)["attackers"]
+    assert done.returncode == (0 if told["holds"] else 3), done.stderr
+    assert pl.read_csv(made).height == 1200
+    assert told["price"].startswith("The price")
+    assert "What attackers gain" in page.read_text()
+    refused = discreet("synthesize", people, "--out", tmp_path / "t.csv", "--html", tmp_path / "t.html")
+    assert refused.returncode == 2
+    assert "--risk-limit" in refused.stderr
+    other = discreet(
+        "synthesize", people, "--out", tmp_path / "t.csv", "--method", "syndiffix", "--risk-limit", 0.1
+    )
+    assert other.returncode == 2

@@ -37,3 +37,17 @@ def test_most_numbers_are_ones_own_or_not():
     assert own_values(np.arange(100.0))
     assert not own_values(np.repeat(np.arange(50.0), 2))
     assert not own_values(np.empty(0))
+
+
+def test_between_leaves_heaps_alone_and_draws_other_numbers_between_their_neighbors():
+    rng = np.random.default_rng(5)
+    own = np.round(np.exp(rng.normal(8, 1, 500)), 2)
+    values = np.concatenate([np.full(200, 1000.0), own])
+    fresh = smoothed(values, "between", low=0.0, high=1e9, rng=np.random.default_rng(1))
+    assert (fresh[:200] == 1000.0).all()
+    ranked = np.sort(own)
+    place = np.searchsorted(ranked, own)
+    assert (fresh[200:] >= ranked[np.maximum(place - 10, 0)]).all()
+    assert (fresh[200:] <= ranked[np.minimum(place + 11, 499)]).all()
+    assert not set(fresh[200:]) & set(own)
+    assert fresh.max() <= own.max()

@@ -2,39 +2,122 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 from attack.populations import people
 
 from discreet import Microdata, attack
 from discreet.errors import ColumnError, ParameterError
-from discreet.workflow.synthesis_within_risk import synthesize_within_risk
+from discreet.synth import Sequential
+from discreet.synth.methods.resampling import Sample
+from discreet.synth.methods.tree_donors import Cart
+from discreet.workflow.closing_steps import LEAVES, Closing
+from discreet.workflow.synthesis_for_policy import synthesize_for_policy
+from discreet.workflow.synthesis_within_risk import synthesize_within_risk, usual_limit
+
+COLUMNS = ["pay", "age", "job", "coin"]
 
 
-def test_numbers_that_one_person_has_alone_are_blurred_until_the_limit_holds():
-    data = Microdata(people(np.random.default_rng(3), 900).select("pay", "age", "job", "coin"))
-    found = synthesize_within_risk(data, 0.2, secrets=["coin"], attacks=400, seed=1)
+@pytest.fixture(scope="module")
+def data() -> Microdata:
+    return Microdata(people(np.random.default_rng(3), 1500).select(COLUMNS))
+
+
+@pytest.fixture(scope="module")
+def found(data):
+    return synthesize_within_risk(data, 0.4, secrets=["coin"], attacks=400, seed=1)
+
+
+def test_numbers_that_one_person_has_alone_are_closed_until_the_limit_holds(found):
     first = found.frontier.row(0, named=True)
-    assert first["singling_out_risk"] > 0.5
+    assert first["risk"] > 0.5
+    assert not first["judged"]
     assert found.holds
-    assert found.frontier.filter(found.frontier["chosen"])["singling_out_risk"][0] <= 0.2
-    assert any("blurred" in step for step in found.steps)
-    assert "keeps the limit of 20 %" in " ".join(found.lines)
+    assert found.gains.top <= 0.4
+    assert set(found.gains.table["way"]) >= {"univariate", "greedy", "coin", "linkability", "membership"}
+    assert any("between" in step for step in found.steps)
+    assert "keeps the limit of 40 %" in found.verdict
+    assert "The price" in found.lines[-1]
+
+
+def test_the_file_is_judged_by_people_whom_neither_model_nor_steps_have_seen(data, found):
+    used, aside = found.used.frame, found.set_aside.frame
+    assert used.height == 1050
+    assert aside.height == 300
+    assert used.join(aside, on=COLUMNS, how="semi").height == 0
     again = attack.singling_out(
-        data.with_frame(data.frame.join(found.set_aside.frame, on=data.columns, how="anti")),
-        found.file,
-        control=found.set_aside,
-        predicates="univariate",
-        seed=2,
+        found.used, found.file, control=found.set_aside, predicates="univariate", seed=77
     )
-    assert again.figures["risk"] <= 0.2
+    assert again.figures["risk_high"] <= 0.4
+    assert found.file.frame.height == data.frame.height
 
 
-def test_limits_that_are_none_and_files_too_small_are_refused():
-    data = Microdata(people(np.random.default_rng(3), 150))
+def test_the_same_seed_gives_the_same_file_and_a_page_tells_the_price(data, found, tmp_path):
+    again = synthesize_within_risk(data, 0.4, secrets=["coin"], attacks=400, seed=1)
+    assert again.file.frame.equals(found.file.frame)
+    page = found.to_html(tmp_path / "page.html").read_text()
+    assert "The price" in page
+    assert "linking two files" in page
+    assert found.to_dict()["holds"] is True
+
+
+def test_other_files_of_the_model_are_judged_too_and_the_worst_counts(found):
+    assert found.of_files([found.file]) is found
+    copied = found.used.with_frame(found.used.frame)
+    worse = found.of_files([found.file, copied], ["Copied."])
+    assert not worse.holds
+    assert "does not keep" in worse.verdict
+    assert worse.frontier.height == found.frontier.height + 1
+
+
+def test_a_limit_is_refused_by_a_model_alone_and_kept_by_the_doors(data):
+    limited = Sequential(risk_limit=0.5)
+    assert limited.to_dict() == {"risk_limit": 0.5}
+    with pytest.raises(ParameterError, match="synthesize_within_risk"):
+        limited.fit(data, seed=1)
+    with pytest.raises(ParameterError, match="risk_limit"):
+        Sequential(risk_limit=1.5)
+    judged = synthesize_for_policy(data, None, limited, seed=1)
+    assert judged.within is not None
+    assert judged.within.limit == 0.5
+    assert judged.meets is None
+    assert judged.files[0].frame.equals(judged.within.file.frame)
+
+
+def test_small_files_are_not_attacked_unasked(data):
+    assert usual_limit(data) is None
+    assert usual_limit(data.with_frame(pl.concat([data.frame, data.frame]))) == 0.05
+
+
+def test_limits_that_are_none_and_files_too_small_are_refused(data):
+    small = Microdata(people(np.random.default_rng(3), 150))
     with pytest.raises(ParameterError, match="shares"):
-        synthesize_within_risk(data, 1.5)
+        synthesize_within_risk(small, 1.5)
     with pytest.raises(ParameterError, match="set aside"):
-        synthesize_within_risk(data, 0.1)
+        synthesize_within_risk(small, 0.1)
+    with pytest.raises(ParameterError, match="attacks"):
+        synthesize_within_risk(data, 0.1, attacks=5)
     with pytest.raises(ColumnError, match="shoe"):
-        synthesize_within_risk(Microdata(people(np.random.default_rng(3), 900)), 0.1, secrets=["shoe"])
+        synthesize_within_risk(data, 0.1, secrets=["shoe"])
+
+
+def test_steps_go_from_cheap_to_dear_and_end():
+    data = Microdata(people(np.random.default_rng(3), 300))
+    closing = Closing.none_yet(data, Sequential())
+    assert isinstance(closing.methods["pay"], Sample)
+    through = pl.DataFrame({"way": ["univariate", "tree", "coin"]})
+    first = closing.further(through)
+    assert first == replace(closing, blur="between", shared_by=10, leaves={"coin": LEAVES[0]})
+    made = first.applied(Sequential())
+    assert made.method["coin"] == Cart(min_leaf=20, shared_by=10)
+    assert made.smoothing == {"pay": "between", "age": "between", "hours": "between"}
+    for _ in range(20):
+        following = first.further(through)
+        if following is None:
+            break
+        assert following != first
+        first = following
+    assert following is None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
+from discreet.cli.attacked_synthesis import judged_synthesis, limited, summary_of, verdicts_of, write_page
 from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
 from discreet.cli.several_tables import plan_of_tables, refuse_others, release_tables, synthesize_linked
@@ -81,6 +82,14 @@ def synthesize(
             help="A policy file or template, e.g. synthetic-file: take the steps it asks for, and judge.",
         ),
     ] = None,
+    risk_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--risk-limit",
+            help="Set people aside, attack what is drawn, and close what lets attackers through until they gain no "
+            "more than this, e.g. 0.05. With --policy 0.05 unless given; 0 attacks nothing.",
+        ),
+    ] = None,
     copies: Annotated[int, typer.Option("--copies", "-m", help="Number of synthetic files.")] = 1,
     rows: Annotated[
         int | None, typer.Option("--rows", "-n", help="Number of records; as many as the original has.")
@@ -105,6 +114,10 @@ def synthesize(
     write_as: options.WriteAs = None,
     guard_formulas: options.GuardFormulas = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page of what attackers gained, of every step and of its price."),
+    ] = None,
     json: options.AsJson = False,
 ) -> None:
     """Make synthetic copies of a file, column by column."""
@@ -114,6 +127,7 @@ def synthesize(
         raise ParameterError("Name the file to learn from: discreet synthesize FILE --out SYNTHETIC.")
     if schema is not None or method == "multi-table":
         others: dict[str, Any] = {"--plan": plan, "--epsilon": epsilon, "--delta": delta, "--policy": policy}
+        others |= {"--risk-limit": risk_limit, "--html": html}
         others |= {"--model": model, "--from-model": from_model, "--save-plan": save_plan, "--ledger": ledger}
         others |= {"--dry-run": dry_run, "--write-as": write_as, "--copies": copies - 1, "--rows": rows}
         taken = options.settings(setting)
@@ -129,11 +143,20 @@ def synthesize(
     _check_parts(
         parts,
         workers,
-        {"--out": out, "--policy": policy, "--write-as": write_as, "--copies": copies - 1},
+        {
+            "--out": out,
+            "--policy": policy,
+            "--risk-limit": risk_limit,
+            "--write-as": write_as,
+            "--copies": copies - 1,
+        },
         resume=resume,
     )
     if memory is not None:
-        _check_memory(memory, {"--from-model": from_model, "--policy": policy, "--ledger": ledger})
+        _check_memory(
+            memory,
+            {"--from-model": from_model, "--policy": policy, "--risk-limit": risk_limit, "--ledger": ledger},
+        )
     if out is None and parts is None and not (dry_run or model or save_plan):
         raise ParameterError("Say where the synthetic file goes with --out FILE, or use --dry-run.")
     for option, value in (("--copies", copies), ("--rows", rows)):
@@ -145,6 +168,7 @@ def synthesize(
         *(("--out", target, overwrite) for target in targets),
         ("--model", model, overwrite),
         ("--save-plan", save_plan, overwrite),
+        ("--html", html, overwrite),
         sources=(source.file, plan, from_model),
     )
     if from_model is not None:
@@ -157,12 +181,14 @@ def synthesize(
                 "--set": setting,
                 "--save-plan": save_plan,
                 "--policy": policy,
+                "--risk-limit": risk_limit,
+                "--html": html,
                 "--ledger": ledger,
             }
         )
-    if ledger is not None and policy is not None:
+    if ledger is not None and (policy is not None or risk_limit):
         raise ParameterError(
-            "--policy fits several models, and each would spend; leave out --ledger or --policy."
+            "--policy and --risk-limit fit several models, and each would spend; leave out --ledger or these."
         )
     if policy is not None and out is None and not dry_run:
         raise ParameterError("--policy judges the synthetic file: say where it goes with --out FILE.")
@@ -189,15 +215,18 @@ def synthesize(
             if save_plan is not None:
                 _save(chosen, save_plan, overwrite=overwrite)
             return
-        if policy is None:
+        chosen = limited(chosen, data, risk_limit, judged=policy is not None, page=html is not None)
+        if policy is None and getattr(chosen, "risk_limit", None) is None:
             fitted = _fitted(chosen, data, seed, ledger, memory=memory, progress=not json)
         else:
-            judged = _for_policy(data, policy, chosen, rows, copies, seed, progress=not json)
+            judged = judged_synthesis(
+                data, policy, chosen, n=rows, copies=copies, seed=seed, progress=not json
+            )
             fitted = judged.fitted
     seconds_fit = time.perf_counter() - began
     began = time.perf_counter()
     if judged is not None:
-        files = list(judged.files)
+        files = list(judged.files) if targets else []
     elif parts is not None:
         files = [fitted.sample(rows, to=parts, workers=workers, resume=resume, progress=not json, seed=seed)]
     else:
@@ -213,11 +242,8 @@ def synthesize(
     written = targets if parts is None else [str(parts)]
     summary = _summary(fitted, files, written, model, seconds_fit, seconds_draw)
     if judged is not None:
-        summary |= {
-            "steps": list(judged.steps),
-            "would_have_to_give": list(judged.would_have_to_give),
-            "verdicts": [verdict.to_dict() for verdict in judged.verdicts],
-        }
+        summary |= summary_of(judged)
+        write_page(judged, html)
     if json:
         options.print_json(summary)
     else:
@@ -225,24 +251,7 @@ def synthesize(
         for line in [] if judged is None else judged.lines:
             say(line)
     if judged is not None:
-        end_by(verdict.meets for verdict in judged.verdicts)
-
-
-def _for_policy(
-    data: Microdata | None,
-    policy: str,
-    chosen: Synthesizer,
-    rows: int | None,
-    copies: int,
-    seed: int | None,
-    *,
-    progress: bool,
-) -> SynthesisForPolicy:
-    from discreet.workflow.synthesis_for_policy import synthesize_for_policy
-
-    if data is None:
-        raise ParameterError("This synthesizer reads no file, so there is no original to judge it against.")
-    return synthesize_for_policy(data, policy, chosen, n=rows, copies=copies, seed=seed, progress=progress)
+        end_by(verdicts_of(judged, asked=bool(risk_limit)))
 
 
 def lookalikes_said(data: Microdata, files: list[Microdata]) -> str | None:

@@ -7,13 +7,15 @@ import numpy as np
 from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError, unknown_name
 
-SMOOTHINGS = ("spline", "density", "running-mean", "adaptive")
+SMOOTHINGS = ("spline", "density", "running-mean", "adaptive", "between")
 _OWN = 0.5
 _NEIGHBORS = 3
 _SPIKE = 0.7
 _TOP_CODED = 0.01
 _KNOTS = 1000
 _BINS = 1000
+_HEAP = 10
+_REACH = 10
 
 
 def smoothed(values: Floats, kind: str, *, low: float, high: float, rng: np.random.Generator) -> Floats:
@@ -30,8 +32,10 @@ def smoothed(values: Floats, kind: str, *, low: float, high: float, rng: np.rand
     kind
         ``"spline"`` and ``"running-mean"`` smooth the sorted values; ``"density"`` adds normal noise with the
         bandwidth of Sheather and Jones (1991), and ``"adaptive"`` does so where values stand close together, but more
-        where they stand apart: as much as the third next value is away. Of the four only ``"adaptive"`` leaves nobody
-        of the largest with a number next to their own.
+        where they stand apart: as much as the third next value is away. Of these four only ``"adaptive"`` leaves nobody
+        of the largest with a number next to their own. ``"between"`` leaves numbers that ten records or more have as
+        they are (a pay of 1,000, a week of 40 hours), and draws the others anywhere between those that stand ten places
+        below and above.
     low, high
         Smallest and largest observed value.
     rng
@@ -44,11 +48,13 @@ def smoothed(values: Floats, kind: str, *, low: float, high: float, rng: np.rand
     """
     if kind not in SMOOTHINGS:
         raise ParameterError(unknown_name(kind, SMOOTHINGS, what="smoothing"))
-    free = _free(values)
+    free = _free(values) if kind != "between" else _rare(values)
     if free.sum() < 3 or np.ptp(values[free]) == 0:
         return values
     own = values[free]
-    if kind == "density":
+    if kind == "between":
+        fresh = _between(own, rng)
+    elif kind == "density":
         fresh = own + sheather_jones(own) * rng.standard_normal(len(own))
     elif kind == "adaptive":
         width = np.maximum(sheather_jones(own), _apart(own))
@@ -148,6 +154,23 @@ def _free(values: Floats) -> Flags:
     fixed = distinct[held > _SPIKE * len(values)]
     top = distinct[-1:] if held[-1] > max(_TOP_CODED * len(values), 10) else distinct[:0]
     return ~np.isin(values, np.concatenate([fixed, top]))
+
+
+def _rare(values: Floats) -> Flags:
+    """Say which values fewer records have than make a heap."""
+    _, place, held = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray(held[place] < _HEAP)
+
+
+def _between(values: Floats, rng: np.random.Generator) -> Floats:
+    """Replace each value by any number between those that stand ten places below and above it, or at the ends."""
+    order = np.lexsort((rng.random(len(values)), values))
+    ranked, place = values[order], np.arange(len(values))
+    low = ranked[np.maximum(place - _REACH, 0)]
+    high = ranked[np.minimum(place + _REACH, len(values) - 1)]
+    fresh = np.empty(len(values))
+    fresh[order] = low + (high - low) * rng.random(len(values))
+    return fresh
 
 
 def _spline(ordered: Floats) -> Floats:

@@ -27,6 +27,7 @@ from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.smoothing import own_values
 from discreet.synth.synthesizer import seed_of
 from discreet.workflow.judging import judge
+from discreet.workflow.synthesis_within_risk import SynthesisWithinRisk, synthesize_within_risk
 
 _SENSITIVE_LEAVES = (25, 100)
 _LARGER_LEAVES = (15, 40)
@@ -61,6 +62,8 @@ class SynthesisForPolicy:
         What finishing did to each file.
     fitted, synthesizer
         The model they were drawn from, and the parameters it was fitted with in the end.
+    within
+        What attackers gained from the files, where a limit was set to it.
     """
 
     files: tuple[Microdata, ...]
@@ -69,17 +72,24 @@ class SynthesisForPolicy:
     logs: tuple[tuple[Step, ...], ...]
     fitted: Fitted
     synthesizer: Synthesizer
+    within: SynthesisWithinRisk | None = None
 
     @property
     def meets(self) -> bool | None:
         """Whether all files meet the policy; None where something is left to judge."""
-        found = [verdict.meets for verdict in self.verdicts]
+        found = [verdict.meets for verdict in self.verdicts] or [None]
         return False if False in found else None if None in found else True
 
     @property
     def lines(self) -> tuple[str, ...]:
         """All there is to say, for people: what was done, what the policy says, what would have to give."""
-        return (*self.steps, *(verdict.line for verdict in self.verdicts), *self.would_have_to_give)
+        attacked = () if self.within is None else self.within.lines
+        return (
+            *attacked,
+            *self.steps,
+            *(verdict.line for verdict in self.verdicts),
+            *self.would_have_to_give,
+        )
 
     @property
     def would_have_to_give(self) -> tuple[str, ...]:
@@ -93,7 +103,7 @@ class SynthesisForPolicy:
 
 def synthesize_for_policy(
     data: Microdata,
-    policy: Policy | str | Path,
+    policy: Policy | str | Path | None,
     synthesizer: Synthesizer | None = None,
     *,
     n: int | None = None,
@@ -108,9 +118,12 @@ def synthesize_for_policy(
     data
         The file, with keys and sensitive columns.
     policy
-        A `Policy`, the path of a policy file or the name of a template, usually ``"synthetic-file"``.
+        A `Policy`, the path of a policy file or the name of a template, usually ``"synthetic-file"``; None where only
+        attackers are to be kept out.
     synthesizer
-        How it is synthesized to begin with; `Sequential` unless given.
+        How it is synthesized to begin with; `Sequential` unless given. Where it has a ``risk_limit``, that is kept
+        before the policy is asked (see `discreet.workflow.synthesis_within_risk`), and the files are attacked again in
+        the end.
     n, copies, seed, progress
         As in `Fitted.sample`.
 
@@ -131,19 +144,23 @@ def synthesize_for_policy(
     (True, ())
     """
     require_microdata(data)
-    rules = Policy.load(policy)
+    rules = None if policy is None else Policy.load(policy)
     root = seed_of(seed)
     chosen: Synthesizer = Sequential() if synthesizer is None else synthesizer
-    found = _tried(data, rules, chosen, (), n=n, copies=copies, root=root, progress=progress)
-    if found.meets is not False:
-        return found
+    within, learned, fitted = None, data, None
+    if isinstance(chosen, Sequential) and chosen.risk_limit is not None:
+        within = synthesize_within_risk(data, synthesizer=chosen, n=n, progress=progress, seed=root)
+        chosen, learned, fitted, n = within.synthesizer, within.used, within.fitted, within.rows
+    drawing = _Drawing(data, learned, n, copies, root if within is None else within.drawn_by, progress)
+    found = _tried(drawing, rules, chosen, (), fitted)
     best = found
-    for done, fresh in _stages(data, chosen, found):
-        found = _tried(data, rules, fresh, done, n=n, copies=copies, root=root, progress=progress)
-        best = found if len(_failed(found)) < len(_failed(best)) else best
-        if best.meets is not False or not _is_by_donors(best):
-            break
-    return best
+    if found.meets is False:
+        for done, fresh in _stages(data, chosen, found):
+            found = _tried(drawing, rules, fresh, done)
+            best = found if len(_failed(found)) < len(_failed(best)) else best
+            if best.meets is not False or not _is_by_donors(best):
+                break
+    return best if within is None else replace(best, within=within.of_files(best.files, best.steps))
 
 
 def _stages(
@@ -237,20 +254,30 @@ def _to_be_blurred(data: Microdata, chosen: Sequential) -> list[str]:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    """The file that is judged against, the part of it that models learn from, and what is drawn from them."""
+
+    data: Microdata
+    learned: Microdata
+    n: int | None
+    copies: int
+    root: int
+    progress: bool
+
+
 def _tried(
-    data: Microdata,
-    policy: Policy,
+    drawing: _Drawing,
+    policy: Policy | None,
     chosen: Synthesizer,
     done: tuple[str, ...],
-    *,
-    n: int | None,
-    copies: int,
-    root: int,
-    progress: bool,
+    fitted: Fitted | None = None,
 ) -> SynthesisForPolicy:
     """Synthesize, drop lookalikes where the policy asks for it, and judge."""
-    fitted = chosen.fit(data, seed=root, progress=progress)
-    drawn: Any = fitted.sample(n, copies=copies, seed=root, progress=progress)
+    data, root = drawing.data, drawing.root
+    if fitted is None:
+        fitted = chosen.fit(drawing.learned, seed=root, progress=drawing.progress)
+    drawn: Any = fitted.sample(drawing.n, copies=drawing.copies, seed=root, progress=drawing.progress)
     files: list[Microdata] = []
     verdicts: list[Verdict] = []
     logs: list[tuple[Step, ...]] = []
@@ -258,6 +285,10 @@ def _tried(
     log: tuple[Step, ...]
     for number, made in enumerate(drawn if isinstance(drawn, list) else [drawn]):
         file, log = made, ()
+        if policy is None:
+            files.append(file)
+            logs.append(log)
+            continue
         verdict = judge(file, policy, data, seed=root)
         if any(check.measure == _LOOKALIKES and check.passed is False for check in verdict.checks):
             file, log = _without_lookalikes(made, data, fitted, root + number)

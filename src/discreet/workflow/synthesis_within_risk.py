@@ -1,23 +1,23 @@
 """How far must a synthesis keep from the data so that attackers gain no more than a limit, and what does that cost?
 
-Part of the file is set aside. The generator learns from the rest, the attacks of `discreet.attack` are run on what it
-draws, and what lets them through is closed where it is cheapest: first numbers are blurred, then the secrets that are
-guessed are drawn from larger groups, then everything is. Every try is kept, so that the frontier of risk and cost can
-be seen, and the file that is handed back is the one that was attacked.
+People are set aside in two groups. The generator learns from the others; the attacks of `discreet.attack` are run on
+what it draws, against the first group, and what lets them through is closed where it is cheapest (`closing_steps`). A
+draft that passes is drawn anew and judged with other attacks against the second group, whom no step was chosen by: the
+limit holds where the upper ends of all intervals keep it there. The file that was judged is
+handed back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.attack.releases.inference import inference
-from discreet.attack.releases.singling_out import singling_out
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata, require_microdata
 from discreet.pairs.columns import names_checked
@@ -25,14 +25,12 @@ from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Measure, percent
 from discreet.synth import Fitted, Sequential
-from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.synthesizer import seed_of
-from discreet.utility.tables import tabular
-from discreet.workflow.synthesis_for_policy import with_leaves
+from discreet.workflow.attack_battery import Gains
+from discreet.workflow.attacked_drafts import FEWEST, Scene, closed, distance_of, foremost, frontier_of, holds
 
-_SECRET_LEAVES = (60, 200)
-_ALL_LEAVES = (20, 60, 200)
-_FEWEST = 100
+DEFAULT_LIMIT = 0.05
+_ENOUGH_RECORDS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,68 +42,153 @@ class SynthesisWithinRisk:
     file
         The synthetic file: the first that keeps the limit, or the one with the least risk where none does.
     holds
-        Whether no attack gains more than the limit from it.
-    surely
-        Whether that is so for the upper ends of the intervals as well.
+        Whether the upper ends of the intervals of all attacks keep the limit, against people no step was chosen by.
+    gains
+        What every attacker gained from the file, one line each.
     risks
         The answers of the attacks, by name.
     frontier
-        One line a try: what was done, the risks, their upper ends, and the price (``distance``: how many records lie in
-        other cells of the tables of two columns, on average).
+        One line a try: what was done, the highest risk and upper end, the way that gained most, and the price
+        (``distance``: how many records lie in other cells of the tables of two columns, on average). ``judged`` tells
+        whether people were asked whom no step was chosen by.
     steps
         What was done to get there, in plain sentences.
     fitted, synthesizer
-        The model it was drawn from, and its parameters.
-    set_aside
-        The people who were not used.
+        The model it was drawn from, and its parameters (without the limit).
+    used, set_aside
+        The people the model learned from, and those the file was judged by.
+    limit
+        The limit.
+    rows, drawn_by, scene
+        How many records the file has (None: as the model has it), the seed that drew it, and who was attacked how.
     """
 
     file: Microdata
     holds: bool
-    surely: bool
-    risks: Mapping[str, Measure]
+    gains: Gains
     frontier: pl.DataFrame
     steps: tuple[str, ...]
     fitted: Fitted
     synthesizer: Sequential
+    used: Microdata
     set_aside: Microdata
     limit: float
+    rows: int | None
+    drawn_by: int
+    scene: Scene
+
+    @property
+    def risks(self) -> Mapping[str, Measure]:
+        """The answers of the attacks, by name."""
+        return self.gains.answers
 
     @property
     def lines(self) -> tuple[str, ...]:
         """All there is to say, for people: what was done, what attackers gain, and the price."""
-        worst = max(_gain(found) for found in self.risks.values())
-        top = max(_upper(found) for found in self.risks.values())
-        kept = "keeps" if self.holds else "does not keep"
-        sure = (
-            ""
-            if self.surely or not self.holds
-            else f"; a risk of up to {percent(max(top, 0.0))} cannot be ruled out"
-        )
-        first, last = self.frontier["distance"][0], self._price
+        return (*self.steps, self.verdict, *self.gains.notes, self.price)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the limit is kept, in a sentence."""
+        limit, table = percent(self.limit), self.gains.table
+        if not table.height:
+            return f"No attack could be tried, so that nothing is shown about the limit of {limit}."
+        top = table.sort("risk_high", descending=True).row(0, named=True)
+        highest = f"{percent(max(top['risk_high'], 0.0))}, by {top['attack']}"
+        if self.holds:
+            return (
+                f"The file keeps the limit of {limit}: of {table.height} ways of attacking none gains more, and the "
+                f"highest upper end of their 95 % intervals is {highest}."
+            )
+        if self.gains.worst <= self.limit:
+            return (
+                f"The limit of {limit} is not shown to hold: no way of attacking gained more (at most "
+                f"{percent(max(self.gains.worst, 0.0))}), but a risk of up to {highest} cannot be ruled out"
+                f"{' with so few people' if self.gains.unsure(self.limit).height else ''}."
+            )
+        worst = table.sort("risk", descending=True).row(0, named=True)
         return (
-            *self.steps,
-            f"The file {kept} the limit of {percent(self.limit)}: the attackers that were tried gain "
-            f"{percent(max(worst, 0.0))} at most{sure}.",
-            f"The price: {percent(last)} of the records lie in other cells of the tables of two columns, on average; "
-            f"{percent(first)} without any step.",
+            f"The file does not keep the limit of {limit}: {worst['attack']} gains {percent(worst['risk'])} "
+            f"({percent(max(worst['risk_low'], 0.0))} to {percent(worst['risk_high'])})."
         )
 
     @property
-    def _price(self) -> float:
-        chosen = self.frontier.filter(pl.col("chosen"))
-        return float(chosen["distance"][0])
+    def price(self) -> str:
+        """What it cost, in a sentence."""
+        first = self.frontier["distance"][0]
+        chosen = self.frontier.filter(pl.col("chosen"))["distance"][0]
+        aside = engine.overview(self.used, ()).rows
+        return (
+            f"The price: {percent(chosen)} of the records lie in other cells of the tables of two columns, on average "
+            f"({percent(first)} without any step); the model learned from {aside:,} records."
+        )
+
+    def of_files(self, files: Sequence[Microdata], done: Sequence[str] = ()) -> SynthesisWithinRisk:
+        """Judge other files of the same people, of which the worst counts; those that were judged are not judged again.
+
+        Each is judged by the same people, with attacks of its own.
+        """
+        found = self
+        for number, file in enumerate(files):
+            if engine.collect(file).equals(engine.collect(self.file), null_equal=True):
+                continue
+            again = self.scene.gains_of(file, self.scene.root + 2 + number)
+            line = pl.DataFrame(
+                {
+                    "step": " ".join((*self.steps, *done)) or "as given",
+                    "risk": again.worst,
+                    "risk_high": again.top,
+                    "worst_attack": foremost(again),
+                    "distance": distance_of(self.used, file),
+                    "judged": True,
+                    "keeps": holds(again, self.limit),
+                    "chosen": True,
+                },
+                schema=self.frontier.schema,
+            )
+            if again.top >= found.gains.top or found is self:
+                before = self.frontier.with_columns(chosen=pl.lit(False))
+                found = replace(
+                    self,
+                    file=file,
+                    gains=again,
+                    holds=holds(again, self.limit),
+                    frontier=pl.concat([before, line]),
+                )
+        return found
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the page: the limit, what every attacker gained, every try and its price."""
+        from discreet.report.risk_limit_report import write_risk_limit_report
+
+        return write_risk_limit_report(self, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but records, ready for JSON."""
+        return {
+            "limit": self.limit,
+            "holds": self.holds,
+            "steps": list(self.steps),
+            "verdict": self.verdict,
+            "price": self.price,
+            "notes": list(self.gains.notes),
+            "attacks": self.gains.table.to_dicts(),
+            "frontier": self.frontier.to_dicts(),
+        }
 
 
 @checked
 def synthesize_within_risk(
     data: Microdata,
-    risk_limit: float = 0.1,
+    risk_limit: float | None = None,
     *,
     synthesizer: Sequential | None = None,
+    control: Microdata | None = None,
     secrets: Sequence[str] | None = None,
     set_aside: float = 0.3,
-    attacks: int = 2_000,
+    attacks: int = 8_000,
+    n: int | None = None,
+    progress: bool = False,
     seed: Seed = None,
 ) -> SynthesisWithinRisk:
     """Synthesize a file from which attackers gain no more than a limit, and say what that cost.
@@ -115,16 +198,24 @@ def synthesize_within_risk(
     data
         The file.
     risk_limit
-        The most that singling out and inference may gain beyond the people who were set aside.
+        The most that an attacker may gain beyond the people who were set aside; that of the synthesizer unless given,
+        or else 0.05.
     synthesizer
         How it is synthesized to begin with; `Sequential` unless given.
+    control
+        People of the same population who are not in the file. Without them some of the file are set aside, and the
+        model learns from the others, since only such a model can be attacked.
     secrets
         The columns that must not be guessed; the sensitive ones unless named, or else all.
     set_aside
-        The share of the people who are not used, for the attacks to be held against. The synthetic file is drawn from a
-        model of the others, since only that was attacked.
+        The share of the people who are set aside where there is no control.
     attacks
-        How many attacks of each kind are run on every try.
+        How many attacks of each kind judge a draft, as far as there are people; a quarter of them look for steps. A low
+        limit takes many to be shown.
+    n
+        Records of the synthetic file; as many as the data have unless given.
+    progress
+        Show a progress bar on a terminal.
     seed
         The same seed gives the same file.
 
@@ -135,168 +226,80 @@ def synthesize_within_risk(
 
     When not to trust it
     --------------------
-    The steps were chosen by the attacks that they are judged by, so that the risk of the chosen file is slightly
-    flattered; and other attacks than these exist.
+    Other attacks than these exist, and each of the intervals holds in 95 % of the cases by itself. Where several drafts
+    had to be judged, the last had the better luck of several; ``frontier`` counts them.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> people = pl.DataFrame({"age": rng.integers(18, 90, 600), "sex": rng.choice(["f", "m"], 600)})
-    >>> found = synthesize_within_risk(Microdata(people), 0.4, secrets=["sex"], attacks=200, seed=1)
+    >>> people = pl.DataFrame({"age": rng.integers(18, 90, 1200), "sex": rng.choice(["f", "m"], 1200)})
+    >>> found = synthesize_within_risk(Microdata(people), 0.5, secrets=["sex"], attacks=400, seed=1)
     >>> found.holds, found.frontier.columns[0]
     (True, 'step')
     """
     require_microdata(data)
-    if not 0 < risk_limit < 1 or not 0 < set_aside < 1:
+    chosen = Sequential() if synthesizer is None else synthesizer
+    limit = risk_limit if risk_limit is not None else chosen.risk_limit
+    limit = DEFAULT_LIMIT if limit is None else limit
+    if not 0 < limit < 1 or not 0 < set_aside < 1:
         raise ParameterError("risk_limit and set_aside must be shares between 0 and 1.")
-    table = engine.collect(data, data.columns)
-    aside = int(table.height * set_aside)
-    if min(aside, table.height - aside) < _FEWEST:
-        raise ParameterError(
-            f"Of {table.height:,} records, {aside:,} would be set aside: both parts need {_FEWEST} at least for the "
-            "attacks to say anything."
-        )
+    if attacks < FEWEST:
+        raise ParameterError(f"attacks must be at least {FEWEST}: fewer show nothing.")
     root = seed_of(seed)
-    order = generator(root, "set aside").permutation(table.height)
-    used, others = (
-        data.with_frame(engine.in_kind(data, table[np.sort(rows)])) for rows in (order[aside:], order[:aside])
-    )
-    named = tuple(names_checked(data, secrets, "secrets")) if secrets else tuple(data.roles.sensitive)
-    tries: list[_Try] = []
-    for done, chosen in _stages(used, synthesizer or Sequential(), named, tries, risk_limit):
-        tries.append(_tried(used, others, chosen, done, secrets=named, attacks=attacks, root=root))
-        if tries[-1].worst <= risk_limit:
-            break
-    best = min(
-        tries, key=lambda one: (one.worst > risk_limit, one.worst if one.worst > risk_limit else one.distance)
-    )
+    used, first, second = _parted(data, control, set_aside, root)
+    named = tuple(names_checked(data, secrets, "secrets")) if secrets else ()
+    rows = engine.overview(data, ()).rows if n is None and not _keeps(chosen) else n
+    scene = Scene(used, first, second, named, attacks, rows, root)
+    tries, best = closed(scene, replace(chosen, risk_limit=None), limit, progress=progress)
     return SynthesisWithinRisk(
         file=best.file,
-        holds=best.worst <= risk_limit,
-        surely=max(_upper(found) for found in best.risks.values()) <= risk_limit,
-        risks=best.risks,
-        frontier=_frontier(tries, best),
-        steps=best.done,
+        holds=holds(best.gains, limit),
+        gains=best.gains,
+        frontier=frontier_of(tries, best, limit),
+        steps=best.closing.said,
         fitted=best.fitted,
         synthesizer=best.synthesizer,
-        set_aside=others,
-        limit=risk_limit,
+        used=used,
+        set_aside=second,
+        limit=limit,
+        rows=rows,
+        drawn_by=root + 1,
+        scene=scene,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Try:
-    done: tuple[str, ...]
-    synthesizer: Sequential
-    fitted: Fitted
-    file: Microdata
-    risks: Mapping[str, Measure]
-    distance: float
+def usual_limit(data: Microdata) -> float | None:
+    """Give the limit that is kept where nobody named one.
 
-    @property
-    def worst(self) -> float:
-        return max(_gain(found) for found in self.risks.values())
-
-    def guessed(self, limit: float) -> list[str]:
-        """Name the secrets that are guessed beyond the limit."""
-        table = engine.collect(Microdata(self.risks["inference"].detail["secrets"]), ["secret", "risk"])
-        return table.filter(pl.col("risk") > limit)["secret"].unique(maintain_order=True).to_list()
+    None for files of fewer than 2,000 records: those who could be set aside are too few to show anything.
+    """
+    return DEFAULT_LIMIT if engine.overview(data, ()).rows >= _ENOUGH_RECORDS else None
 
 
-def _gain(found: Measure) -> float:
-    """Give the highest risk of all ways that were tried; what succeeds against everybody alike is no gain."""
-    return _highest(found, "risk")
+def _keeps(chosen: Sequential) -> bool:
+    """Whether columns are kept as they are, so that a file has the records of the people it was made from."""
+    methods = chosen.method.values() if isinstance(chosen.method, Mapping) else (chosen.method,)
+    return any(method in ("keep", "") for method in methods if isinstance(method, str))
 
 
-def _upper(found: Measure) -> float:
-    """Give the highest of the upper ends of their intervals."""
-    return _highest(found, "risk_high")
-
-
-def _highest(found: Measure, figure: str) -> float:
-    ways = found.detail["searches" if "searches" in found.detail else "secrets"]
-    table = engine.collect(Microdata(ways), [figure])
-    highest: Any = table[figure].max()
-    return 0.0 if highest is None else float(highest)
-
-
-def _stages(
-    data: Microdata, chosen: Sequential, secrets: Sequence[str], tries: Sequence[_Try], limit: float
-) -> Iterator[tuple[tuple[str, ...], Sequential]]:
-    """Yield ways to synthesize, each farther from the data; what comes next depends on what got through."""
-    yield (), chosen
-    done: tuple[str, ...] = ()
-    steps = {step.name: step for step in chosen.plan(data).steps}
-    numbers = [
-        name
-        for name, kind in data.schema.items()
-        if kind.is_numeric() and name in steps and steps[name].method.gives_observed_values
+def _parted(
+    data: Microdata, control: Microdata | None, set_aside: float, root: int
+) -> tuple[Microdata, Microdata, Microdata]:
+    """Divide the people: those the model learns from, those by whom steps are chosen, those by whom it is judged."""
+    rng = generator(root, "set aside")
+    whole = data if control is None else control
+    table = engine.collect(whole, whole.columns)
+    order = rng.permutation(table.height)
+    aside = table.height if control is not None else int(table.height * set_aside)
+    left = engine.overview(data, ()).rows - (0 if control is not None else aside)
+    looking = aside // 3
+    if min(looking, left) < FEWEST:
+        raise ParameterError(
+            f"Of {engine.overview(data, ()).rows:,} records {left:,} would be used, and {aside:,} people set aside in "
+            f"two groups, {looking:,} in one: each part needs {FEWEST} at least for the attacks to say anything."
+        )
+    parts = [
+        whole.with_frame(engine.in_kind(whole, table[np.sort(rows)]))
+        for rows in (order[aside:], order[:looking], order[looking:aside])
     ]
-    if numbers:
-        chosen = replace(chosen, smoothing=dict.fromkeys(numbers, "adaptive"))
-        done = (f"Numbers were blurred (smoothing 'adaptive'): {', '.join(map(repr, numbers))}.",)
-        yield done, chosen
-    grown = [name for name, step in steps.items() if isinstance(step.method, Cart) and name in data.schema]
-    widened: dict[str, int] = {}
-    for leaf in _SECRET_LEAVES:
-        guessed = [name for name in tries[-1].guessed(limit) if name in grown]
-        if guessed:
-            chosen = with_leaves(chosen, guessed, leaf)
-            widened |= dict.fromkeys(guessed, leaf)
-            yield (*done, *_in_words(widened)), chosen
-    for leaf in _ALL_LEAVES:
-        narrower = [name for name in grown if widened.get(name, 0) < leaf]
-        if narrower:
-            chosen = with_leaves(chosen, narrower, leaf)
-            widened |= dict.fromkeys(narrower, leaf)
-            yield (*done, *_in_words(widened)), chosen
-
-
-def _in_words(widened: Mapping[str, int]) -> tuple[str, ...]:
-    """Say which columns are drawn from groups of how many records."""
-    return tuple(
-        f"Drawn from groups of at least {leaf} records (min_leaf): "
-        + ", ".join(repr(name) for name, own in widened.items() if own == leaf)
-        + "."
-        for leaf in sorted(set(widened.values()), reverse=True)
-    )
-
-
-def _tried(
-    used: Microdata,
-    others: Microdata,
-    chosen: Sequential,
-    done: tuple[str, ...],
-    *,
-    secrets: Sequence[str],
-    attacks: int,
-    root: int,
-) -> _Try:
-    fitted = chosen.fit(used, seed=root)
-    file: Any = fitted.sample(seed=root)
-    risks = {
-        "singling_out": singling_out(used, file, control=others, attacks=min(attacks, 1_000), seed=root),
-        "inference": inference(
-            used,
-            file,
-            secret=list(secrets) or None,
-            control=others,
-            attacks=attacks,
-            method="nearest",
-            seed=root,
-        ),
-    }
-    price: Any = tabular(used, file).figures["mean_SPECKS"]
-    return _Try(done, chosen, fitted, file, risks, float(price or 0.0))
-
-
-def _frontier(tries: Sequence[_Try], best: _Try) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "step": [one.done[-1] if one.done else "as given" for one in tries],
-            **{f"{name}_risk": [_gain(one.risks[name]) for one in tries] for name in best.risks},
-            **{f"{name}_risk_high": [_upper(one.risks[name]) for one in tries] for name in best.risks},
-            "distance": [one.distance for one in tries],
-            "chosen": [one is best for one in tries],
-        }
-    )
+    return (data if control is not None else parts[0], parts[1], parts[2])

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError
 from discreet.synth.methods.cells import Cells
-from discreet.synth.methods.method import Conditional, Method, ProperBy, Task
+from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_whole
 from discreet.synth.variables import Variable
 
 
@@ -21,18 +21,36 @@ class Sample(Method):
 
     With weights, a value is drawn in proportion to the weight of its records, so that the synthetic column has the
     distribution of the population and not of the sample.
+
+    Parameters
+    ----------
+    shared_by
+        Labels that fewer people have are not drawn; 1 draws all. Numbers are drawn as they are: see ``smoothing``.
     """
 
     name = "sample"
     needs_predictors = False
     gives_observed_values = True
+    shared_by: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole("shared_by", self.shared_by, least=1)
 
     def fit(self, task: Task) -> ObservedShares:
         """Count the values."""
-        values, place = np.unique(task.target.values, return_inverse=True)
+        values, place, held = np.unique(task.target.values, return_inverse=True, return_counts=True)
+        shared = held >= self.shared_by
+        if not task.target.is_number and shared.any() and not shared.all():
+            mass = np.bincount(place, weights=task.weights, minlength=len(values))
+            return ObservedShares(values[shared], np.cumsum(mass[shared]))
         return ObservedShares(
             values, np.cumsum(np.bincount(place, weights=task.weights, minlength=len(values)))
         )
+
+
+def drawn_alone(method: Method) -> Sample:
+    """Say how a column is drawn that nothing predicts; values that too few share stay out, as the method has it."""
+    return method if isinstance(method, Sample) else Sample(shared_by=getattr(method, "shared_by", 1))
 
 
 class ObservedShares(Conditional):

@@ -12,44 +12,12 @@ from scipy.stats import rankdata
 from discreet.arrays import Array, Codes, Floats
 from discreet.errors import ParameterError
 from discreet.synth.methods.method import Conditional, Method, Task, check_number, check_whole
+from discreet.synth.methods.shared_donors import SharedDonors
+from discreet.synth.methods.tree_codes import code_table, features_of
 from discreet.synth.variables import Variable
-from discreet.trees import Feature, Tree, grow_classification, grow_regression
-from discreet.trees.coding import FINE
+from discreet.trees import Tree, grow_classification, grow_regression
 from discreet.trees.conditional_inference import grow_conditional
 from discreet.trees.forest import Forest, grow_forest
-
-
-def code_table(predictors: Sequence[Variable], size: int, columns: int | None = None) -> Array:
-    """Put the coded predictors side by side, one column after the other in memory.
-
-    Where ``columns`` are more than the predictors, fine categories stand there once more, to be cut in the order of
-    their levels (`features_of`).
-    """
-    again = (
-        [variable for variable in predictors if _is_fine(variable)]
-        if columns != len(predictors) and columns
-        else []
-    )
-    shown = [*predictors, *again]
-    wide = any(variable.codes.dtype == np.int32 for variable in shown)
-    table = np.empty((size, len(shown)), dtype=np.int32 if wide else np.int16, order="F")
-    for place, variable in enumerate(shown):
-        table[:, place] = variable.codes
-    return table
-
-
-def features_of(predictors: Sequence[Variable]) -> list[Feature]:
-    """Say what trees see: every predictor, and each category of many levels once more, in the order of its levels.
-
-    Sets of many levels are chosen to fit the records at hand, and are held back for that (``level_penalty``). A cut in
-    the order of the levels is not: codes, dates and times of day that are written as text mostly mean something in it.
-    """
-    again = [Feature.in_order(variable.levels) for variable in predictors if _is_fine(variable)]
-    return [*(variable.feature for variable in predictors), *again]
-
-
-def _is_fine(variable: Variable) -> bool:
-    return variable.levels > FINE
 
 
 @dataclass(frozen=True)
@@ -78,6 +46,10 @@ class Cart(Method):
     groups
         Number of groups of equal size that a numeric column is split by; heaped values are groups of their own.
         0 splits by variance instead.
+    shared_by
+        Fewest people of a leaf who must have a value (of a number: one of its groups) for it to be drawn there. Rarer
+        ones come from the smallest larger group in which so many have them, to all of its leaves alike; what fewer have
+        in the whole file is not drawn at all. 1 draws every value where it was found.
     """
 
     name = "cart"
@@ -88,17 +60,21 @@ class Cart(Method):
     max_depth: int = 60
     level_penalty: float = 1.0
     groups: int = 20
+    shared_by: int = 1
 
     def __post_init__(self) -> None:
         check_whole("min_leaf", self.min_leaf, least=1)
+        check_whole("shared_by", self.shared_by, least=1)
         if self.min_split is not None:
             check_whole("min_split", self.min_split, least=1)
         check_whole("max_depth", self.max_depth, least=0)
         check_whole("groups", self.groups, least=0)
         check_number("cp", self.cp)
         check_number("level_penalty", self.level_penalty)
+        if self.shared_by > 1 and self.groups == 0:
+            raise ParameterError("shared_by counts the groups of a number: leave groups at 1 or more.")
 
-    def fit(self, task: Task) -> TreeDonors:
+    def fit(self, task: Task) -> TreeDonors | SharedDonors:
         """Grow the tree."""
         features = features_of(task.predictors)
         codes = code_table(task.predictors, len(task.target), len(features))
@@ -116,6 +92,8 @@ class Cart(Method):
             tree = grow_classification(codes, features, outcome, n_classes, fine=fine, **limits)
         else:
             tree = grow_regression(codes, features, outcome, **limits)
+        if self.shared_by > 1:
+            return SharedDonors.of(tree, task.target.values, self.shared_by)
         return TreeDonors(tree, task.target.values)
 
 

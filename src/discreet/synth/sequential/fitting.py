@@ -11,7 +11,7 @@ from discreet.arrays import Array, Floats, Integers
 from discreet.synth.forms import Form
 from discreet.synth.methods.cells import resampled_within
 from discreet.synth.methods.method import Conditional, Method, Task
-from discreet.synth.methods.resampling import Sample
+from discreet.synth.methods.resampling import Sample, drawn_alone
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Rows, Variable
 
@@ -46,7 +46,7 @@ class Fitting:
         alone = (method.needs_predictors and not predictors) or bool(
             np.all(target.values == target.values[0])
         )
-        chosen = Sample() if alone else method
+        chosen = drawn_alone(method) if alone else method
         posterior = self.proper is True and chosen.proper_by == "posterior"
         return chosen.fit(Task(target, predictors, rng, weights, posterior))
 

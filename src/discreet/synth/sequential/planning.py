@@ -16,7 +16,7 @@ from discreet.synth.forms import Form, NumberForm, columns_named
 from discreet.synth.methods.binomial import Binomial
 from discreet.synth.methods.given import Collinear, Constant, Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod, Method
-from discreet.synth.methods.resampling import Nested, Sample
+from discreet.synth.methods.resampling import Nested, drawn_alone
 from discreet.synth.methods.survival import SurvivalTree
 from discreet.synth.sequential.choosing import (
     check_options,
@@ -307,7 +307,7 @@ def _steps(
         with_columns = tuple(event for event, time in events.items() if time == name)
         predictors = _predictors_of(name, method, usable, allowed, order=order)
         if method.needs_predictors and not predictors and not isinstance(method, JointMethod | Near):
-            method = Sample()
+            method = drawn_alone(method)
         if not method.needs_predictors:
             predictors = ()
         steps.append(

@@ -38,7 +38,7 @@ _BY_COLUMN = (
     "denominators",
 )
 
-Smoothing = Literal["spline", "density", "running-mean", "adaptive"]
+Smoothing = Literal["spline", "density", "running-mean", "adaptive", "between"]
 
 
 @method(
@@ -83,8 +83,9 @@ class Sequential(Synthesizer):
         text column named under ``special_codes`` is taken for numbers: ``{"income": ["N"]}``, or ``[]`` where it has no
         codes.
     smoothing
-        Blurs numbers that are drawn from donors: ``"spline"``, ``"density"``, ``"running-mean"`` or ``"adaptive"``, for
-        all or by column. Numbers that nearly every record has for itself (a turnover) are real people's without it.
+        Blurs numbers that are drawn from donors: ``"spline"``, ``"density"``, ``"running-mean"``, ``"adaptive"`` or
+        ``"between"``, for all or by column. Numbers that nearly every record has for itself (a turnover) are real
+        people's without it.
     strata
         Columns within whose values everything is fitted and drawn separately.
     proper
@@ -130,6 +131,11 @@ class Sequential(Synthesizer):
         share it, and another column counts them), or ``"no"``: records are drawn one by one, and a household or person
         that they share is left out. A unit is drawn with its first record; the others follow, given these. Its numbers
         are new ones, it has as many records as it says, and what its records share they share in the synthetic file.
+    risk_limit
+        The most that attackers may gain from what is drawn, e.g. 0.05. A model cannot see to that by itself: people
+        have to be set aside, and what is drawn has to be attacked. So ``fit`` refuses it, and
+        `discreet.workflow.synthesis_within_risk.synthesize_within_risk`, ``discreet synthesize``, policies and studies
+        keep it.
 
     How it is used
     --------------
@@ -177,6 +183,7 @@ class Sequential(Synthesizer):
     min_stratum: int | None = None
     leave_out: Columns = None
     together: str = "auto"
+    risk_limit: float | None = None
 
     def __post_init__(self) -> None:
         if self.proper not in (False, True, "bootstrap"):
@@ -193,6 +200,8 @@ class Sequential(Synthesizer):
             raise ParameterError('together must be the name of a column, "auto" or "no".')
         for setting in ("strata", "leave_out"):
             names_in(getattr(self, setting), setting)
+        if self.risk_limit is not None and not 0 < self.risk_limit < 1:
+            raise ParameterError("risk_limit must be a share between 0 and 1, e.g. 0.05.")
         check_whole("max_rounds", self.max_rounds, least=1)
         check_whole("few_values", self.few_values, least=0)
         for setting, value in (("max_levels", self.max_levels), ("min_stratum", self.min_stratum)):
@@ -252,6 +261,12 @@ class Sequential(Synthesizer):
             guarantee: it is entered before noise is drawn, and anything else is refused.
         """
         require_microdata(data)
+        if self.risk_limit is not None:
+            raise ParameterError(
+                "risk_limit is kept by attacking what is drawn, beside people who were set aside; a model alone has "
+                "neither. Use discreet.workflow.synthesis_within_risk.synthesize_within_risk(data, synthesizer=…) or "
+                "discreet synthesize --set risk_limit=…, or leave risk_limit out."
+            )
         check_columns(data.columns)
         frame = engine.collect(data)
         stream = Stream(seed_of(seed), "sequential", seeded=seed is not None, ledger=ledger)

@@ -20,9 +20,10 @@ from discreet.microdata import Microdata
 from discreet.parameters import typed_parameters
 from discreet.protect import Plan, Treatment
 from discreet.randomness import generator
-from discreet.synth import Synthesizer, load_plan
+from discreet.synth import Sequential, Synthesizer, load_plan
 from discreet.workflow.evaluation.data_sets import Parts, listed
 from discreet.workflow.evaluation.several_tables import Linked, ManyTables, described, read_folder, several
+from discreet.workflow.synthesis_within_risk import synthesize_within_risk
 
 REFERENCES = ("holdout", "uniform", "copy", "subsample")
 SMALL_SAMPLE = 0.05
@@ -198,15 +199,21 @@ class Generator:
             return _treated(maker, parts.training, request)
         assert maker is not None
         began = time.perf_counter()
-        fitted = maker.fit(parts.training, seed=request.stream)
+        notes: tuple[str, ...] = ()
+        rows = request.rows
+        if isinstance(maker, Sequential) and maker.risk_limit is not None:
+            within = synthesize_within_risk(parts.training, synthesizer=maker, n=rows, seed=request.stream)
+            fitted, notes, rows = within.fitted, within.lines, within.rows
+        else:
+            fitted = maker.fit(parts.training, seed=request.stream)
         middle = time.perf_counter()
-        drawn = fitted.sample(request.rows, copies=request.copies, seed=request.stream)
+        drawn = fitted.sample(rows, copies=request.copies, seed=request.stream)
         copies = tuple(drawn) if isinstance(drawn, list) else (drawn,)
         return Made(
             copies,
             middle - began,
             time.perf_counter() - middle,
-            _warnings(fitted),
+            (*notes, *_warnings(fitted)),
             guarantee=fitted.guarantee,
         )
 
