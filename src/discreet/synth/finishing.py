@@ -59,7 +59,8 @@ def finish(
     codes
         ``{column: [values]}``: codes that are neither blurred nor cut (-8 for "refused").
     smoothing
-        ``{column: "spline" | "density" | "running-mean" | "adaptive"}``: blur numbers that are values of real people.
+        ``{column: "spline" | "density" | "running-mean" | "adaptive" | "between"}``: blur numbers that are values of
+        real people.
     remove_uniques
         Drop synthetic records that are alone with their keys and match one person of the original who is alone too;
         True takes the keys of the original, or name them. Where the original has the role ``household``, columns that
