@@ -15,6 +15,8 @@ from discreet.synth import Sequential
 from discreet.synth.methods.resampling import Sample
 from discreet.synth.methods.tree_donors import Cart
 from discreet.workflow.closing_steps import LEAVES, Closing
+from discreet.workflow.evaluation.data_sets import Parts
+from discreet.workflow.evaluation.generators import Generator, Request
 from discreet.workflow.synthesis_for_policy import synthesize_for_policy
 from discreet.workflow.synthesis_within_risk import synthesize_within_risk, usual_limit
 
@@ -121,3 +123,11 @@ def test_steps_go_from_cheap_to_dear_and_end():
         assert following != first
         first = following
     assert following is None
+
+
+def test_a_study_keeps_the_limit_and_notes_the_price(data, tmp_path):
+    generator = Generator.of("limited", Sequential(risk_limit=0.6))
+    parts = Parts(data.with_frame(data.frame.select("age", "job")), None, None)
+    made = generator.make(parts, Request("people", 1, 5), tmp_path, {})
+    assert made.copies[0].frame.height == 1500
+    assert any("The price" in note for note in made.notes)
