@@ -48,6 +48,7 @@ def three(seed, rows=500, others=None, share=0.0):
 
 
 @pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.slow
 def test_a_release_of_fresh_draws_has_an_interval_that_covers_zero(name):
     """Twenty seeded runs; at 95 % each, four or more misses come in about one of sixty such tests."""
     found = [ATTACKS[name](*three(seed), seed) for seed in range(20)]

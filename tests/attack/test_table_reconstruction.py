@@ -49,6 +49,7 @@ def test_queries_count_what_a_filter_counts(asked):
         assert kept.height == count
 
 
+@pytest.mark.slow
 def test_a_fit_answers_as_the_tables_do_and_finds_most_common_records(asked):
     file, schema, queries, counts = asked
     found = attack.reconstruct(queries, counts, schema, file.height, **QUICK)

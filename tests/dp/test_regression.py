@@ -46,6 +46,7 @@ PROVED = {
 
 
 @pytest.mark.parametrize("mechanism", PROVED)
+@pytest.mark.slow
 def test_a_proved_mechanism_is_near_the_line_and_says_what_is_proved(mechanism):
     data = people(300 if mechanism == "kng" else 2000)
     found = dp.quantile_regression(data, y="y", x="a", x_bounds=BOUNDS, epsilon=2.0, **PROVED[mechanism])
@@ -103,6 +104,7 @@ def test_a_replaced_record_is_another_promise_than_one_more():
     assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.slow
 def test_several_quantiles_share_the_budget_and_do_not_cross():
     ledger = dp.Ledger(epsilon=1.0, delta=1e-5)
     found = dp.quantile_regression(

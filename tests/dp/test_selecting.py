@@ -26,11 +26,13 @@ def test_the_exponential_mechanism_has_its_law():
 
 
 @pytest.mark.parametrize("method", ["permute-and-flip", "noisy-max"])
+@pytest.mark.slow
 def test_permute_and_flip_gives_the_lesser_of_two_half_its_coin(method):
     found = shares([2, 0], sensitivity=1, epsilon=1, method=method)
     assert found[1] == pytest.approx(math.exp(-1) / 2, abs=5 * 0.5 / math.sqrt(RUNS))
 
 
+@pytest.mark.slow
 def test_permute_and_flip_is_the_largest_score_under_exponential_noise():
     scores = np.array([0.0, 1.0, 2.5])
     noise = np.random.default_rng(1).exponential(2.0, (200_000, 3))
@@ -54,6 +56,7 @@ def test_somebody_is_always_chosen(scores, method, epsilon):
     assert found.cost.epsilon == epsilon
 
 
+@pytest.mark.slow
 def test_monotone_scores_are_chosen_twice_as_sharply():
     plain = shares([1, 0], sensitivity=1, epsilon=2)
     assert shares([1, 0], sensitivity=1, epsilon=1, monotone=True) == pytest.approx(plain)

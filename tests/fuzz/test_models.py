@@ -134,7 +134,7 @@ def _shape(content: bytes) -> dict[str, Any]:
     return {"type": array.dtype.str, "shape": list(array.shape)}
 
 
-@fuzzed(tampered(), quick=24, share=0.05)
+@fuzzed(tampered(), quick=10, share=0.05)
 def test_a_tampered_model_is_refused_or_is_one(case: tuple[str, bytes]) -> None:
     name, content = case
     with tempfile.TemporaryDirectory() as folder:

@@ -214,6 +214,7 @@ def test_bad_input_is_refused_by_name():
         assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.slow
 def test_adaptive_descent_starts_with_the_share_of_epsilon_by_120():
     """Section 3.6: the first gradient and the first choice get rho(epsilon/120, delta)."""
     asked = {"y": "y", "x": ["a", "b"], "x_bounds": [(-10, 10)] * 2, "mechanism": "agd", "residual_bound": 15}

@@ -55,6 +55,7 @@ def test_means_lose_nothing_by_permutation_and_half_their_precision_otherwise():
 
 
 @pytest.mark.parametrize("method", ["P", "J", "O"])
+@pytest.mark.slow
 def test_simulated_moments_agree_with_theory(method: str):
     rng = np.random.default_rng(20)
     n, sets = 400, 1_500
@@ -82,6 +83,7 @@ def test_simulated_moments_agree_with_theory(method: str):
         (6, 100, "J", 0.0157, 0.004),
     ],
 )
+@pytest.mark.slow
 def test_match_rates_are_the_published_ones_and_those_of_theory(p, n, method, share, slack):
     rng = np.random.default_rng(5)
     spread = np.sqrt(np.arange(p, 0, -1))
@@ -97,6 +99,7 @@ def test_match_rates_are_the_published_ones_and_those_of_theory(p, n, method, sh
     ("p", "n", "printed"),
     [(2, 25, {"P": 0.370, "J": 0.338, "O": 0.468}), (6, 100, {"P": 2.314, "J": 2.200, "O": 2.345})],
 )
+@pytest.mark.slow
 def test_distances_to_the_nearest_original_are_the_published_ones(p, n, printed):
     rng = np.random.default_rng(6)
     spread = np.sqrt(np.arange(p, 0, -1))

@@ -20,6 +20,7 @@ SURVEYS = [
 
 @pytest.mark.parametrize(("file", "home", "without"), SURVEYS)
 @pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.slow
 def test_no_household_has_another_size_than_it_says(test_data, file, home, without, declared):
     # Drawn one by one, two thirds of the members lived in a household of another size than theirs.
     frame = pl.read_csv(test_data / file, infer_schema_length=None).drop(without)

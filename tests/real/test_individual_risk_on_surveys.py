@@ -81,6 +81,7 @@ def test_missing_as_wildcard_only_lowers_the_risk_of_equal_weights(test_data):
         (["region", "hsize", "gender", "age"], 0.01, 0.3, 0.6),
     ],
 )
+@pytest.mark.slow
 def test_the_sum_of_the_risks_against_the_truth_of_a_known_population(test_data, keys, fraction, low, high):
     """The estimate is good for large sampling fractions and off by half for small ones; the bounds record that."""
     population = read(test_data, "eusilcP.csv.gz", ecoStat=pl.String, hsize=pl.String)

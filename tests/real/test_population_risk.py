@@ -44,6 +44,7 @@ def test_log_linear_risk_is_within_a_fifth_over_fractions_and_samples(austria, f
 
 
 @pytest.mark.parametrize("estimator", ["average", "pitman", "dankar"])
+@pytest.mark.slow
 def test_population_risk_of_austria_is_within_005(austria, estimator):
     sample = drawn(austria, 0.1)
     truth = known_population(sample, austria).figures["B"]

@@ -107,6 +107,7 @@ NIST = [
 
 
 @pytest.mark.parametrize("name", NIST)
+@pytest.mark.slow
 def test_unique_exact_matches_of_the_nist_releases(test_data, name):
     expected = json.loads((test_data / "nist-dce" / "crc-releases" / f"{name}.expected.json").read_text())
     features = expected["features"]

@@ -51,6 +51,7 @@ def test_other_files_have_the_shape_their_makers_say(test_data, name, shape):
 
 
 @pytest.mark.filterwarnings("ignore:.*seems to have no header")
+@pytest.mark.slow
 def test_every_delimited_file_of_the_folder_can_be_read(test_data):
     files = [*test_data.glob("*.csv"), *test_data.glob("*.csv.gz"), *test_data.glob("*/*.csv.gz")]
     assert len(files) > 20

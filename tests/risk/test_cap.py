@@ -83,6 +83,7 @@ def usable(original, released):
     st.sampled_from([0, 1, 4]),
     st.sampled_from(["proportional", "majority"]),
 )
+@pytest.mark.slow
 def test_the_counted_cells_give_what_a_count_person_by_person_gives(
     original, released, unmatched, tolerance, guess
 ):

@@ -181,6 +181,7 @@ def test_one_replaced_record_never_moves_the_information_further_than_the_bound(
         assert abs(Informations([x2, y2], [levels, parents]).of(0, (1,)) - before) <= bound + 1e-12
 
 
+@pytest.mark.slow
 def test_the_exponential_mechanism_prefers_what_tells_more_in_the_stated_odds():
     rng = np.random.default_rng(3)
     a = rng.integers(0, 2, 400)

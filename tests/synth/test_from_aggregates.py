@@ -173,6 +173,7 @@ def test_zeros_that_contradict_the_sd_are_refused():
     ],
 )
 @pytest.mark.parametrize("target", [-0.3, 0.0, 0.45, 0.7])
+@pytest.mark.slow
 def test_the_latent_correlation_gives_the_one_asked_for(one, other, target):
     margins = [UnitMargin.of(family, 20.0, 15.0) for family in (one, other)]
     found = latent_correlation(*margins, target)

@@ -249,6 +249,7 @@ def logit(coefs=None, **options) -> LogitCoefs:
     return LogitCoefs("CAR", coefs, reference={"SEX": "m"}, **options)
 
 
+@pytest.mark.slow
 def test_standard_errors_of_a_logit_come_out_too():
     fitted = made([logit(se={"SEX[f]": 0.21, "AGE": 0.006})], n=400, batches=3_000)
     assert met(fitted)

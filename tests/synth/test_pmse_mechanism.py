@@ -50,6 +50,7 @@ def best_by_hand(original, synthetic, depth):
 
 @settings(max_examples=60, deadline=None)
 @given(small, st.integers(1, 3))
+@pytest.mark.slow
 def test_one_record_moves_the_best_tree_by_no_more_than_the_tight_bound(case, depth):
     original, synthetic, place, other = case
     before = np.array(original, dtype=np.float64)
@@ -225,6 +226,7 @@ def test_beside_a_claim_a_warning_depends_on_no_record():
             rich.fit(data)
 
 
+@pytest.mark.slow
 def test_numbers_that_may_be_missing_are_drawn_with_gaps(tmp_path):
     gaps = SIZE.with_columns(height=pl.when(pl.int_range(SIZE.height) % 4 > 0).then("height"))
     plan = synth.PMSEMechanism(

@@ -87,6 +87,7 @@ def test_the_loss_is_a_share_whatever_the_release_holds(ages, random):
 
 @given(AGES, st.integers(1, 12), st.integers(2, 5), st.lists(st.booleans(), min_size=40, max_size=40))
 @settings(max_examples=examples(100), deadline=None)
+@pytest.mark.slow
 def test_coarser_bands_never_lose_less_with_or_without_gaps(ages, width, factor, gaps):
     before = Microdata(pl.DataFrame({"age": ages}, schema={"age": pl.Int64}))
 

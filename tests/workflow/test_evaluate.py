@@ -250,6 +250,7 @@ def test_a_metric_that_cannot_answer_leaves_the_others_alone(folder):
     assert not found.table().filter(metric="margins").is_empty()
 
 
+@pytest.mark.slow
 def test_a_cell_that_takes_too_much_is_given_up(folder):
     endless = Metric("pmse", parameters={"model": "cart", "n_perm": 200_000})
     asked = small(

@@ -45,6 +45,7 @@ def found(data):
     return discreet.suggest(data, "public-use-file", effort="quick", seed=1)
 
 
+@pytest.mark.slow
 def test_a_winner_meets_the_policy_when_judged_afresh_and_costs_what_it_says(data, found):
     assert found.meets
     made = found.plan.apply(data, seed=found.seed).data
@@ -90,6 +91,7 @@ def test_roles_are_proposed_where_none_are_given_and_that_is_said():
     assert "name" in found.roles.identifiers
 
 
+@pytest.mark.slow
 def test_kept_columns_stay_as_they_are_or_as_fine_as_asked(data):
     found = discreet.suggest(data, K_THREE, effort="quick", keep=["job"], seed=1)
     made = found.plan.apply(data, seed=found.seed).data.frame
