@@ -136,7 +136,10 @@ def _of_class(kind: type, depth: int) -> st.SearchStrategy[Any]:
         one
         for one in [kind, *kind.__subclasses__()]
         # A class that checks nothing of what it is given holds results, which nobody makes by hand.
-        if dataclasses.is_dataclass(one) and not inspect.isabstract(one) and hasattr(one, "__post_init__")
+        if dataclasses.is_dataclass(one)
+        and not inspect.isabstract(one)
+        and hasattr(one, "__post_init__")
+        and not one.__name__.startswith("_")
     ]
     made = [st.just(one).flatmap(lambda one: _attempted(one, depth - 1)) for one in kinds]
     return st.one_of(made) if made else WRONG

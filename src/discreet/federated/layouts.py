@@ -162,7 +162,7 @@ def laid_out(layout: Any, *, seed: Seed = None) -> Layout:
     """
     if isinstance(layout, Layout):
         return layout
-    blocks = list(layout.values()) if isinstance(layout, Mapping) else list(layout)
+    blocks = list(by_party(layout, "sites", named="site").values())
     if not blocks:
         raise ParameterError("The layout is empty: name who holds what.")
     if not isinstance(layout, Mapping) and all(_is_group(block) for block in blocks):

@@ -171,18 +171,20 @@ def _folds(
         column.kind == "category" and len(column.levels) <= _MOST_CATEGORIES for column in stacked.columns
     ]
     parts = StratifiedKFold(folds, shuffle=True, random_state=int(rng.integers(2**31)))
-    model = HistGradientBoostingClassifier(**_LEARNER, random_state=0, categorical_features=categories)
+    model = HistGradientBoostingClassifier(**_LEARNER, random_state=0)
     # On few records threads wait for each other longer than they work.
     threads = 1 if len(kept) < _FEW_RECORDS else None
     with threadpool_limits(limits=threads, user_api="openmp"):
-        return [
-            float(
-                roc_auc_score(
-                    labels[ask], model.fit(rows[learn], labels[learn]).predict_proba(rows[ask])[:, 1]
-                )
-            )
-            for learn, ask in parts.split(rows, labels)
-        ]
+        scores = []
+        for learn, ask in parts.split(rows, labels):
+            known = ~np.isnan(rows[learn]).all(axis=0)
+            if not known.any():
+                scores.append(0.5)
+                continue
+            model.set_params(categorical_features=np.array(categories)[known])
+            model.fit(rows[learn][:, known], labels[learn])
+            scores.append(float(roc_auc_score(labels[ask], model.predict_proba(rows[ask][:, known])[:, 1])))
+        return scores
 
 
 def _table(scores: list[tuple[int, int, float]]) -> Any:

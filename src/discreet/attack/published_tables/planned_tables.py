@@ -172,6 +172,8 @@ def table_reconstruction(
 
     if isinstance(table, str):
         table = Table.from_microdata(original, table)
+    if not isinstance(table, Table):
+        raise ParameterError("table must be a Table of discreet.tables, or a formula such as 'place*sex'.")
     _need_counts(table)
     published_as = _protected(table, protected, seed)
     names = list(table.dimensions)
@@ -294,6 +296,8 @@ def _protected(table: Table, protected: Any, seed: int | None) -> Published | No
         protected = known[protected]()
     if isinstance(protected, TableProtection):
         return protected.apply(table, seed=seed)
+    if protected is not None:
+        _shown(protected)
     return protected  # type: ignore[no-any-return]
 
 

@@ -8,12 +8,30 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.arrays import Array, Flags, Floats
-from discreet.errors import load_extra
+from discreet.errors import InputError, load_extra
 from discreet.microdata import Microdata
 from discreet.synth.deep.coding import LevelCoding, TableCoding
 from discreet.synth.deep.drawing import draw_from
 from discreet.synth.synthesizer import Stream
 from discreet.synth.whole_records import Blueprint, FittedRecords
+
+_LARGEST = {"layers": 1_000}
+_LARGEST_SIZE = 1_000_000
+
+
+def shape_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the sizes of a network from a model file, or refuse sizes that no network has: they would never end.
+
+    Examples
+    --------
+    >>> shape_of({"shape": {"layers": 2, "width": 256}})
+    {'layers': 2, 'width': 256}
+    """
+    shape = dict(state["shape"])
+    for name, size in shape.items():
+        if isinstance(size, int) and not 0 <= size <= _LARGEST.get(name, _LARGEST_SIZE):
+            raise InputError(f"The model was changed: no network has such a number of {name}.")
+    return shape
 
 
 class FittedNetwork(FittedRecords):
@@ -112,7 +130,7 @@ class FittedNetwork(FittedRecords):
             rows,
             blueprint=Blueprint.restored(state["blueprint"]),
             kind=state["kind"],
-            shape=state["shape"],
+            shape=shape_of(state),
             coding=TableCoding.restored(state["coding"]),
             shares=state["shares"],
             weights=library.load(state["weights"].tobytes()),

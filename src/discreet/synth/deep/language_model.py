@@ -15,6 +15,7 @@ from discreet.microdata import Microdata
 from discreet.networks.tokens import RowTokenizer, TokenColumn
 from discreet.randomness import Seed
 from discreet.synth.deep.coding import repeated
+from discreet.synth.deep.fitted_network import shape_of
 from discreet.synth.deep.training_plan import _Network, _told, documented
 from discreet.synth.forms import CategoryForm
 from discreet.synth.synthesizer import Stream, seed_of
@@ -328,7 +329,7 @@ class FittedLanguageModel(FittedRecords):
             like,
             rows,
             blueprint=Blueprint.restored(state["blueprint"]),
-            shape=state["shape"],
+            shape=shape_of(state),
             tokenizer=RowTokenizer.from_dict(state["tokenizer"]),
             order=state["order"],
             scales=state["scales"],

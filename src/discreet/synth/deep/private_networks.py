@@ -25,6 +25,7 @@ from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import Attribute, levels_of
+from discreet.synth.deep.fitted_network import shape_of
 from discreet.synth.private_marginals.fitted_marginals import FittedMarginals
 from discreet.synth.private_marginals.from_margins import ALONE, _Counted
 from discreet.synth.private_marginals.impossible import Condition
@@ -121,7 +122,7 @@ class FittedPrivateNetwork(FittedMarginals):
         """Make the model again."""
         library = load_extra("safetensors.numpy", extra="deep", purpose="Loading a network")
         network = GroupNetwork(
-            dict(state["shape"]),
+            shape_of(state),
             library.load(state["weights"].tobytes()),
             tuple(int(size) for size in state["sizes"]),
         )
