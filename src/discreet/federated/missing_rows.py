@@ -50,8 +50,9 @@ def marginal_imputation(
     >>> filled["b"].null_count(), share
     (0, {'a': 0.0, 'b': 0.25})
     """
-    if not columns:
-        raise ParameterError("columns names nothing. Name at least one column.")
+    columns = [columns] if isinstance(columns, str) else list(columns)
+    if not columns or len(set(columns)) < len(columns):
+        raise ParameterError("columns must name at least one column, and each once.")
     frame = as_frame(data)
     for name in columns:
         if name not in frame.columns:

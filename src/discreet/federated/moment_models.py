@@ -134,8 +134,9 @@ def weighted_moments(
     >>> n, mean.tolist(), covariance.tolist()
     (2, [1.5], [[0.75]])
     """
-    if not columns:
-        raise ParameterError("columns names nothing. Name at least one column.")
+    columns = [columns] if isinstance(columns, str) else list(columns)
+    if not columns or len(set(columns)) < len(columns):
+        raise ParameterError("columns must name at least one column, and each once.")
     holder = Holder("this file", as_frame(data))
     rows = holder.matrix(list(columns))
     shares = np.full(len(rows), 1.0 / max(len(rows), 1))

@@ -199,9 +199,10 @@ def schema_of(data: Any, attributes: Sequence[str] | None = None) -> dict[str, l
 def records_of(data: Any, attributes: Sequence[str] | None = None) -> pl.DataFrame:
     """The attributes of a file, in memory."""
     held = data if isinstance(data, Microdata) else Microdata(data)
-    names = list(held.columns) if attributes is None else list(attributes)
-    if not names:
-        raise ParameterError("attributes names nothing. Name at least one column.")
+    chosen = held.columns if attributes is None else attributes
+    names = [chosen] if isinstance(chosen, str) else list(chosen)
+    if not names or len(set(names)) < len(names):
+        raise ParameterError("attributes must name at least one column, and each once.")
     for name in names:
         if name not in held.columns:
             raise ColumnError(unknown_name(name, held.columns))
