@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet.tables import Dominance, MinimumContributors, PPercent, RequestRule, Table, Threshold, primary
-from engines.agreement import KINDS, in_kind
+from engines.agreement import IN_PROCESS, KINDS, in_kind
 
 
 def firms() -> pl.DataFrame:
@@ -64,7 +64,7 @@ def test_every_engine_builds_and_judges_the_same_table(kind, way, session_of):
     assert found.notes == expected.notes
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*IN_PROCESS, pytest.param("pyspark", marks=pytest.mark.slow)])
 def test_hierarchies_given_as_columns_are_the_same_everywhere(kind, session_of):
     data = firms().drop_nulls()
     expected = Table.from_microdata(data, "region*size", hierarchies={"region": "county"})
