@@ -215,7 +215,9 @@ def verify_register(path: str | Path, *, last: str | None = None) -> int:
             raise InputError(
                 f"The register '{name}' is keyed. Put its key into the environment variable {KEY_VARIABLE}."
             )
-        if not hmac.compare_digest(str(entry["hash"]), _hash(entry)):
+        if not hmac.compare_digest(
+            repr(entry["hash"]).encode("utf-8", "replace"), repr(_hash(entry)).encode()
+        ):
             raise InputError(f"The register '{name}' was tampered with: decision {place} was changed.")
         before = entry["hash"]
     if last is not None and before != last:
