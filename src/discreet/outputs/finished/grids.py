@@ -94,7 +94,10 @@ def _of_delimited(text: str, separator: str | None) -> list[Grid]:
     if not any(line.strip() for line in lines):
         raise InputError("The file is empty.")
     sign = separator or _separator(lines)
-    rows = list(csv.reader(io.StringIO(text), delimiter=sign))
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=None), delimiter=sign))
+    except csv.Error as error:
+        raise InputError("The file is no table: its lines or quotes are broken.") from error
     points = sum(bool(re.search(r"\d\.\d", cell)) for row in rows for cell in row)
     commas = sum(bool(re.fullmatch(r"\s*-?\d+,\d+\s*%?", cell)) for row in rows for cell in row)
     return _blocks(rows, decimal_comma=sign != "," and commas > points)
