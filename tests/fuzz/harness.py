@@ -72,8 +72,11 @@ def _is_compiling(frame: Any) -> bool:
 
 
 def refused_or_done(call: Callable[[], Any]) -> Any:
-    """Run a call of the library: what it gives, or None where it was refused with a plain word."""
-    with limited(), warnings.catch_warnings():
+    """Run a call of the library: what it gives, or None where it was refused with a plain word.
+
+    It runs in a folder of its own: a checkpoint may be drawn that is called like a column.
+    """
+    with tempfile.TemporaryDirectory() as here, contextlib.chdir(here), limited(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return call()
