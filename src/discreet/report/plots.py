@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import textwrap
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from discreet.errors import ParameterError
@@ -115,6 +116,11 @@ def draw_charts(charts: list[Chart], *, titled: bool = True) -> Figure:
 
 def chart_svg(chart: Chart, *, name: str) -> str:
     """Turn a chart into SVG text; see `svg`."""
+    return for_page(_drawn(chart), chart, name)
+
+
+@lru_cache(maxsize=200)  # drawing is most of the time of a page, and pages and reports show the same charts
+def _drawn(chart: Chart) -> str:
     import matplotlib as mpl
 
     buffer = io.StringIO()
@@ -124,7 +130,7 @@ def chart_svg(chart: Chart, *, name: str) -> str:
         draw_charts([chart], titled=False).savefig(
             buffer, format="svg", metadata={"Date": None, "Creator": None}
         )
-    return for_page(buffer.getvalue(), chart, name)
+    return buffer.getvalue()
 
 
 def _height(chart: Chart) -> float:
