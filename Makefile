@@ -1,6 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Bytecode is kept whatever the environment says: hundreds of modules would be compiled in every process otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,dev
 
 .PHONY: demo test test-all axe test-processors fuzz kill lint bench docs install clean

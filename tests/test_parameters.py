@@ -254,3 +254,24 @@ def test_a_number_of_more_digits_than_arrays_hold_is_refused_as_such():
     with pytest.raises(ParameterError, match="not one of so many digits"):
         check(10**30, float, "alpha", where="rule")
     assert fault(1e30, float) is None
+
+
+def _takes_columns():
+    for function in FUNCTIONS:
+        parameters = inspect.signature(function).parameters.values()
+        needed = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+        hints = function_hints(function)
+        for parameter in parameters:
+            others = [p for p in needed if p is not parameter]
+            if parameter.name in ("by", "columns", "keys", "known") and all(
+                hints.get(p.name) is Microdata for p in others
+            ):
+                yield pytest.param(
+                    function, parameter.name, len(others), id=f"{function.__name__}-{parameter.name}"
+                )
+
+
+@pytest.mark.parametrize(("function", "name", "files"), list(_takes_columns()))
+def test_a_column_that_is_named_twice_is_refused_in_words(function, name, files):
+    with pytest.raises(DiscreetError):
+        function(*[PEOPLE] * files, **{name: [PEOPLE.columns[0], PEOPLE.columns[0]]})

@@ -25,13 +25,24 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from discreet.errors import ParameterError
+from discreet.errors import ColumnError, ParameterError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Kind = TypeVar("Kind", bound=type)
 
 _LISTS = (Sequence, list, tuple, Collection, Iterable, set, frozenset, AbstractSet)
+_COLUMN_LISTS = [
+    "by",
+    "categorical",
+    "columns",
+    "keys",
+    "known",
+    "secrets",
+    "sensitive",
+    "strata",
+    "variables",
+]
 _MOST_LOOKED_AT = 1_000
 _LARGEST_SIGNED = 2**63
 _LARGEST = 2**64  # what the arrays can hold; a longer number is a slip or a trap
@@ -187,9 +198,19 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             if name in hints:
                 bound.arguments[name] = as_plain_list(value, hints[name])
                 check(bound.arguments[name], hints[name], name, where=function.__name__)
+                if name in _COLUMN_LISTS:
+                    _refuse_repeats(bound.arguments[name], name)
         return function(*bound.args, **bound.kwargs)
 
     return run
+
+
+def _refuse_repeats(value: Any, name: str) -> None:
+    """Refuse a list of columns that holds one twice: whoever named it again meant another one."""
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        again = next((item for item, times in collections.Counter(value).items() if times > 1), None)
+        if again is not None:
+            raise ColumnError(f"Column '{again}' is named twice under '{name}'. Name it once.")
 
 
 @functools.cache

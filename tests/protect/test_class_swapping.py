@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import polars as pl
 import pytest
@@ -102,3 +104,19 @@ def test_counts_stay_and_no_sound_class_is_spoiled(seed, alpha, groups):
 
     assert broken(made) <= broken(before)
     assert bool(broken(made)) == bool(release.log[0].parameters["still_broken"])
+
+
+@pytest.mark.parametrize("method", ["swap", "measure"])
+def test_values_to_protect_are_read_as_the_column_holds_them_or_refused(method):
+    days = pl.Series([date(2020, 1, 1 + at % 3) for at in range(30)])
+    people = Microdata(pl.DataFrame({"home": [at // 10 for at in range(30)], "day": days}), keys="home")
+
+    def ask(values):
+        if method == "swap":
+            return ClassSwap(AlphaK("day", 0.9, values=values)).apply(people, seed=1).data.frame["day"].to_list()
+        return risk.alpha_k(people, sensitive="day", values=values).value
+
+    assert ask(("2020-01-01",)) == ask((date(2020, 1, 1),))
+    for strange in (("^", "."), (True,), (3 + 2j,)):
+        with pytest.raises(ParameterError, match="values"):
+            ask(strange)

@@ -15,6 +15,7 @@ from discreet.engine import ClassCounts
 from discreet.errors import ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
+from discreet.named_values import named_among
 from discreet.protect.generalizing.privacy_model import (
     Classes,
     PrivacyModel,
@@ -230,13 +231,8 @@ class AlphaK(PrivacyModel):
         counts = classes.values(self.sensitive)
         share = counts.counts / counts.sizes[counts.owners]
         if self.values is not None:
-            wanted = pl.Series(list(self.values)).cast(counts.values.dtype, strict=False)
-            protected = counts.values.is_in(wanted.implode()).fill_null(False)
-            if not protected.any():
-                raise ParameterError(
-                    f"None of the values to protect occurs in the sensitive column '{self.sensitive}'."
-                )
-            share = np.where(protected.to_numpy()[counts.codes], share, 0.0)
+            protected = named_among(counts.values, self.values, self.sensitive)
+            share = np.where(protected[counts.codes], share, 0.0)
         if self.common < 1:
             share = np.where((counts.overall <= self.common)[counts.codes], share, 0.0)
         too_sure = np.maximum.reduceat(share, counts.starts[:-1]) > self.alpha + _SLACK

@@ -14,6 +14,7 @@ from discreet.citations import DALENIUS_REISS_1982
 from discreet.errors import ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.named_values import named_among
 from discreet.protect.coded_columns import crossed
 from discreet.protect.generalizing.coded_keys import positions
 from discreet.protect.generalizing.mondrian_partition import Pieces, Watched
@@ -325,8 +326,7 @@ class _Mending:
                 return np.ones(len(self.domain), dtype=np.bool_)
             wanted = self.overall <= model.common
             if model.values is not None:
-                named = pl.Series(list(model.values)).cast(self.domain.dtype, strict=False)
-                wanted &= self.domain.is_in(named.implode()).fill_null(False).to_numpy()
+                wanted &= named_among(self.domain, model.values, self.column)
             protected |= wanted
         return protected
 

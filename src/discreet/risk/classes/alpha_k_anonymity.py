@@ -13,6 +13,7 @@ from discreet.cards import Figure, OfFile, measure
 from discreet.engine import ClassCounts, Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.named_values import named_among
 from discreet.parameters import checked
 from discreet.results import Measure, percent
 from discreet.risk.classes.class_tables import attribute_detail, worst_column
@@ -152,15 +153,6 @@ def alpha_k(
 def _shares_of(counts: ClassCounts, values: Sequence[Any] | None, column: str, common: float) -> pl.DataFrame:
     wanted = counts.overall <= common
     if values is not None:
-        try:
-            told = pl.Series(values).cast(counts.values.dtype, strict=False)
-        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-            raise ParameterError(
-                f"values must be of one type, that of the sensitive column '{column}'."
-            ) from error
-        named = counts.values.is_in(told.implode())
-        if not named.any():
-            raise ParameterError(f"None of the values to protect occurs in the sensitive column '{column}'.")
-        wanted &= named.fill_null(False).to_numpy()
+        wanted &= named_among(counts.values, values, column)
     share = np.where(wanted[counts.codes], counts.counts, 0) / counts.sizes[counts.owners]
     return pl.DataFrame({"class_size": counts.sizes, "alpha": np.maximum.reduceat(share, counts.starts[:-1])})
