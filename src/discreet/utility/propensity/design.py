@@ -90,11 +90,12 @@ class Design:
     def _plan(self) -> tuple[npt.NDArray[np.generic], ...]:
         place = np.full(len(self.terms), -1, dtype=np.int32)
         place[self.keep] = np.arange(len(self.keep), dtype=np.int32)
+        # A line for each source: laid out alike however many there are, so that the kernels are compiled once.
         return (
-            self.codes,
+            self.codes.T,
             self.begins,
             self.code_column,
-            self.numbers,
+            self.numbers.T,
             self.number_column,
             self.pair_column,
             place,

@@ -8,8 +8,8 @@ import numpy as np
 from discreet.arrays import Codes, Floats, Integers
 
 Rows = tuple[Codes, Codes, Codes, Floats, Codes, Codes, Codes]
-"""Codes, where the levels of each begin, the column of each level, numbers, their columns, the column of each pair of
-columns, and the place of each column among those that are kept."""
+"""Codes (a line for each source), where the levels of each begin, the column of each level, numbers (a line for each),
+their columns, the column of each pair of columns, and the place of each column among those that are kept."""
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -19,15 +19,15 @@ def _entries(i: int, rows: Rows, at: Integers, value: Floats) -> int:
     at[0] = 0
     value[0] = 1.0
     n = 1
-    for j in range(codes.shape[1]):
-        column = code_column[begins[j] + codes[i, j]]
+    for j in range(len(codes)):
+        column = code_column[begins[j] + codes[j, i]]
         if column >= 0:
             at[n] = column
             value[n] = 1.0
             n += 1
-    for j in range(numbers.shape[1]):
+    for j in range(len(numbers)):
         at[n] = number_column[j]
-        value[n] = numbers[i, j]
+        value[n] = numbers[j, i]
         n += 1
     mains = n
     if pair_column.shape[0] > 0:
