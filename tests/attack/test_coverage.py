@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from attack.populations import copying, people
 from attack.test_link_stealing import strangers
 from discreet import Microdata, attack
+from discreet.synth.synthesizer import Synthesizer
 
 RUNS = 100
 ROWS = 300
@@ -96,6 +97,23 @@ def trained(shadows):
     return run
 
 
+class _FreshDraws(Synthesizer):
+    """A generator that learns nothing: whoever is in the file, its releases are draws of the same law."""
+
+    def fit(self, data, *, progress=False, seed=None):
+        return self
+
+    def sample(self, n, *, seed):
+        return Microdata(people(np.random.default_rng(seed), n))
+
+
+def shadowed(seed):
+    original = Microdata(people(np.random.default_rng(seed), 200))
+    return attack.shadow_membership(
+        original, synthesizer=_FreshDraws(), targets=20, shadows=24, records=100, seed=seed
+    )
+
+
 ATTACKS = {
     "singling out by one column": singled("univariate"),
     "singling out by several": singled("multivariate"),
@@ -110,6 +128,7 @@ ATTACKS = {
     **{f"membership by {method}": recognized(method) for method in ("distance", "density", None)},
     **{f"several releases ({method})": rebuilt(method, "job") for method in ("nearest", "forest")},
     "several releases (a number)": rebuilt("nearest", "pay"),
+    "membership by shadow models": shadowed,
     "link stealing": lambda seed: strangers(seed, known=False),
     "a model asked": trained(0),
     "a model beside shadow models": trained(8),

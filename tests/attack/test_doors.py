@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 from attack.populations import people
 from discreet import Microdata, Policy, compare
 from discreet.cli import app
+from discreet.errors import DiscreetError
 from discreet.workflow.evaluation.metrics import Metric, measures_known
 
 ATTACKS = ("singling_out", "linkability", "inference", "membership")
@@ -93,3 +95,45 @@ def test_the_command_line_runs_one_attack_and_refuses_what_it_does_not_take(file
     ):
         refused = run(*words)
         assert refused.exit_code != 0, words
+
+
+def test_several_releases_and_shadow_models_run_from_the_shell_and_refuse_in_words(
+    files, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    frames = dict(zip(("people", "first", "second"), (one.frame for one in files), strict=True))
+    frames["narrow"] = frames["first"].drop("pay")
+    frames["silent"] = frames["first"].with_columns(job=pl.lit(None, dtype=pl.String))
+    frames["nobody"] = frames["first"][:0]
+    for name, frame in frames.items():
+        frame.write_csv(f"{name}.csv")
+
+    def run(*words):
+        return CliRunner().invoke(app, ["attack", *map(str, words)])
+
+    def several(*files, secret, more=()):
+        released = [word for file in files for word in ("--released", f"{file}.csv")]
+        return run("attribute_reconstruction", "people.csv", *released, "--secret", secret, *more)
+
+    rebuilt = several("first", "second", secret="job", more=("--set", "method=nearest", "--json"))
+    assert rebuilt.exit_code == 0, rebuilt.output
+    assert json.loads(rebuilt.stdout)["parameters"]["secret"] == "job"
+    shadows = ("shadow_membership", "people.csv", "--set", "synthesizer=bootstrap", "--set", "records=50")
+    told = run(*shadows, "--set", "shadows=8", "--set", "targets=5", "--json")
+    assert told.exit_code == 0, told.output
+    for refused, word in (
+        (several("first", "second", secret="shoe"), "shoe"),
+        (several("first", "second", secret="job,coin"), "one column"),
+        (several("first", "second", secret="job", more=("--known", "shoe")), "shoe"),
+        (several("first", secret="job"), "two releases"),
+        (several("second", "narrow", secret="pay"), "pay"),
+        (several("second", "silent", secret="job"), "release 2"),
+        (several("first", "nobody", secret="job"), "no records"),
+        (run(*shadows[:-1], "records=500"), "records"),
+        (run(*shadows[:2]), "synthesizer"),
+        (run("shadow_membership", "nobody.csv", *shadows[2:]), "no records"),
+        (run(*shadows, "--columns", "shoe"), "columns"),
+    ):
+        assert refused.exit_code != 0, refused.output
+        assert isinstance(refused.exception, DiscreetError), refused.exception
+        assert word in str(refused.exception)

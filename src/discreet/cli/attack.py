@@ -74,12 +74,12 @@ def attack(
         if len(released) > 1 and not many:
             raise ParameterError(f"{name} takes one --released file; run it for each.")
         read = [source.read_other(file) for file in released]
-        files["released"] = read if len(read) > 1 else read[0]
+        files["released"] = read if many else read[0]
     if control:
         files["control"] = source.read_other(control)
     settings = options.settings(setting)
     given = {
-        "secret": options.columns(secret),
+        "secret": _secret(name, options.columns(secret), takes),
         "known": options.columns(known),
         "columns": _columns(columns, takes),
         "attacks": attacks,
@@ -106,6 +106,17 @@ def _attack(name: str) -> Callable[..., Measure]:
     if plain not in known:
         raise ParameterError(unknown_name(plain, known, what="attack on a file"))
     return known[plain]
+
+
+def _secret(name: str, given: list[str] | None, takes: Any) -> Any:
+    """Read the columns to be guessed: a list, or one name where an attack guesses one column at a time."""
+    if given is None or "secret" not in takes or str(takes["secret"].annotation) != "str":
+        return given
+    if len(given) != 1:
+        raise ParameterError(
+            f"{name} guesses one column at a time: name one with --secret, and run it for each."
+        )
+    return given[0]
 
 
 def _columns(given: list[str] | None, takes: Any) -> Any:

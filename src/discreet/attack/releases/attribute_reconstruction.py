@@ -18,7 +18,7 @@ from discreet.attack.releases.guessing import Clues, Secret, blind_guess, guesse
 from discreet.attack.releases.victims import drawn, victims_of
 from discreet.attack.success import OPINION, RISK_FIGURES, Tally, measured
 from discreet.cards import Figure, measure
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import copies_of, names_checked
 from discreet.parameters import checked
@@ -123,7 +123,10 @@ def attribute_reconstruction(
     ]
     first = fields[0]
     if secret not in first.names or len(first.names) < 2:
-        raise ParameterError(f"'{secret}' and a column that is known must be in all files.")
+        raise ColumnError(
+            f"Column '{secret}' is named as secret: it and a column that is known must be in all files, and it must "
+            "not identify people by itself."
+        )
     clue_names = [name for name in first.names if name != secret]
     root = int(generator(seed).integers(2**62))
     people = [first.original, *([] if first.control is None else [first.control])]
@@ -131,6 +134,12 @@ def attribute_reconstruction(
         [table[secret] for table in (*people, *(field.released for field in fields))],
         categorical=secret in categorical,
     )
+    for place, held in enumerate(coded[len(people) :], start=1):
+        if np.isnan(held.values).all():
+            raise InputError(
+                f"Column '{secret}' is missing in every record of release {place}: nothing can be learned of it there. "
+                "Leave that release out."
+            )
     chosen = []
     for which, held in enumerate(coded[: len(people)]):
         there = np.flatnonzero(~np.isnan(held.values))
@@ -164,7 +173,10 @@ def attribute_reconstruction(
         Tally.of(is_right(constant, truth[:cut], coded[0], tolerance, reach)),
         doing=f"rebuilds a person's '{secret}' from {len(copies)} releases",
         figures={"one_release_rate": alone, "gain": float(right[:cut].mean()) - alone},
-        caveats=first.caveats,
+        caveats=[
+            *dict.fromkeys(said for field in fields for said in field.caveats),
+            *_unasked(coded[0], secret),
+        ],
         parameters={
             "secret": secret,
             "known": clue_names,
@@ -179,6 +191,15 @@ def attribute_reconstruction(
         detail=Detail(
             records=lambda: engine.like(original, pl.DataFrame({"record": chosen[0], "guessed": right[:cut]}))
         ),
+    )
+
+
+def _unasked(held: Secret, secret: str) -> list[str]:
+    gone = int(np.isnan(held.values).sum())
+    return (
+        [f"'{secret}' is missing for {gone:,} people of the original; they were not attacked."]
+        if gone
+        else []
     )
 
 

@@ -92,8 +92,9 @@ def shadow_membership(
     Measure
         ``attack_rate``: releases made with the target that are told to be; ``control_rate``: releases made without it
         that are taken for such; ``baseline_rate`` is one half, a coin; ``value`` the risk (attack - control) /
-        (1 - control) with ``risk_low`` and ``risk_high`` (95 %; targets of one shadow are counted as if they were
-        independent). ``auc``, ``tpr_at_fpr_001``, ``tpr_at_fpr_01`` over all cuts, ``worst_target_risk``.
+        (1 - control) with ``risk_low`` and ``risk_high`` (95 %; targets that were attacked in one release are likely to
+        be recognized together, and count for fewer accordingly). ``auc``, ``tpr_at_fpr_001``, ``tpr_at_fpr_01`` over
+        all cuts, ``worst_target_risk``.
         ``detail``: ``records`` (the targets).
 
     How to read it
@@ -146,8 +147,7 @@ def shadow_membership(
     )
     return measured(
         "shadow_membership",
-        Tally.of(told.members >= 0),
-        Tally.of(told.others >= 0),
+        *_tallies(scores >= 0, held),
         0.5,
         doing="recognizes a person who stands out as being in the file (by shadow models)",
         figures={**roc_figures(told), "worst_target_risk": float(by_target.max())},
@@ -219,22 +219,58 @@ def _near(people: pl.DataFrame, release: pl.DataFrame, names: tuple[str, ...]) -
 
 
 def _likelihood_ratios(nearness: Floats, held: Flags) -> Floats:
-    """Weigh for every target and release whether it was made with the target, by all other releases."""
+    """Weigh for every target and release whether it was made with the target, by the releases of other splits.
+
+    The releases of one split, one made with the target and one without, are left out together. Were only the one left
+    out that is judged, the mean of its own kind would move away from it, and the attack would do worse than a coin.
+    """
     total = np.zeros(held.shape)
     for figure in range(nearness.shape[2]):
         values = nearness[:, :, figure]
         logs = {}
         for inside in (True, False):
             use = held == inside
-            # The release that is judged is not among those it is judged by.
-            count = use.sum(axis=1, keepdims=True) - use
-            sums = (values * use).sum(axis=1, keepdims=True) - values * use
-            squares = (values**2 * use).sum(axis=1, keepdims=True) - values**2 * use
+            count = use.sum(axis=1, keepdims=True) - _of_split(use)
+            sums = (values * use).sum(axis=1, keepdims=True) - _of_split(values * use)
+            squares = (values**2 * use).sum(axis=1, keepdims=True) - _of_split(values**2 * use)
             mean = sums / count
             spread = np.maximum(squares / count - mean**2, 0) + 1e-4
             logs[inside] = -0.5 * np.log(spread) - (values - mean) ** 2 / (2 * spread)
         total += logs[True] - logs[False]
     return total
+
+
+def _of_split(values: Floats | Flags) -> Floats:
+    """Sum the two releases of each split, and give each of them the sum."""
+    halves = values.reshape(len(values), -1, 2).sum(axis=2)
+    both: Floats = np.repeat(halves, 2, axis=1)
+    return both
+
+
+def _tallies(told: Flags, held: Flags) -> tuple[Tally, Tally]:
+    """Count who is told to be in a release made with them, and in one made without.
+
+    All targets share the releases, and all releases of a target are judged by nearly the same laws. How far that makes
+    the difference of the two rates vary from split to split and from target to target says how many independent tries
+    they are worth (clusters in both directions: Cameron, Gelbach and Miller 2011); few clusters say it badly, and count
+    for fewer still.
+    """
+    from scipy.stats import t
+
+    targets, splits = len(held), held.shape[1] // 2
+    inside, outside = ((told & use).reshape(targets, splits, 2).any(axis=2) for use in (held, ~held))
+    gain = inside.astype(np.float64) - outside
+    attack, control = float(inside.mean()), float(outside.mean())
+    tries = float(gain.size)
+    alone = (attack * (1 - attack) + control * (1 - control)) / tries
+    by_split = float(gain.mean(axis=0).var(ddof=1)) / splits
+    # One target says nothing of how targets differ; its laws are as uncertain as its tries.
+    by_target = float(gain.mean(axis=1).var(ddof=1)) / targets if targets > 1 else 2 * alone
+    together = max(by_split, by_target, by_split + by_target - alone, alone)
+    worth = together / alone if alone > 0 else 1.0
+    worth *= float(t.ppf(0.975, min(splits, max(targets, 2)) - 1) / 1.959964) ** 2
+    tries = max(tries / worth, 1.0)
+    return Tally(attack * tries, tries), Tally(control * tries, tries)
 
 
 def _gain(inside: Flags, outside: Flags) -> float:
