@@ -204,6 +204,16 @@ def test_parts_are_written_from_a_model_of_a_sample(discreet, people, tmp_path):
     assert "leave out --out" in both.stderr
 
 
+def test_a_policy_says_where_no_attacker_was_tried(discreet, people, tmp_path):
+    asked = ("--policy", "synthetic-file", "--keys", "sex", "--seed", 1, "--json")
+    small = discreet("synthesize", people, "--out", tmp_path / "s.csv", *asked)
+    told = json.loads(small.stdout)
+    assert told["attackers"] is None
+    assert "fewer than 2,000 records" in told["not_attacked"]
+    aware = discreet("synthesize", people, "--out", tmp_path / "t.csv", *asked, "--risk-limit", 0)
+    assert "--risk-limit 0" in json.loads(aware.stdout)["not_attacked"]
+
+
 def test_a_risk_limit_sets_people_aside_and_writes_a_page_with_the_price(discreet, people, tmp_path):
     many = tmp_path / "many.csv"
     numbers = pl.int_range(1200, eager=True)

@@ -14,6 +14,8 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.synth import Sequential
 from discreet.synth.methods.resampling import Sample
 from discreet.synth.methods.tree_donors import Cart
+from discreet.workflow.attack_battery import Gains, labels_among
+from discreet.workflow.attacked_drafts import Try, chosen_of
 from discreet.workflow.closing_steps import LEAVES, Closing
 from discreet.workflow.evaluation.data_sets import Parts
 from discreet.workflow.evaluation.generators import Generator, Request
@@ -131,3 +133,58 @@ def test_a_study_keeps_the_limit_and_notes_the_price(data, tmp_path):
     made = generator.make(parts, Request("people", 1, 5), tmp_path, {})
     assert made.copies[0].frame.height == 1500
     assert any("The price" in note for note in made.notes)
+
+
+def gained(risk, high, **more):
+    """What two ways of attacking gained, the second always surely nothing."""
+    table = {"way": ["coin", "tree"], "attack": ["guessing 'coin'", "standing out"], "risk": [risk, 0.0]}
+    return Gains(
+        {}, pl.DataFrame({**table, "risk_low": [risk - 0.1, -0.01], "risk_high": [high, 0.01], **more})
+    )
+
+
+def test_an_interval_that_clears_harmless_files_by_luck_alone_shows_nothing():
+    # At no risk an upper end of 0.03 beside a limit of 0.05 comes out in more than four of five cases, 0.04 in fewer.
+    assert gained(0.0, 0.03).unsure(0.05).is_empty()
+    assert gained(0.0, 0.04).unsure(0.05)["way"].to_list() == ["coin"]
+    assert gained(0.2, 0.23).unsure(0.05).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("drafts", "best"),
+    [
+        # Nothing can be shown: the cheapest of those found to keep the limit, not the one of the lowest upper end.
+        ([(0.08, 0.14, 0.010), (0.04, 0.10, 0.014), (0.01, 0.07, 0.020)], 1),
+        # What is shown goes before what is only found.
+        ([(0.04, 0.10, 0.014), (0.01, 0.04, 0.020)], 1),
+        # Nothing keeps it: the least risk.
+        ([(0.30, 0.40, 0.010), (0.20, 0.25, 0.030)], 1),
+    ],
+)
+def test_the_cheapest_file_that_was_found_to_keep_the_limit_is_chosen(drafts, best, found):
+    tries = [
+        Try(Closing((), {}), Sequential(), found.fitted, found.file, gained(risk, high), price, judged=True)
+        for risk, high, price in drafts
+    ]
+    assert chosen_of(tries, 0.05) is tries[best]
+
+
+def test_a_file_that_is_not_shown_to_keep_the_limit_is_never_said_to(found):
+    unshown = replace(found, gains=gained(0.03, 0.09), holds=False, limit=0.05)
+    assert "not shown to hold" in unshown.verdict
+    assert "9 %" in unshown.verdict
+    assert "keeps the limit" not in " ".join(unshown.lines)
+
+
+def test_codes_are_labels_to_attackers_and_nothing_is_drawn_between_them():
+    rng = np.random.default_rng(5)
+    table = pl.DataFrame(
+        {
+            "industry": rng.choice(np.arange(1107, 9990, 41), 900),
+            "race": rng.integers(1, 10, 900),
+            "age": rng.integers(18, 90, 900),
+            "pay": rng.lognormal(8, 1, 900).round(2),
+        }
+    )
+    assert labels_among(Microdata(table)) == ("industry", "race")
+    assert Closing.none_yet(Microdata(table), Sequential()).numbers == ("age", "pay")

@@ -47,6 +47,26 @@ def _limited(
     return replace(chosen, risk_limit=usual_limit(data))
 
 
+def why_not_attacked(chosen: Synthesizer, risk_limit: float | None, *, judged: bool) -> str | None:
+    """Say why no attacker was tried where a policy judges and nobody asked for that."""
+    from discreet.synth import Sequential
+    from discreet.workflow.synthesis_within_risk import ENOUGH_RECORDS
+
+    if not judged or getattr(chosen, "risk_limit", None) is not None:
+        return None
+    if risk_limit is not None:
+        return "No attacker was tried, as --risk-limit 0 asks: nothing is shown of what they could gain."
+    if not isinstance(chosen, Sequential):
+        return (
+            "No attacker was tried, since only a synthesis by columns can be closed to them: nothing is shown of what "
+            "they could gain. discreet compare --attacks tries them on the file."
+        )
+    return (
+        f"No attacker was tried: of fewer than {ENOUGH_RECORDS:,} records too few people can be set aside to show "
+        "much, and nothing is shown of what attackers could gain. --risk-limit 0.05 tries them all the same."
+    )
+
+
 def judged_synthesis(
     data: Microdata | None, policy: str | None, chosen: Synthesizer, **drawing: Any
 ) -> SynthesisForPolicy:
@@ -58,13 +78,14 @@ def judged_synthesis(
     return synthesize_for_policy(data, policy, chosen, **drawing)
 
 
-def summary_of(judged: SynthesisForPolicy) -> dict[str, Any]:
+def summary_of(judged: SynthesisForPolicy, not_attacked: str | None) -> dict[str, Any]:
     """Give what was done and what it came to, for JSON."""
     return {
         "steps": list(judged.steps),
         "would_have_to_give": list(judged.would_have_to_give),
         "verdicts": [verdict.to_dict() for verdict in judged.verdicts],
         "attackers": None if judged.within is None else judged.within.to_dict(),
+        "not_attacked": not_attacked,
     }
 
 
@@ -75,7 +96,14 @@ def write_page(judged: SynthesisForPolicy, html: Path | None) -> None:
 
 
 def verdicts_of(judged: SynthesisForPolicy, *, asked: bool) -> Iterator[bool | None]:
-    """Give the verdicts of the policy, and whether the limit holds where the user named one."""
+    """Give the verdicts of the policy, and whether the limit holds where the user named one.
+
+    The limit that comes with a policy is none of its rules; where attackers gained more all the same, a person has to
+    look at it before the file is cleared.
+    """
     yield from (verdict.meets for verdict in judged.verdicts)
-    if asked and judged.within is not None:
-        yield judged.within.holds
+    if judged.within is not None:
+        if asked:
+            yield judged.within.holds
+        elif judged.within.gains.worst > judged.within.limit:
+            yield None

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.attacked_synthesis import judged_synthesis, limited, summary_of, verdicts_of, write_page
+from discreet.cli.attacked_synthesis import (
+    judged_synthesis,
+    limited,
+    summary_of,
+    verdicts_of,
+    why_not_attacked,
+    write_page,
+)
 from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
 from discreet.cli.several_tables import plan_of_tables, refuse_others, release_tables, synthesize_linked
@@ -194,6 +201,7 @@ def synthesize(
         raise ParameterError("--policy judges the synthetic file: say where it goes with --out FILE.")
     began = time.perf_counter()
     judged: SynthesisForPolicy | None = None
+    limit_named = False
     data: Microdata | None = None
     budget = {"epsilon": epsilon, "delta": delta}
     chosen = None if from_model else _synthesizer(plan, method, budget, options.settings(setting))
@@ -215,6 +223,9 @@ def synthesize(
             if save_plan is not None:
                 _save(chosen, save_plan, overwrite=overwrite)
             return
+        limit_named = bool(risk_limit) or (
+            risk_limit is None and getattr(chosen, "risk_limit", None) is not None
+        )
         chosen = limited(chosen, data, risk_limit, judged=policy is not None, page=html is not None)
         if policy is None and getattr(chosen, "risk_limit", None) is None:
             fitted = _fitted(chosen, data, seed, ledger, memory=memory, progress=not json)
@@ -242,16 +253,18 @@ def synthesize(
     written = targets if parts is None else [str(parts)]
     summary = _summary(fitted, files, written, model, seconds_fit, seconds_draw)
     if judged is not None:
-        summary |= summary_of(judged)
+        assert chosen is not None
+        not_attacked = why_not_attacked(chosen, risk_limit, judged=policy is not None)
+        summary |= summary_of(judged, not_attacked)
         write_page(judged, html)
     if json:
         options.print_json(summary)
     else:
         _show(summary, None if data is None or judged else lookalikes_said(data, files))
-        for line in [] if judged is None else judged.lines:
+        for line in [] if judged is None else [*judged.lines, *([not_attacked] if not_attacked else [])]:
             say(line)
     if judged is not None:
-        end_by(verdicts_of(judged, asked=bool(risk_limit)))
+        end_by(verdicts_of(judged, asked=limit_named))
 
 
 def lookalikes_said(data: Microdata, files: list[Microdata]) -> str | None:

@@ -17,7 +17,7 @@ from discreet.workflow.closing_steps import Closing
 
 FEWEST = 100
 _TRIES = 12
-_LOOKS = 4
+_LOOKS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +109,27 @@ def closed(scene: Scene, chosen: Sequential, limit: float, *, progress: bool) ->
         least = min(range(len(tries)), key=lambda at: tries[at].gains.worst)
         tries[least] = scene.judged(tries[least])
         judged = [tries[least]]
-    return tries, min(judged, key=lambda one: (_open(one.gains, limit).height > 0, one.gains.top))
+    return tries, chosen_of(judged, limit)
+
+
+def chosen_of(judged: Sequence[Try], limit: float) -> Try:
+    """Choose what is shown to keep the limit, or else the cheapest that was found to, or else the least risk.
+
+    Where the attacked people are too few to show a limit, ever dearer drafts only try for luck.
+    """
+
+    def rank(draft: Try) -> tuple[bool, bool, bool, float]:
+        found = draft.gains.worst <= limit
+        left = _open(draft.gains, limit).height > 0
+        return not holds(draft.gains, limit), not found, left, draft.distance if found else draft.gains.top
+
+    return min(judged, key=rank)
 
 
 def _open(gains: Gains, limit: float) -> pl.DataFrame:
     """Give the ways that a step could still close.
 
-    Where so few people were attacked that even no gain at all would not be shown, another step would show nothing
+    Where so few people were attacked that even no gain at all would hardly be shown, another step would show nothing
     either, and only what was found counts.
     """
     unsure = gains.unsure(limit)["way"]

@@ -18,6 +18,7 @@ from discreet.synth import Sequential
 from discreet.synth.methods.resampling import Sample
 from discreet.synth.methods.tree_donors import Cart
 from discreet.synth.sequential.sequential import Smoothing
+from discreet.workflow.attack_battery import labels_among
 
 BLURS: tuple[Smoothing, ...] = ("between", "adaptive")
 SHARED = (10, 20, 40)
@@ -51,10 +52,12 @@ class Closing:
     def none_yet(cls, data: Microdata, chosen: Sequential) -> Closing:
         """Look which columns the steps can do something about."""
         steps = {step.name: step.method for step in chosen.plan(data).steps if step.name in data.schema}
+        # Between two codes there is nothing: what few have of these is left to the number who must share a value.
+        codes = labels_among(data)
         numbers = tuple(
             name
             for name, way in steps.items()
-            if data.schema[name].is_numeric() and way.gives_observed_values
+            if data.schema[name].is_numeric() and way.gives_observed_values and name not in codes
         )
         return cls(numbers, {name: way for name, way in steps.items() if isinstance(way, Cart | Sample)})
 

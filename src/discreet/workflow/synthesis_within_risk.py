@@ -30,7 +30,7 @@ from discreet.workflow.attack_battery import Gains
 from discreet.workflow.attacked_drafts import FEWEST, Scene, closed, distance_of, foremost, frontier_of, holds
 
 DEFAULT_LIMIT = 0.05
-_ENOUGH_RECORDS = 2_000
+ENOUGH_RECORDS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +273,7 @@ def usual_limit(data: Microdata) -> float | None:
 
     None for files of fewer than 2,000 records: those who could be set aside are too few to show anything.
     """
-    return DEFAULT_LIMIT if engine.overview(data, ()).rows >= _ENOUGH_RECORDS else None
+    return DEFAULT_LIMIT if engine.overview(data, ()).rows >= ENOUGH_RECORDS else None
 
 
 def _keeps(chosen: Sequential) -> bool:

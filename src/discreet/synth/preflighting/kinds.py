@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from discreet.io.dates import Wanted, dates_of
+from discreet.synth.forms import as_numbers
 from discreet.synth.preflighting.codes import is_usual_code
 from discreet.synth.preflighting.findings import Finding
-from discreet.synth.preflighting.looking import Look
+from discreet.synth.preflighting.looking import Look, Thresholds
 from discreet.synth.written_numbers import as_read, way_of_writing
 
 _NEAR_UNIQUE = 0.5
@@ -176,6 +177,24 @@ def _are_amounts(numbers: pl.Series) -> bool:
     dense = len(values) >= _DENSE * (values.max() - values.min() + 1)
     digits = np.floor(np.log10(np.maximum(values, 1.0)))
     return bool(dense or digits.max() - digits.min() >= _DIGITS_APART)
+
+
+def are_labels(numbers: pl.Series) -> bool:
+    """Whether distinct numbers are rather codes (of a sex, of an industry) than amounts.
+
+    Whole numbers of few values are, as are many of about as many digits with wide gaps between them.
+
+    Examples
+    --------
+    >>> are_labels(pl.Series([1, 2, 9])), are_labels(pl.Series(range(18, 90))), are_labels(pl.Series([0.5, 1.0]))
+    (True, False, False)
+    >>> are_labels(pl.Series(range(1107, 9990, 37)))
+    True
+    """
+    values = as_numbers(numbers).drop_nulls()
+    if len(values) <= Thresholds().many_levels:
+        return bool((values == values.round()).all())
+    return len(values) > _MOST_LABELS and not _are_amounts(values)
 
 
 def _told(look: Look, codes: pl.Series, counts: pl.Series) -> str:
