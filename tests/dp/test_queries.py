@@ -121,7 +121,7 @@ def test_a_value_between_the_bounds_is_never_farther_from_the_middle_than_was_pa
 def test_the_ledger_is_asked_before_the_noise(monkeypatch):
     ledger = dp.Ledger(1.0)
     dp.count(people(), epsilon=0.75, ledger=ledger)
-    monkeypatch.setattr(dp.asking, "laplace", lambda *_, **__: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(dp.asking, "with_laplace_noise", lambda *_, **__: pytest.fail("noise was drawn"))
     with pytest.raises(ParameterError, match="does not allow"):
         dp.count(people(), epsilon=0.75, ledger=ledger)
     assert ledger.table()["purpose"].to_list() == ["count"]
@@ -195,3 +195,37 @@ def test_records_that_do_not_say_whose_they_are_count_nowhere():
         Microdata(frame, person="who"), "sex", levels={"sex": ["f", "m"]}, epsilon=50.0, seed=1
     ).detail["table"]
     assert told["count"].to_list() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda data: dp.count(data, epsilon=1.0, seed=5),
+        lambda data: dp.mean(data, "age", lower=0, upper=100, epsilon=1.0, seed=5),
+        lambda data: dp.variance(data, "age", lower=0, upper=100, epsilon=1.0, seed=5),
+        lambda data: dp.quantiles(data, "age", lower=0, upper=100, epsilon=1.0, seed=5),
+        lambda data: dp.table(data, "sex", levels={"sex": ["f", "m"]}, epsilon=1.0, seed=5),
+    ],
+)
+def test_a_file_is_counted_once_and_noise_is_drawn_anew(ask, monkeypatch):
+    frame = pl.DataFrame({"age": [30.0, 40.0, None, 70.0], "sex": ["f", "m", "f", "f"]})
+    first = ask(Microdata(frame))
+    data = Microdata(frame)
+    ask(data)
+    for room in ("contributions", "queries"):
+        monkeypatch.setattr(f"discreet.dp.{room}.collect", lambda *_: pytest.fail("the file was read again"))
+    again = ask(data)
+    assert again.to_dict() == first.to_dict()
+
+
+def test_bounds_that_were_not_asked_before_are_counted_anew():
+    data = Microdata(pl.DataFrame({"age": [10.0] * 1000}))
+    wide = dp.total(data, "age", lower=0, upper=100, epsilon=100.0, seed=1).value
+    held = dp.total(data, "age", lower=0, upper=5, epsilon=100.0, seed=1).value
+    assert abs(wide - 10_000) < 50
+    assert abs(held - 5_000) < 5
+
+
+def test_unbiased_noise_of_a_file_that_was_counted_before_differs_every_time():
+    data = Microdata(pl.DataFrame({"age": [10.0] * 1000}))
+    assert len({dp.total(data, "age", lower=0, upper=100, epsilon=0.01).value for _ in range(20)}) > 10

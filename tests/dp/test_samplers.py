@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet import dp
-from discreet.dp import samplers
+from discreet.dp import samplers, single_draws
 from discreet.errors import DiscreetError
 
 MANY = 60_000
@@ -173,3 +173,32 @@ def test_gaussian_noise_worked_out_exactly_is_that_of_the_quick_comparison(monke
     quick = draw()
     monkeypatch.setattr(samplers, "_DOUBT", 2.0)
     assert (draw() == quick).all()
+
+
+class _Counted:
+    """Words that say how many were taken."""
+
+    def __init__(self, seed):
+        self.source, self.taken = words(seed), 0
+
+    def __call__(self, size):
+        self.taken += size
+        return self.source(size)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(epsilon=st.floats(2**-30, 1000.0), seed=st.integers(0, 2**32))
+def test_one_draw_is_that_of_many_of_which_there_is_one(epsilon, seed):
+    rate = dp.rational_epsilon(epsilon)
+    alone, among = _Counted(seed), _Counted(seed)
+    one = dp.discrete_laplace(rate, 1, alone)
+    many = samplers._many_discrete_laplace(rate, 1, among)
+    assert one.tolist() == many.tolist()
+    assert one.dtype == many.dtype
+    assert alone.taken == among.taken
+
+
+def test_a_run_that_cannot_occur_is_refused_for_one_draw_too(monkeypatch):
+    monkeypatch.setattr(single_draws, "_stops_at_odd", lambda *_: True)
+    with pytest.raises(DiscreetError, match="broken"):
+        dp.discrete_laplace(Fraction(1), 1, words(1))

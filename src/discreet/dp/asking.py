@@ -13,7 +13,7 @@ from discreet.dp.contributions import unit_of
 from discreet.dp.costs import Cost
 from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.ledger import Ledger
-from discreet.dp.mechanisms import Noisy, laplace
+from discreet.dp.mechanisms import Noisy, with_laplace_noise
 from discreet.guarantees import SEEDED, DifferentialPrivacy, settled, stands
 from discreet.microdata import Microdata
 from discreet.randomness import generator
@@ -59,7 +59,7 @@ class Ask:
         """Add noise to whole numbers that one unit can move by so many, for one of several shares of the budget."""
         seed = None if self.seed is None else int(generator(self.seed, "dp", name).integers(2**62))
         share = float(rational_epsilon(self.epsilon, parts))
-        return laplace(values.astype(np.int64), sensitivity=moved, epsilon=share, seed=seed)
+        return with_laplace_noise(values.astype(np.int64), sensitivity=moved, epsilon=share, seed=seed)
 
     def answer(
         self,

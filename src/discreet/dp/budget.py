@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ from discreet.errors import ParameterError
 
 SMALLEST_EPSILON = Fraction(1, 2**30)
 LARGEST_EPSILON = Fraction(2**10)
+_SMALLEST, _LARGEST = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
 GRID = 2**50
 """An epsilon is rounded down to a whole number of these parts: what is spent is never more than what was asked."""
 
@@ -26,7 +28,8 @@ def checked_epsilon(epsilon: Any, *, name: str = "epsilon") -> None:
     number = isinstance(epsilon, int | float | Fraction) and not isinstance(epsilon, bool)
     if not number or not epsilon > 0 or not (isinstance(epsilon, Fraction) or math.isfinite(epsilon)):
         raise ParameterError(f"{name} must be a number of more than 0.")
-    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+    # Both bounds are powers of two, which floats hold exactly; comparing fractions would take ten times as long.
+    if not _SMALLEST <= epsilon <= _LARGEST:
         raise ParameterError(
             f"{name} must lie between {float(SMALLEST_EPSILON):.3g} and {float(LARGEST_EPSILON):,.0f}, where noise can "
             "be drawn exactly. A smaller one would bury every count, a larger one would protect nothing."
@@ -42,11 +45,19 @@ def rational_epsilon(epsilon: float | Fraction, parts: int = 1, *, name: str = "
     (Fraction(1, 4), True)
     """
     checked_epsilon(epsilon, name=name)
-    share = Fraction(epsilon) / parts
-    if share < SMALLEST_EPSILON:
+    share = _share(Fraction(epsilon), parts)
+    if share is None:
         raise ParameterError(
             f"{name} is shared by {parts:,} draws about the same person, which leaves each less than "
             f"{float(SMALLEST_EPSILON):.3g}: too little to be drawn exactly. Raise it, or publish fewer cells."
         )
+    return share
+
+
+@functools.lru_cache(maxsize=1024)
+def _share(epsilon: Fraction, parts: int) -> Fraction | None:
+    share = epsilon / parts
+    if share < SMALLEST_EPSILON:
+        return None
     # A float is taken down to the grid as well: 0.1 as the machine holds it lies above one tenth.
     return Fraction(share.numerator * GRID // share.denominator, GRID)

@@ -12,7 +12,7 @@ from discreet.dp.entropy import Words
 from discreet.dp.samplers import bernoulli_exp, uniform_below
 from discreet.errors import ParameterError
 
-_MOST_AT_ONCE = 4096
+_FEWEST_AT_ONCE, _MOST_AT_ONCE = 64, 4096  # the first proposals often have one that is taken
 
 
 def chosen_privately(
@@ -51,7 +51,7 @@ def chosen_privately(
         raise ParameterError("epsilon must not be negative and sensitivity must be more than 0.")
     best = scores.max().item() if isinstance(scores, np.ndarray) else max(scores)
     unit = Fraction(epsilon) / (2 * Fraction(sensitivity))
-    many = min(2 * len(scores), _MOST_AT_ONCE)
+    many = min(2 * len(scores), _FEWEST_AT_ONCE)
     while True:
         proposed = uniform_below(len(scores), many, words)
         # Of long lists only those that were proposed are worked out.
@@ -60,3 +60,4 @@ def chosen_privately(
         taken = np.flatnonzero(bernoulli_exp([unit * (best - score) for score in own], which, words))
         if len(taken):
             return int(proposed[taken[0]])
+        many = min(2 * many, _MOST_AT_ONCE)

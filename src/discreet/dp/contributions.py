@@ -8,8 +8,9 @@ records are, each person keeps a few of their cells, chosen at random, and a few
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import narwhals as nw
 import polars as pl
@@ -21,6 +22,7 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 
 _STEPS = 16  # powers of two into which the range of a column is divided
+_KEPT_CELLS = 1 << 16  # a table of more cells is counted anew rather than kept in memory
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,35 @@ def bounded_cells(
     for column in [*by, *([number.column] if number else [])]:
         if column not in data.columns:
             raise ColumnError(unknown_name(column, data.columns))
+    if number is not None:
+        _check_number(data, number.column)
+    if counted_unit(data) is None:
+        return _counted_once(data, (tuple(by), number), lambda: _every_record(data, by, number))
+    keys, rows, _ = _asked(data, by, number)
+    known = rows.filter(~nw.col("u").is_null())
+    own = collect(known.select(*keys, "u", *(["x"] if number else [])))
+    return Bounded(_held(own, keys, max_records, max_groups, words), max_records, max_groups)
+
+
+def _counted_once(data: Microdata, at: Hashable, make: Callable[[], Bounded]) -> Bounded:
+    """Count a file, which does not change, once: who asks again gets new noise on the same counts, and no new pass."""
+    kept = data.memory.setdefault("private cells", {})
+    if at in kept:
+        return cast(Bounded, kept[at])
+    found = make()
+    if found.cells.height <= _KEPT_CELLS:
+        kept[at] = found
+    return found
+
+
+def _asked(
+    data: Microdata, by: Sequence[str], number: Range | None
+) -> tuple[list[str], nw.LazyFrame[Any], list[nw.Expr]]:
+    """The query: the names of its keys, its rows, and what is added up of them."""
     keys = [f"k{i}" for i in range(len(by))]
     columns = dict(zip(keys, by, strict=True))
     unit = counted_unit(data)
     if number is not None:
-        _check_number(data, number.column)
         columns["x"] = number.column
     if unit is not None:
         columns["u"] = unit
@@ -121,13 +147,14 @@ def bounded_cells(
     if number is not None:
         rows = rows.filter(~nw.col("x").is_null()).with_columns(number.steps().alias("x"))
         sums.append(nw.col("x").sum().cast(nw.Int64).alias("sum"))
-    if unit is None:
-        found = collect(rows.group_by(*keys).agg(*sums) if keys else rows.select(*sums))
-        # The sum of no records is missing on some engines.
-        return Bounded(found.with_columns(pl.col("count", *(["sum"] if number else [])).fill_null(0)), 1, 1)
-    known = rows.filter(~nw.col("u").is_null())
-    own = collect(known.select(*keys, "u", *(["x"] if number else [])))
-    return Bounded(_held(own, keys, max_records, max_groups, words), max_records, max_groups)
+    return keys, rows, sums
+
+
+def _every_record(data: Microdata, by: Sequence[str], number: Range | None) -> Bounded:
+    keys, rows, sums = _asked(data, by, number)
+    found = collect(rows.group_by(*keys).agg(*sums) if keys else rows.select(*sums))
+    # The sum of no records is missing on some engines.
+    return Bounded(found.with_columns(pl.col("count", *(["sum"] if number else [])).fill_null(0)), 1, 1)
 
 
 def unit_of(data: Microdata) -> str:

@@ -41,6 +41,8 @@ def os_words(size: int) -> npt.NDArray[np.uint64]:
     >>> len(os_words(3)), bool((os_words(4) == os_words(4)).all())
     (3, False)
     """
+    if size == 1:
+        return np.frombuffer(bytearray(os.urandom(8)), dtype=np.uint64)
     # One call may be cut short by the kernel's limit; pieces of 32 MB are below it everywhere.
     parts = [
         np.frombuffer(os.urandom(8 * min(_WORDS_AT_ONCE, size - start)), dtype=np.uint64)

@@ -127,6 +127,34 @@ def laplace(
     >>> laplace(100, sensitivity=1, epsilon=0.5).guarantee
     '0.5-differential privacy against adding or removing one record.'
     """
+    return with_laplace_noise(
+        value,
+        sensitivity=sensitivity,
+        epsilon=epsilon,
+        adjacency=adjacency,
+        purpose=purpose,
+        ledger=ledger,
+        seed=seed,
+    )
+
+
+def with_laplace_noise(
+    value: npt.ArrayLike,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    adjacency: Adjacency = "add-remove",
+    purpose: str = "",
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> Noisy:
+    """Do what `laplace` does, for callers that have checked what they were given.
+
+    Examples
+    --------
+    >>> with_laplace_noise(100, sensitivity=1, epsilon=0.5).scale
+    2.0
+    """
     rational_epsilon(epsilon)
     grid, numbers = grid_for(value, sensitivity, noise=1 / epsilon)
     cost = Cost(

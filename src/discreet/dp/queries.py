@@ -24,6 +24,7 @@ from discreet.dp.choosing import chosen_privately
 from discreet.dp.contributions import Range, bounded_cells
 from discreet.dp.ledger import Ledger
 from discreet.engine import collect, like, scan
+from discreet.engine.frames import remembered
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.parameters import checked
@@ -345,6 +346,12 @@ def _counts_below(data: Microdata, number: Range, candidates: Floats) -> Integer
         raise ColumnError(unknown_name(number.column, data.columns))
     if not data.schema[number.column].is_numeric():
         raise ColumnError(f"Column '{number.column}' is no number. Name a column of numbers.")
+    return remembered(
+        data, "private ranks", (number, len(candidates)), lambda: _ranks(data, number, candidates)
+    )
+
+
+def _ranks(data: Microdata, number: Range, candidates: Floats) -> Integers:
     width = (number.upper - number.lower) / (len(candidates) - 1)
     held = nw.col("x").cast(nw.Float64).clip(number.lower, number.upper)
     place = ((held - number.lower) / width).floor().cast(nw.Int64)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from discreet.arrays import Flags, Integers
 from discreet.dp.budget import GRID, LARGEST_EPSILON, SMALLEST_EPSILON
 from discreet.dp.entropy import Words
+from discreet.dp.single_draws import LONGEST_RUN, one_discrete_laplace
 from discreet.errors import ParameterError
 
 _WORD = 2**64
@@ -131,6 +132,12 @@ def discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Integers:
     True
     """
     _check_grid(epsilon)
+    if size == 1:
+        return np.asarray([one_discrete_laplace(epsilon, words)], dtype=np.int64)
+    return _many_discrete_laplace(epsilon, size, words)
+
+
+def _many_discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Integers:
     made = np.empty(size, dtype=np.int64)
     for start in range(0, size, _AT_ONCE):
         own = np.arange(start, min(start + _AT_ONCE, size))
@@ -333,8 +340,7 @@ def _one_sided(epsilon: Fraction, size: int, words: Words) -> Integers:
         low[own[kept]] = drawn[kept]
         own = own[~kept]
     high = _runs_of_one_in_e(size, words)
-    # A run of 4,096 has the chance exp(-4096); below it every number stays within 63 bits.
-    if (high >= 2**12).any():
+    if (high >= LONGEST_RUN).any():
         raise ParameterError("The source of random bits is broken: it gave a run that cannot occur.")
     return (low + parts * high) // steps
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -268,14 +268,24 @@ def _check_numeric(data: Microdata, columns: Sequence[str]) -> None:
 
 
 def _numbers(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
-    unique = list(dict.fromkeys(columns))
+    """Columns as floats; those of a small file are read once, however many regressions are asked for."""
+    unique = tuple(dict.fromkeys(columns))
+    kept = data.memory.setdefault("private numbers", {})
+    if unique in kept:
+        return cast(pl.DataFrame, kept[unique])
     found = collect(scan(data, {f"c{at}": name for at, name in enumerate(unique)}))
-    return found.rename({f"c{at}": name for at, name in enumerate(unique)}).cast(pl.Float64)
+    found = found.rename({f"c{at}": name for at, name in enumerate(unique)}).cast(pl.Float64)
+    if found.height <= _AT_ONCE:
+        kept[unique] = found
+    return found
 
 
 def _complete(frame: pl.DataFrame, missing: Missing) -> pl.DataFrame:
-    fine = pl.all_horizontal(pl.all().is_finite().fill_null(False))
-    gaps = [name for name in frame.columns if not frame[name].is_finite().fill_null(False).all()]
+    gaps = [
+        name
+        for name in frame.columns
+        if frame[name].null_count() or not np.isfinite(frame[name].to_numpy()).all()
+    ]
     if not gaps:
         return frame
     if missing == "error":
@@ -284,7 +294,7 @@ def _complete(frame: pl.DataFrame, missing: Missing) -> pl.DataFrame:
             "them, or say missing='drop': the records with gaps are then left out, and how many that are is not told. "
             "This refusal itself tells that there are some."
         )
-    return frame.filter(fine)
+    return frame.filter(pl.all_horizontal(pl.all().is_finite().fill_null(False)))
 
 
 def _piece(column: pl.Series, start: int, bounds: tuple[float, float] | None) -> Floats:

@@ -12,6 +12,7 @@ density and proves nothing.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Integers
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.choosing import chosen_privately
 from discreet.dp.entropy import Words
@@ -78,10 +79,7 @@ def drawn_on_a_grid(
     terms = len(design.reach)
     thetas = np.stack([part.ravel() for part in np.meshgrid(*[axis] * terms, indexing="ij")], axis=1)
     # Slopes and terms are whole numbers before they are multiplied, so that a record weighs what it may and no more.
-    residuals = np.arange(-_TABLE, _TABLE + 1) / _PER_BANDWIDTH
-    _, less, _ = smoothed_check_loss(-residuals * loss.h, loss.tau, loss.h, loss.kernel)
-    most = math.ceil(loss.slope * _SLOPE)
-    table = np.clip(np.rint(-less * _SLOPE), -most, most).astype(np.int64)
+    most, table = _slopes_in_whole_numbers(loss)
     unit = design.largest * design.max_weight / _TERM
     weighted = design.x * design.weights[:, None] if len(design.weights) else design.x
     wholes = np.clip(np.rint(weighted / unit), -_TERM, _TERM).astype(np.int64)
@@ -94,6 +92,15 @@ def drawn_on_a_grid(
     moved = (2 if replace else 1) * most * _TERM
     at = chosen_privately(scores, rational_epsilon(epsilon), Fraction(moved), words)
     return np.asarray(thetas[at])
+
+
+@functools.lru_cache(maxsize=8)
+def _slopes_in_whole_numbers(loss: CheckLoss) -> tuple[int, Integers]:
+    """The largest slope of the loss, and the slope at every residual; public, so that one table does for all draws."""
+    residuals = np.arange(-_TABLE, _TABLE + 1) / _PER_BANDWIDTH
+    _, less, _ = smoothed_check_loss(-residuals * loss.h, loss.tau, loss.h, loss.kernel)
+    most = math.ceil(loss.slope * _SLOPE)
+    return most, np.clip(np.rint(-less * _SLOPE), -most, most).astype(np.int64)
 
 
 def check_grid(many: int, terms: int) -> None:

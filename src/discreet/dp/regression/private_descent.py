@@ -167,7 +167,7 @@ def drawn_records(many: int, gap: Fraction, words: Words) -> Integers:
     >>> 800 < len(drawn_records(100_000, Fraction(1, 100), os_words)) < 1200
     True
     """
-    at_once = int(min(many, 1.2 * many * -math.expm1(-float(gap)) + 64))
+    at_once = int(min(max(many, 1), 1.2 * many * -math.expm1(-float(gap)) + 64))
     found, last = [], -1
     while last < many:
         two_sided = discrete_laplace(gap, at_once, words)
