@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,dev
 
-.PHONY: demo test test-all axe test-processors fuzz kill lint bench docs install clean
+.PHONY: demo test test-all axe kernels test-processors fuzz kill lint bench docs install clean
 
 demo: $(VENV)/core
 	@mkdir -p demo
@@ -17,14 +17,18 @@ demo: $(VENV)/core
 	@echo "Open demo/report.html in a browser."
 	@echo "The whole job in a browser, without writing code: $(BIN)/pip install -c constraints.txt -e '.[app]' && $(BIN)/discreet app"
 
-test: install lint
-	$(BIN)/python tests/warm_kernels.py
+test: install
+	$(MAKE) --jobs 2 lint kernels
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25
 
-test-all: install lint axe
-	$(BIN)/python tests/warm_kernels.py
+test-all: install axe
+	$(MAKE) --jobs 2 lint kernels
 	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow or not slow"
 	$(MAKE) test-processors
+
+# Compiled once, beside the slow reading of types, before the test processes share them.
+kernels: install
+	$(BIN)/python tests/warm_kernels.py
 
 test-processors: install
 	$(BIN)/python tests/on_other_processors.py

@@ -61,19 +61,7 @@ def main(arguments: list[str]) -> int:
             **dict.fromkeys(THREADS, run["threads"]),
         }
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-n",
-                "2",
-                "--dist",
-                "loadfile",
-                "-p",
-                "no:cacheprovider",
-                *(arguments or NUMERIC),
-            ],
+            [sys.executable, "-m", "pytest", *OPTIONS, *(arguments or NUMERIC)],
             env=environment,
             check=False,
         )

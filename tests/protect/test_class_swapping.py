@@ -113,7 +113,9 @@ def test_values_to_protect_are_read_as_the_column_holds_them_or_refused(method):
 
     def ask(values):
         if method == "swap":
-            return ClassSwap(AlphaK("day", 0.9, values=values)).apply(people, seed=1).data.frame["day"].to_list()
+            return (
+                ClassSwap(AlphaK("day", 0.9, values=values)).apply(people, seed=1).data.frame["day"].to_list()
+            )
         return risk.alpha_k(people, sensitive="day", values=values).value
 
     assert ask(("2020-01-01",)) == ask((date(2020, 1, 1),))
