@@ -143,6 +143,12 @@ def test_splits_lose_nobody_and_come_near_the_shares_asked_for():
     assert sum(part.height for part in parts) == 600
     shares = [part["ill"].eq("yes").mean() for part in parts if part.height]
     assert max(shares) - min(shares) > 0.2
+    gaps = pl.DataFrame({"ill": ["no", "yes", None] * 40})
+    for split in (
+        dirichlet_split(gaps, "ill", 3, seed=1),
+        split_by_class_shares(gaps, "ill", [[1, 2, 1]] * 2, seed=1),
+    ):
+        assert pl.concat(split)["ill"].value_counts()["count"].to_list() == [40, 40, 40]
     two = split_by_class_shares(frame, "ill", [[0.9, 0.1], [0.1, 0.9]], seed=1)
     assert sum(part.height for part in two) == 600
     assert two[0]["ill"].eq("yes").mean() < 0.25 < 0.75 < two[1]["ill"].eq("yes").mean()

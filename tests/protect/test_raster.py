@@ -268,6 +268,8 @@ def test_senseless_columns_are_refused():
     named = data.with_frame(data.frame.with_columns(name=pl.lit("a")))
     with pytest.raises(ColumnError, match="needs numbers"):
         SpatialRaster(100, value="name").apply(named)
+    with pytest.raises(ParameterError, match="cell_size is too small"):
+        SpatialRaster(1e-9, method="quadtree").apply(data)
     with pytest.raises(ParameterError, match="too many to smooth"):
         SpatialRaster(0.1, method="smooth").apply(data)
     taken = Microdata(data.frame.rename({"x": "count"}), location=("count", "y"))

@@ -158,6 +158,7 @@ def test_pseudonyms_depend_on_key_and_domain_and_never_enter_the_log(monkeypatch
         lambda: TopBottomCode(top={"x": 1}, bottom={"x": 2}),
         lambda: TopBottomCode(top_share={"x": 2}),
         lambda: ShiftDates(max_days=0),
+        lambda: ShiftDates(max_days=2**63),
         lambda: Pseudonymize(length=2),
     ],
 )

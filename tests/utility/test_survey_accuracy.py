@@ -64,6 +64,8 @@ def test_rules_of_households_are_counted_by_weight():
     assert (beside["difference"] == 0).all()
     with pytest.raises(ColumnError):
         utility.household_rules(data, age="years")
+    with pytest.raises(ColumnError, match="'sex' is text"):
+        utility.household_rules(data, age="sex")
 
 
 def people(rows=2000, seed=1):

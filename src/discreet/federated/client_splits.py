@@ -34,7 +34,7 @@ def dirichlet_split(
     rng = generator(seed, "dirichlet split")
     home = np.empty(frame.height, dtype=np.int64)
     for level in frame[target].unique().sort().to_list():
-        rows = rng.permutation(np.flatnonzero((frame[target] == level).to_numpy()))
+        rows = rng.permutation(np.flatnonzero(frame[target].eq_missing(level).to_numpy()))
         cuts = np.round(np.cumsum(rng.dirichlet(np.full(clients, alpha)))[:-1] * len(rows)).astype(int)
         for at, part in enumerate(np.split(rows, cuts)):
             home[part] = at
@@ -85,14 +85,14 @@ def split_by_class_shares(
     wanted = wanted / wanted.sum(axis=1, keepdims=True)
     even = [frame.height // len(wanted) + (at < frame.height % len(wanted)) for at in range(len(wanted))]
     rows = np.asarray(sizes if sizes is not None else even, dtype=np.float64)
-    totals = np.array([int((frame[target] == level).sum()) for level in levels], dtype=np.float64)
+    totals = np.array([int(frame[target].eq_missing(level).sum()) for level in levels], dtype=np.float64)
     if len(rows) != len(wanted) or (rows < 0).any() or rows.sum() != frame.height:
         raise ParameterError("sizes must be one number for each client, and add up to the rows of the file.")
     counts = _whole(_solved(wanted * rows[:, None], rows, totals), totals)
     rng = generator(seed, "class shares")
     home = np.empty(frame.height, dtype=np.int64)
     for at, level in enumerate(levels):
-        places = rng.permutation(np.flatnonzero((frame[target] == level).to_numpy()))
+        places = rng.permutation(np.flatnonzero(frame[target].eq_missing(level).to_numpy()))
         for client, part in enumerate(np.split(places, np.cumsum(counts[:, at])[:-1])):
             home[part] = client
     return [frame.filter(pl.Series(home == at)) for at in range(len(wanted))]

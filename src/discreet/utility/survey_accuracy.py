@@ -11,6 +11,7 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.number_arrays import need_pairs, numbers_of
 from discreet.parameters import checked
+from discreet.wording import type_name
 
 _HALF = 0.5
 
@@ -133,6 +134,9 @@ def _counted_rules(
     for name in (age, sex, size):
         if name is not None and name not in data.columns:
             raise ColumnError(unknown_name(name, data.columns))
+    for name in (age, size):
+        if name is not None and not (kind := engine.types_in_polars(data, [name])[name]).is_numeric():
+            raise ColumnError(f"Rules of households need numbers, and column '{name}' is {type_name(kind)}.")
     home, weight, strata = data.roles.household, data.roles.weight, list(data.roles.strata)
     frame = engine.collect(data)
     adult = pl.col(age).cast(pl.Float64) >= adult_age

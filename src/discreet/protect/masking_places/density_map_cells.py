@@ -24,6 +24,7 @@ from discreet.dominance import contributions, dominated, p_percent
 from discreet.errors import ParameterError
 
 _LARGEST_RASTER = 50_000_000
+_MOST_CELLS = 2**62  # what a number of a cell can hold
 _TRUNCATED = 3.0
 
 
@@ -86,6 +87,8 @@ def gridded(records: Records, level: Integers, rule: SafetyRule) -> tuple[Cells,
     across = (records.column - left) >> level
     down = (records.row - top) >> level
     wide, tall = int(across.max(initial=0)) + 1, int(down.max(initial=0)) + 1
+    if (highest + 1) * wide * tall > _MOST_CELLS:
+        raise ParameterError("cell_size is too small for a map that wide: its cells cannot be numbered.")
     code, of = np.unique((level * wide + across) * tall + down, return_inverse=True)
     width = np.left_shift(1, code // (wide * tall))
     count = np.bincount(of, minlength=len(code)).astype(np.float64)

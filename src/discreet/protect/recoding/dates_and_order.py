@@ -19,6 +19,8 @@ from discreet.protect.treatment import ByRecord, Change, Stream, Treatment
 from discreet.randomness import KeyedDraws
 from discreet.wording import type_name
 
+_CALENDAR = 3_652_059  # days from the year 1 to the year 9999
+
 
 @method(aim="coarser values", work="row-wise")
 @dataclass(frozen=True)
@@ -63,8 +65,8 @@ class ShiftDates(Treatment):
     by: str | None = None
 
     def __post_init__(self) -> None:
-        if self.max_days < 1:
-            raise ParameterError("max_days must be 1 or more.")
+        if not 1 <= self.max_days <= _CALENDAR:
+            raise ParameterError(f"max_days must be from 1 to {_CALENDAR:,}, the days of the calendar.")
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Shift the dates."""

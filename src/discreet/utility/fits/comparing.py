@@ -264,7 +264,12 @@ def _agreement(  # noqa: PLR0917
     settings: Settings,
 ) -> Agreement:  # fmt: skip
     if callable(model):
-        fits = [model(data) for data in (original, *copies)]
+        try:
+            fits = [model(data) for data in (original, *copies)]
+        except Exception as error:
+            raise ParameterError(
+                f"The model function ended in an error of its own ({type(error).__name__}). Try it on one file first."
+            ) from error
         if not all(isinstance(one, ModelFit) for one in fits):
             raise ParameterError("A model function must give a ModelFit: names, coefficients and covariance.")
         return Agreement(fits[0], fits[1:], settings)
