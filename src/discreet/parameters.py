@@ -205,6 +205,26 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
+def called(name: str, function: Callable[..., R], *arguments: Any) -> R:
+    """Call a function that somebody gave for a parameter; an error of its own is told by its kind, not by its words.
+
+    Examples
+    --------
+    >>> called("draw", lambda data: len(data), [1, 2])
+    2
+    >>> called("draw", int, [1, 2])
+    Traceback (most recent call last):
+    discreet.errors.ParameterError: The function given for draw ended in an error of its own (TypeError).
+    """
+    try:
+        return function(*arguments)
+    except Exception as error:
+        kind = type(error).__name__
+        raise ParameterError(
+            f"The function given for {name} ended in an error of its own ({kind})."
+        ) from error
+
+
 def _refuse_repeats(value: Any, name: str) -> None:
     """Refuse a list of columns that holds one twice: whoever named it again meant another one."""
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):

@@ -81,6 +81,8 @@ def test_the_same_law_is_hardly_ever_refuted(seed):
         {"level": 2},
         {"neighbors": (1, 2, 3)},
         {"draw": lambda answer, runs: [1.0]},
+        {"draw": lambda answer, runs: ["a"] * runs},
+        {"draw": int},
     ],
 )
 def test_what_cannot_be_audited_is_refused(wrong):

@@ -64,7 +64,7 @@ def test_rules_of_households_are_counted_by_weight():
     assert (beside["difference"] == 0).all()
     with pytest.raises(ColumnError):
         utility.household_rules(data, age="years")
-    with pytest.raises(ColumnError, match="'sex' is text"):
+    with pytest.raises(ColumnError, match="'sex' is String"):
         utility.household_rules(data, age="sex")
 
 

@@ -208,6 +208,8 @@ def test_every_rung_is_coarser_than_the_one_below_and_costs_what_is_measured():
         assert len(ladder) > 2
         labels = [rung.labels for rung in ladder.rungs]
         assert labels == sorted(labels, reverse=True)
+    far = ladder_of(pl.Series("far", [np.inf, -np.inf, 1e16, 1e16]), {})
+    assert len(far) == len(ladder_of(pl.Series("yes", [True, False]), {}))
     codes = ladder_of(table["plz"], {})
     assert codes.what == "code"
     assert column_loss(table["plz"], table["plz"]) == 0

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
-from discreet.parameters import checked
+from discreet.number_arrays import numbers_of
+from discreet.parameters import called, checked
 from discreet.results import Measure
 from discreet.wording import shown
 
@@ -138,7 +139,7 @@ def audit(
 
 
 def _drawn(draw: Draw, data: Any, runs: int) -> Floats:
-    made = np.asarray(draw(data, runs), dtype=np.float64)
+    made = numbers_of(called("draw", draw, data, runs), "what draw gives", missing=True, infinite=True)
     if made.ndim == 1:
         made = made[:, None]
     if made.ndim != 2 or len(made) != runs:

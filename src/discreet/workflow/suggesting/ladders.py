@@ -238,6 +238,8 @@ def _calendar() -> list[tuple[str, Any, str, float | str]]:
 
 def _bands(name: str, numbers: Floats) -> list[tuple[str, Any, str, float | str]]:
     distinct, counts = np.unique(numbers, return_counts=True)
+    if len(distinct) < 3:  # of finite numbers, as far as they can be told apart
+        return []
     whole = bool((distinct == np.round(distinct)).all())
     spread = distinct[-1] - distinct[0]
     meaning = meaning_of(name)
