@@ -102,6 +102,29 @@ def test_blank_lines_before_the_header_are_skipped(tmp_path, blank, encoding):
     assert frame.rows() == [(1, 2), (3, None)]
 
 
+@pytest.mark.parametrize(
+    "first", ["sep=;\n", "sep=;\r\n", '"sep=;"\n', "SEP=;\n", "\n\nsep=;\n", "sep=;;;\n"]
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_first_line_that_names_the_separator_is_none_of_the_table(tmp_path, first, encoding):
+    file = tmp_path / "people.csv"
+    file.write_bytes(f"{first}a;ä;b,c\n1;2;3,5\n3;;\n".encode(encoding))
+    data = package.read(file)
+    assert data.frame.lazy().collect().rows() == [(1, 2, 3.5), (3, None, None)]
+    assert data.columns == ("a", "ä", "b,c")
+    assert data.metadata.reading["separator"] == ";"
+
+
+def test_a_named_separator_gives_way_to_a_given_one_and_a_broken_line_keeps_its_number(discreet, tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text("sep=,\na;b\n1;2\n")
+    assert package.read(file, separator=";").columns == ("a", "b")
+    file.write_text("sep=;\na;b\n1;2\n3;4;5\n")
+    refused(discreet("inspect", file), "line 4 has 3 fields where the header has 2")
+    file.write_text("sep=;\n")
+    refused(discreet("inspect", file), "names its separator and nothing else")
+
+
 def test_a_file_of_blank_lines_is_empty(discreet, tmp_path):
     file = tmp_path / "blank.csv"
     file.write_text("\n\n\n")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from discreet.errors import InputError, ParameterError
+from discreet.files.named_separator import named_separator
 
 _SEPARATORS = (";", ",", "\t", "|")
 
@@ -16,7 +17,8 @@ def read_rows(path: Path, *, separator: str | None, header: bool, encoding: str)
     """Read the rows of a hierarchy file; every line must have the same number of fields."""
     if separator is not None and len(separator) != 1:
         raise ParameterError("separator must be one character, or None to detect it.")
-    text = _text(path, encoding)
+    named, text = named_separator(_text(path, encoding))
+    separator = separator or named
     try:
         rows = _split(text, separator) if separator else _best_split(text)
     except csv.Error as error:

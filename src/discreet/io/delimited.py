@@ -126,7 +126,7 @@ def _texts(source: Path | bytes, dialect: Dialect, places: list[str], **types: A
         decimal_comma=dialect.decimal == ",",
         infer_schema=False,
         new_columns=places,
-        skip_lines=dialect.blank_first,
+        skip_lines=dialect.lines_first,
         glob=False,
         **types,
     )
@@ -157,7 +157,7 @@ def _strict_count(source: Path | bytes, dialect: Dialect, names: list[str], path
                 stream,
                 read_options=arrow_csv.ReadOptions(
                     column_names=names,
-                    skip_rows=dialect.blank_first,
+                    skip_rows=dialect.lines_first,
                     skip_rows_after_names=1,
                     encoding="utf8",
                 ),
@@ -189,7 +189,7 @@ def _explained(path: Path, dialect: Dialect, width: int) -> InputError:
             return wrong_encoding(path, dialect.encoding, line)
         stream, reader = records(path, dialect)
         with stream:
-            fault = next(_faults(reader, width), None)
+            fault = next(_faults(reader, width, before=dialect.lines_first), None)
     except (EOFError, gzip.BadGzipFile, zlib.error):
         return _damaged(path)
     except (OSError, csv.Error):
@@ -211,13 +211,16 @@ def _explained(path: Path, dialect: Dialect, width: int) -> InputError:
     )
 
 
-def _faults(reader: Any, width: int) -> Iterator[tuple[int, int, bool]]:
-    """Give the first line, the number of fields and whether it spans lines, of each record of the wrong width."""
-    before = 0
+def _faults(reader: Any, width: int, *, before: int) -> Iterator[tuple[int, int, bool]]:
+    """Give the first line, the number of fields and whether it spans lines, of each record of the wrong width.
+
+    ``before`` lines of the file stand before the first that the reader sees.
+    """
+    last = 0
     for record in reader:
         if record and len(record) != width:
-            yield before + 1, len(record), reader.line_num > before + 1
-        before = reader.line_num
+            yield before + last + 1, len(record), reader.line_num > last + 1
+        last = reader.line_num
 
 
 def _first_undecodable_line(path: Path, dialect: Dialect) -> int | None:

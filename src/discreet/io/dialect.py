@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from discreet.errors import DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.files.named_separator import named_separator
 
 MISSING_TOKENS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan", "?", ".")
 SEPARATORS = (",", ";", "\t", "|")
@@ -61,8 +62,8 @@ class Dialect:
         Whether fields stand after a blank (``39, Male``), which is not part of them.
     newline
         How lines end: ``"lf"`` (Unix) or ``"crlf"`` (Windows).
-    blank_first
-        How many blank lines stand before the header.
+    lines_first
+        How many lines stand before the header: blank ones, and one that names the separator (``sep=;``).
     detected
         Which of these were detected rather than given.
     """
@@ -75,7 +76,7 @@ class Dialect:
     padded: bool
     newline: str
     detected: tuple[str, ...]
-    blank_first: int = 0
+    lines_first: int = 0
 
     @property
     def is_utf8(self) -> bool:
@@ -128,8 +129,15 @@ def detect(
         )
     if not text.strip():
         raise InputError(f"The file '{path.name}' is empty. Give a file with a header and records.")
-    blank = _blank_lines(text)
-    text = text.split("\n", blank)[-1]
+    lines = _blank_lines(text)
+    text = text.split("\n", lines)[-1]
+    named, text = named_separator(text)
+    if named is not None:
+        separator, lines = separator or named, lines + 1
+        if not text.strip():
+            raise InputError(
+                f"The file '{path.name}' names its separator and nothing else. Give a file with a header and records."
+            )
     separator = one_character("separator", separator) if separator else _separator_of(text, path)
     decimal = decimal or _decimal_of(text, separator)
     if decimal not in (".", ","):
@@ -154,7 +162,7 @@ def detect(
         padded=_is_padded(text, separator),
         newline="crlf" if "\r\n" in text else "lf",
         detected=tuple(name for name, value in given.items() if value is None),
-        blank_first=blank,
+        lines_first=lines,
     )
     return dialect, _header(text, dialect, path)
 
@@ -165,10 +173,12 @@ def opened(path: Path, *, compressed: bool) -> BinaryIO:
 
 
 def records(path: Path, dialect: Dialect) -> Any:
-    """Open a text stream and a CSV reader on it, for finding the line of a fault."""
+    """Open a text stream and a CSV reader on it that stands at the header, for finding the line of a fault."""
     stream = io.TextIOWrapper(
         opened(path, compressed=dialect.compressed), encoding=dialect.encoding, errors="replace", newline=""
     )
+    for _ in range(dialect.lines_first):
+        stream.readline()
     return stream, csv.reader(stream, delimiter=dialect.separator)
 
 
