@@ -146,6 +146,35 @@ def test_body_weight_is_not_a_survey_weight():
     assert inspect(Microdata(pl.DataFrame({"weight": [60.5, 70.0] * 20}))).proposal.weight == "weight"
 
 
+@pytest.mark.parametrize("name", ["weight", "Gewicht", "poids", "peso", "vekt"])
+def test_a_bare_word_for_weight_is_decided_by_its_values_and_where_they_fit_both_it_says_so(name):
+    """A survey weight that is none makes a file look safer than it is: in doubt the column gets another role."""
+
+    def proposed(values):
+        found = inspect(Microdata(pl.DataFrame({name: values, "sex": ["f", "m"] * (len(values) // 2)})))
+        row = found.columns.row(by_predicate=pl.col("column") == name, named=True)
+        return found.proposal.weight, row["confidence"], row["reasons"]
+
+    people = [float(45 + 7 * (i % 9)) + 0.5 * (i % 2) for i in range(60)]
+    weight, confidence, reasons = proposed(people)
+    assert weight is None
+    assert confidence == "please check"
+    assert "kilograms" in reasons
+    for survey in (
+        [812.4471 + 3.1017 * i for i in range(60)],
+        [100.0] * 60,
+        [1.0371 - 0.0137 * (i % 7) for i in range(60)],
+    ):
+        assert proposed(survey)[:2] == (name, "likely")
+
+
+def test_persons_are_weighted_by_the_weight_of_persons_beside_that_of_households():
+    frame = {"db030": [i // 2 for i in range(40)], "db090": [5.5] * 40, "rb050": [6.25, 7.5] * 20}
+    found = inspect(Microdata(pl.DataFrame(frame)))
+    assert (found.proposal.weight, found.proposal.household) == ("rb050", "db030")
+    assert inspect(Microdata(pl.DataFrame(frame).drop("rb050"))).proposal.weight == "db090"
+
+
 def test_a_weight_that_is_not_positive_is_not_proposed():
     found = inspect(Microdata(pl.DataFrame({"wgt": [0.0, 1.0] * 20, "sex": [1, 2] * 20})))
     assert found.proposal.weight is None

@@ -21,6 +21,7 @@ from discreet.io.sidecar import save_text, toml_value
 from discreet.microdata import ROLES, Microdata, Roles
 from discreet.results import jsonable, percent
 from discreet.workflow.role_rules import Column, Proposal, propose
+from discreet.workflow.usual_names import is_weight_of_homes
 
 _MANY_COLUMNS = 200
 _FEW_ROWS = 1_000
@@ -318,11 +319,20 @@ def _with_given(proposal: Proposal, role: str | None) -> Proposal:
 
 
 def _one_each(proposals: dict[str, Proposal], given: Mapping[str, str]) -> dict[str, Proposal]:
-    """Keep one weight, household and sampling unit: what the user named, else the surest, else the first."""
+    """Keep one weight, household and sampling unit: what the user named, else the surest, else the first.
+
+    Where the file has a weight of persons beside that of their households, its records are persons.
+    """
     kept = dict(proposals)
     for role in _ONE_ONLY:
         found = [name for name, proposal in proposals.items() if proposal.role == role]
-        found.sort(key=lambda name: (name not in given, proposals[name].confidence != "sure"))
+        found.sort(
+            key=lambda name: (
+                name not in given,
+                proposals[name].confidence != "sure",
+                is_weight_of_homes(name),
+            )
+        )
         for name in found[1:]:
             reason = f"'{found[0]}' is taken as {role}, and there can be one only"
             kept[name] = Proposal(None, "please check", (*proposals[name].reasons, reason))

@@ -21,7 +21,7 @@ from discreet.workflow.usual_names import (
     structure_of,
     suggests_weight,
 )
-from discreet.workflow.value_patterns import digits_look, held_within, look_of
+from discreet.workflow.value_patterns import digits_look, held_within, look_of, may_weigh_bodies
 
 Confidence = Literal["sure", "likely", "please check"]
 
@@ -95,7 +95,7 @@ def propose(column: Column, all_columns: tuple[str, ...]) -> Proposal:
         _tells_apart,
     )
     doubts: list[str] = []
-    given = _weight(column, all_columns) or _coordinate(column, all_columns)
+    given = _weight(column, all_columns, doubts) or _coordinate(column, all_columns)
     if given:
         return given
     for question in questions:
@@ -116,7 +116,7 @@ def _empty(column: Column, doubts: list[str]) -> Proposal | None:
     return None
 
 
-def _weight(column: Column, all_columns: tuple[str, ...]) -> Proposal | None:
+def _weight(column: Column, all_columns: tuple[str, ...], doubts: list[str]) -> Proposal | None:
     if not column.dtype.is_numeric() or column.values == 0:
         return None
     if is_replicate_weight(column.name):
@@ -132,6 +132,13 @@ def _weight(column: Column, all_columns: tuple[str, ...]) -> Proposal | None:
             return None
         fault = "its name is that of a survey weight, but some values are missing or not above zero"
         return Proposal(None, "please check", (fault,))
+    if confidence != "sure" and may_weigh_bodies(column.sample):
+        # People that a file does not stand for would make it look safer than it is.
+        doubts.append(
+            "its name may be that of a survey weight, but its values could weigh people in kilograms or pounds: make "
+            "it the weight if it says how many people a record stands for"
+        )
+        return None
     reason = "its name is that of a survey weight and every value is above zero"
     return Proposal("weight", "sure" if confidence == "sure" else "likely", (reason,))
 

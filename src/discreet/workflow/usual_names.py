@@ -86,9 +86,11 @@ _SENSITIVE = {
 }
 
 _SURVEY_WEIGHT = _words("""fnlwgt pwgtp wgtp wgt wgts wt wtper wtfinl finalwt finalweight perwt hhwt
-        sampweight samplingweight sampleweight surveyweight designweight pweight wght poids gewicht
-        hochrechnungsfaktor rb050 db090 pb040 kish expansionfactor factorexp vekt vikt""")
-_PLAIN_WEIGHT = frozenset({"weight", "weights", "peso", "w"})
+        sampweight samplingweight sampleweight surveyweight designweight pweight wght
+        hochrechnungsfaktor rb050 db090 pb040 kish expansionfactor factorexp""")
+_WEIGHT_OF_HOMES = _words("db090 hhwt wgtp hhweight householdweight")
+# In every language the word for a survey weight is also the word for that of a body.
+_PLAIN_WEIGHT = _words("weight weights peso poids gewicht vekt vikt waga w")
 _REPLICATE = re.compile(r"^(?:pwgtp|wgtp|repwtp?|rwgt|brr|jk|repweight)\d+$")
 _MASS = frozenset({"kg", "kilo", "kilos", "kilogram", "kilograms", "lb", "lbs", "pounds"})
 _BODY = frozenset({"height", "bmi", "groesse", "taille", "statura", "altura", "bodyheight"})
@@ -176,7 +178,13 @@ def meaning_of(name: str) -> Meaning | None:
 def suggests_weight(name: str, others: Iterable[str]) -> str | None:
     """Tell whether a name means a survey weight: ``"sure"``, ``"likely"``, or None.
 
-    A plain "weight" beside a height or a body mass index is the weight of a body, and so is one in kilograms.
+    A plain "weight" beside a height or a body mass index is the weight of a body, and so is one in kilograms. A bare
+    one may be either: what it is, values must say.
+
+    Examples
+    --------
+    >>> [suggests_weight(name, ()) for name in ("Poids", "poids_kg", "rb050", "sampling_weight")]
+    ['likely', None, 'sure', 'sure']
     """
     words = words_of(name)
     joined = "".join(words)
@@ -188,6 +196,11 @@ def suggests_weight(name: str, others: Iterable[str]) -> str | None:
         return None
     body = any(_BODY & set(words_of(other)) for other in others)
     return None if body else "likely"
+
+
+def is_weight_of_homes(name: str) -> bool:
+    """Whether a name is that of the weight of a household, which a file of persons has beside that of a person."""
+    return "".join(words_of(name)) in _WEIGHT_OF_HOMES
 
 
 def is_replicate_weight(name: str) -> bool:

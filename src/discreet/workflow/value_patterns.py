@@ -135,6 +135,28 @@ def look_of(texts: pl.Series) -> tuple[str, float] | None:
     return ("free text", 1.0) if _is_free_text(texts) else None
 
 
+def may_weigh_bodies(numbers: pl.Series) -> bool:
+    """Tell whether numbers could be the weights of people, in kilograms or pounds.
+
+    Bodies differ by more than a quarter and are weighed to a tenth; calibrated survey weights have many decimals, and
+    those of a simple sample hardly differ.
+
+    Examples
+    --------
+    >>> may_weigh_bodies(pl.Series([54.5, 61.0, 70.2, 81.9, 97.0]))
+    True
+    >>> may_weigh_bodies(pl.Series([54.5127, 61.0442, 70.2871, 81.9016])), may_weigh_bodies(pl.Series([100, 100, 101]))
+    (False, False)
+    """
+    numbers = numbers.drop_nulls().cast(pl.Float64)
+    numbers = numbers.filter(numbers.is_finite())
+    if numbers.is_empty():
+        return False
+    low, middle, high = (float(numbers.quantile(share)) for share in (0.05, 0.5, 0.95))  # type: ignore[arg-type]
+    rounded = _share((numbers * 10 - (numbers * 10).round()).abs() < 1e-6)
+    return low >= 2 and 10 <= middle <= 220 and high <= 400 and high >= 1.25 * low and rounded >= 0.95
+
+
 def digits_look(numbers: pl.Series) -> tuple[str, float] | None:
     """Tell whether long whole numbers are personal numbers."""
     numbers = numbers.drop_nulls()
