@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,dev
 
-.PHONY: demo test test-all axe kernels test-processors fuzz kill lint bench docs install clean
+.PHONY: demo test test-all axe browser kernels test-processors fuzz kill lint bench docs install clean
 
 demo: $(VENV)/core
 	@mkdir -p demo
@@ -21,7 +21,7 @@ test: install
 	$(MAKE) --jobs 2 lint kernels
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25
 
-test-all: install axe
+test-all: install axe browser
 	$(MAKE) --jobs 2 lint kernels
 	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow or not slow"
 	$(MAKE) test-processors
@@ -48,6 +48,11 @@ axe: $(VENV)/axe/package/axe.min.js
 $(VENV)/axe/package/axe.min.js:
 	@mkdir -p $(VENV)/axe
 	-@cd $(VENV)/axe && npm pack --silent axe-core@4.14.0 >/dev/null 2>&1 && tar xzf axe-core-4.14.0.tgz
+
+# The slow tests also try the page in a real browser. Where one may be installed it is; elsewhere they say so and skip.
+browser:
+	-@command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+	  && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1
 
 lint: install
 	$(BIN)/ruff format --check .

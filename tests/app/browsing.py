@@ -23,6 +23,17 @@ DRIVER = shutil.which("chromedriver")
 CHECKS = (Path(__file__).parent / "readable.js").read_text(encoding="utf-8")
 _AXE = Path(os.environ.get("DISCREET_AXE") or Path(sys.prefix) / "axe" / "package" / "axe.min.js")
 AXE = _AXE.read_text(encoding="utf-8") if _AXE.is_file() else None
+_PLAIN = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 WITHOUT = "no chromium with chromedriver on this machine (Debian: apt-get install chromium chromium-driver)"
 
 
@@ -44,12 +55,14 @@ class Page:
             )
         options = selenium.ChromeOptions()
         options.binary_location = CHROMIUM
-        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        # A browser that asks nobody anything but the page, and remembers nothing of an earlier test.
+        for argument in (*_PLAIN, f"--user-data-dir={folder / 'browser'}"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.browser = selenium.Chrome(options=options, service=selenium.ChromeService(DRIVER))
         self.browser.set_script_timeout(120)  # also on a machine that is busy with other things
         self.width = width
+        self.actions = 0  # what a person has done: buttons, fields, choices
         self._tall(900)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
@@ -93,12 +106,14 @@ class Page:
             return self.script(
                 "const wanted = arguments[0];"
                 "const all = [...document.querySelectorAll('button, a, .q-item, .q-expansion-item .q-item')];"
-                "const one = all.find((e) => e.innerText.trim() === wanted && e.offsetParent !== null && !e.disabled);"
+                "const says = (e) => e.innerText.trim().split('\\n')[0] === wanted;"
+                "const one = all.find((e) => says(e) && e.offsetParent !== null && !e.disabled);"
                 "if (one) { one.scrollIntoView({block: 'center'}); one.click(); } return !!one;",
                 text,
             )
 
         self.wait(pressed, 60)
+        self.actions += 1
         time.sleep(0.4)
 
     def type(self, label: str, text: str) -> None:
@@ -118,7 +133,44 @@ class Page:
         found.send_keys(Keys.CONTROL, "a")
         found.send_keys(Keys.DELETE)
         found.send_keys(text)
+        self.actions += 1
         time.sleep(0.3)
+
+    def drop(self, file: Path, *, place: int = 0) -> None:
+        """Hand a file over, as by the dialog of the browser; ``place`` counts the fields for files."""
+        from selenium.webdriver.common.by import By
+
+        def fields():
+            return self.browser.find_elements(By.CSS_SELECTOR, "input[type=file]")
+
+        self.wait(lambda: len(fields()) > place, 60)
+        fields()[place].send_keys(str(file))
+        self.actions += 1
+
+    def press(self, *keys: str) -> None:
+        """Press keys, wherever the keyboard is."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        for key in keys:
+            ActionChains(self.browser).send_keys(key).perform()
+
+    def tab_to(self, name: str, most: int = 150) -> None:
+        """Go on with the Tab key until what bears a name has the keyboard, and can be seen to have it."""
+        from selenium.webdriver.common.keys import Keys
+
+        for _ in range(most):
+            self.press(Keys.TAB)
+            held = self.browser.switch_to.active_element
+            if held.accessible_name.strip() == name:
+                shown = self.script(
+                    "const style = getComputedStyle(arguments[0]), field = arguments[0].closest('.q-field');"
+                    "return style.outlineStyle !== 'none' || style.boxShadow !== 'none'"
+                    " || (field && field.classList.contains('q-field--focused'))",
+                    held,
+                )
+                assert shown, f"nobody sees that the keyboard is at {name}"
+                return
+        raise AssertionError(f"the Tab key does not lead to {name}")
 
     def choose(self, label: str, option: str) -> None:
         """Choose from a list by its label, as with a mouse."""
@@ -188,6 +240,12 @@ class Page:
             and node.get("role", {}).get("value") in controls
             and not node.get("name", {}).get("value")
         ]
+
+    def readable(self, pictures: Path, name: str) -> None:
+        """Keep a picture; nothing may hinder a reader, and the browser may have nothing to complain about."""
+        self.shot(pictures, f"{self.width}-{name}")
+        assert not self.faults(), name
+        assert not self.complaints(), name
 
     def complaints(self) -> list[str]:
         """Return what the browser complained about, such as scripts that the policy kept from running."""

@@ -7,6 +7,7 @@ have tests of their own.
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import polars as pl
 import pytest
 
 pytest.importorskip("nicegui", reason="the extra 'app' (NiceGUI) is not installed")
+
+from app.browsing import Page
 
 HOST = "127.0.0.1:4321"
 ROWS = 120
@@ -35,6 +38,23 @@ def people(tmp_path: Path) -> Path:
     place = tmp_path / "people.csv"
     frame.write_csv(place, separator=";")
     return place
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Where a real browser's pictures go, to be looked at."""
+    folder = Path(os.environ.get("DISCREET_SCREENSHOTS") or tmp_path / "pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def page(tmp_path, request):
+    """A running page, entered by a real browser."""
+    width, dark = getattr(request, "param", (1280, False))
+    opened_page = Page(tmp_path, width, dark=dark)
+    yield opened_page
+    opened_page.close()
 
 
 class ThreadLane:
@@ -107,6 +127,15 @@ async def settled(desk, *, seconds: float = 300.0) -> None:
             return
         await asyncio.sleep(0.05)
     raise AssertionError("a job did not end")
+
+
+async def until(condition, *, seconds: float = 60.0) -> None:
+    """Wait until something holds; a page that is drawn again as a whole takes its time on a busy machine."""
+    for _ in range(int(seconds / 0.05)):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it did not come to hold")
 
 
 def texts_of(user) -> str:

@@ -82,6 +82,51 @@ async def test_roles_are_changed_one_by_one_and_many_at_once(people, tmp_path, m
         assert {"age", "sex"} <= set(journey.holding("keys"))
 
 
+async def test_five_hundred_columns_are_found_and_set_together(tmp_path, monkeypatch):
+    from discreet.app.pages.file_page import read
+
+    wide = tmp_path / "wide.csv"
+    names = [f"item{i}" for i in range(498)]
+    rows = [
+        ",".join(["f" if i % 2 else "m", str(20 + i), *(str((i * j) % 3) for j in range(498))])
+        for i in range(30)
+    ]
+    wide.write_text("\n".join([",".join(["sex", "age", *names]), *rows]))
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = desk.begin(str(wide))
+        read(journey)
+        await settled(desk)
+        await user.open("/1/columns")
+        await settled(desk)
+        table = next(iter(user.find(marker="columns").elements))
+        assert len(table.rows) == 500
+        next(iter(user.find(marker="find").elements)).value = "item7"
+        assert table.filter == "item7", "the browser shows what fits"
+        table.selected = [{"column": name} for name in names if name.startswith("item7")]
+        next(iter(user.find(marker="bulk-role").elements)).value = ""
+        user.find(marker="bulk-set").click()
+        await settled(desk)
+        assert not {name for name in names if name.startswith("item7")} & set(journey.roles)
+        assert journey.roles["sex"] == "keys"
+
+
+async def test_figures_follow_the_keys_on_the_page_of_the_risk(people, tmp_path, monkeypatch):
+    from discreet.app.pages.file_page import read
+
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = desk.begin(str(people))
+        read(journey)
+        await settled(desk)
+        await user.open("/1/risk")
+        await settled(desk)
+        await user.should_see("Key numbers")
+        next(iter(user.find(marker="keys").elements)).value = ["sex"]
+        await settled(desk)
+        await user.should_see("Not assessed with these settings yet")
+        await user.should_see("people in the smallest group")
+        assert journey.holding("keys") == ["sex"]
+
+
 async def test_a_policy_that_is_not_there_is_refused_beside_the_policy(people, tmp_path, monkeypatch):
     from discreet.app.pages.file_page import read
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from app.conftest import opened, settled, texts_of
+from app.conftest import opened, settled, texts_of, until
 
 from discreet.app.pages import file_page, outputs_page, synthesize_page, tables_page
 
@@ -53,8 +53,7 @@ async def test_a_table_is_protected_its_pattern_shown_and_values_only_when_asked
         await settled(desk)
         assert "zq" in texts_of(user)
         user.find(marker="mask").click()
-        await settled(desk)
-        assert "zq" not in texts_of(user), "what was shown is masked again"
+        await until(lambda: "zq" not in texts_of(user))  # what was shown is masked again
         tables_page.protect(journey, {**asked, "table": "nowhere*sex"})
         await settled(desk)
         assert "nowhere" in journey.refused("protect_table", "table")
@@ -64,6 +63,41 @@ async def test_a_table_is_protected_its_pattern_shown_and_values_only_when_asked
         tables_page.protect(journey, asked, out=str(tmp_path / "table.csv"))
         await settled(desk)
         assert "already exists" in journey.refused("protect_table", "out")
+
+
+async def test_a_table_is_signed_and_written_with_its_report_or_not_at_all(people, tmp_path, monkeypatch):
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        journey = await ready(desk, people)
+        await user.open("/1/tables")
+        next(iter(user.find(marker="dimensions").elements)).value = ["town", "sex"]
+        user.find(marker="protect").click()
+        await settled(desk)
+        assert "tables.Threshold(3)" in texts_of(user), "the text to copy follows what was asked for"
+        out = tmp_path / "people-table.csv"
+        user.find(marker="sign-name").type("C. Tabler")
+        user.find(marker="write").click()
+        await settled(desk)
+        assert "Choose a decision" in journey.refused("protect_table", "signed")
+        await user.should_see("Choose a decision")
+        assert not out.exists()
+        journey.table_signed["decision"] = "no"
+        user.find(marker="write").click()
+        await settled(desk)
+        report = tmp_path / "people-table-report.html"
+        assert report.is_file()
+        assert not out.exists(), "what is not to be released is not written"
+        journey.table_signed["decision"] = "release"
+        user.find(marker="write").click()
+        await settled(desk)
+        assert "already exists" in journey.refused("protect_table", "out"), "no report is replaced unasked"
+        assert not out.exists()
+        next(iter(user.find(marker="overwrite").elements)).value = True
+        user.find(marker="write").click()
+        await settled(desk)
+        assert not journey.refusals.get("protect_table"), journey.refusals
+        assert out.is_file()
+        assert 'value="C. Tabler"' in report.read_text(encoding="utf-8")
+        await user.should_see(f"Wrote {out}.")
 
 
 async def test_findings_before_a_synthesis_are_shown_without_values(people, tmp_path, monkeypatch):
@@ -150,6 +184,35 @@ async def test_outputs_are_checked_decided_and_registered(tmp_path, monkeypatch)
         user.find(marker="check").click()
         await settled(desk)
         await user.should_see("There is no such file or folder")
+
+
+async def test_a_finished_file_is_decided_and_open_again_when_it_changes(tmp_path, monkeypatch):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    file = folder / "means.csv"
+    file.write_text("region,people\nNorth,360\nSouth,237\nIsles,3\n")
+    async with opened(tmp_path, monkeypatch) as (user, desk):
+        await user.open("/0/outputs")
+        desk.outputs |= {"folder": str(folder), "checker": "C. Hecker"}
+        outputs_page.check(desk, desk.review)
+        await settled(desk)
+        (found,) = desk.outputs["found"]["files"]
+        assert (found["status"], found["decision"]) == ("fail", "open")
+        user.find(marker="accept means.csv").click()
+        await settled(desk)
+        assert "Say why it is accepted" in desk.review.refused("decide_output", "decision")
+        outputs_page.decide(
+            desk, desk.review, found["path"], "means.csv", decision="reject", note="join Isles"
+        )
+        await settled(desk)
+        await settled(desk)
+        assert desk.outputs["found"]["files"][0]["decision"] == "reject"
+        assert "1 decision," in desk.outputs["found"]["register"]
+        await user.should_see("Decision: rejected")
+        file.write_text("region,people\nNorth,360\nSouth and Isles,240\n")
+        outputs_page.check(desk, desk.review)
+        await settled(desk)
+        assert desk.outputs["found"]["files"][0]["decision"] == "open", "another file, another decision"
 
 
 async def test_a_budget_is_set_once_and_shown(people, tmp_path, monkeypatch):

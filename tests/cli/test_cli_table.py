@@ -100,6 +100,36 @@ def test_an_aggregated_file_is_read_with_its_code_list(run, tmp_path):
     assert done.exit_code == 3
 
 
+@pytest.mark.parametrize("names", [("region", "county"), ("code", "above"), None])
+@pytest.mark.parametrize("finest_first", [True, False])
+def test_a_file_with_one_column_a_level_is_read_with_and_without_names(run, tmp_path, names, finest_first):
+    """As the page takes it: which end is the finest, and whether the first line holds names, is found."""
+    levels = datasets.social_assistance().frame.select("region", "county").unique().sort("region")
+    if names:
+        levels = levels.rename(dict(zip(("region", "county"), names, strict=True)))
+    file, out = tmp_path / "levels.csv", tmp_path / "out.csv"
+    order = levels.columns if finest_first else levels.columns[::-1]
+    levels.select(order).write_csv(file, include_header=bool(names), separator=";")
+    table = ("--table", "region*main_income", "--count", "freq", "--rule", "up-to=3")
+    assert run("protect", *HOW, "--rule", "up-to=3", "--out", out).exit_code == 0
+    expected = pl.read_csv(out)
+    done = run("protect", *table, "--hierarchy", f"region={file}", "--out", out, "--overwrite")
+    assert done.exit_code == 0, done.exception
+    cells = ["region", "main_income"]
+    assert pl.read_csv(out).sort(cells).equals(expected.sort(cells))
+
+
+def test_what_a_file_of_codes_declares_does_not_hang_on_the_data(tmp_path):
+    """A code that the data lack stays declared, unless its line names the column."""
+    from discreet.tables.building.level_files import hierarchy_from
+
+    file = tmp_path / "codes.csv"
+    file.write_text("n\na\nb\n")
+    assert hierarchy_from(file, "x", ["a", "b"], closed=True).table().height == 3
+    assert hierarchy_from(file, "n", ["a", "b"], closed=True).table().height == 2
+    assert hierarchy_from(file, "x", ["a", "b"]).table().height == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -269,7 +269,7 @@ def test_a_hierarchy_file_of_bytes_is_refused(discreet, people, tmp_path):
     done = discreet(
         "table", "protect", people, "-t", "age*sex", "-r", "threshold=3", "--hierarchy", f"age={broken}"
     )
-    refused(done, "hierarchy file 'h.csv' cannot be read")
+    refused(done, "h.csv' is not utf-8 text")
 
 
 def test_suppressed_cells_of_another_table_are_refused(discreet, people, tmp_path):

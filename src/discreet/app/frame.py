@@ -28,6 +28,19 @@ _WITHOUT_FILE = ("file", "outputs")
 _EVERY = 0.4  # seconds between two looks at the journey
 
 
+class Held:
+    """A thing that a part shows, equal to itself alone; while it is held, no other can be taken for it."""
+
+    def __init__(self, thing: object) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
 @dataclass
 class Watch:
     """The parts of a page, each with what it depends on; a part is drawn again when that has changed."""
@@ -67,7 +80,7 @@ class Watch:
             if self.journey is None:
                 return None
             job = self.journey.running(task)
-            return id(job) if job else None, tuple(sorted(self.journey.refusals.get(task, {}).items()))
+            return Held(job), tuple(sorted(self.journey.refusals.get(task, {}).items()))
 
         return state
 
@@ -101,12 +114,13 @@ def framed(
     worked = desk.review if page == "outputs" else journey
     with ui.header(elevated=False):
         _head(desk, journey, page, dark)
+        watch.part(lambda: _way(journey, page), lambda: tuple(_is_done(journey, name) for name, _ in JOURNEY))
     if worked is not None:
-        watch.part(lambda: _jobs(worked), lambda: tuple((id(job), job.state) for job in worked.jobs))
+        watch.part(lambda: _jobs(worked), lambda: tuple((Held(job), job.state) for job in worked.jobs))
         watch.part(lambda: _notes(worked), lambda: (worked.note, worked.values_shown))
     build(desk, journey if journey is not None else Journey(), watch)
     if worked is not None and (worked.place or page == "outputs"):
-        _same(worked, page)
+        _same(worked, page, watch)
     with ui.element("footer").classes("foot"):
         widgets.words(
             f"discreet {__version__}. This page runs on this machine and loads nothing from elsewhere. A verdict "
@@ -134,6 +148,10 @@ def _head(desk: Desk, journey: Journey | None, page: str, dark: Any) -> None:
         if journey is not None and journey.place:
             _project(journey)
         _theme(desk, dark)
+
+
+def _way(journey: Journey | None, page: str) -> None:
+    """The pages in the order of the job, with a mark at what was done."""
     with ui.element("nav").classes("steps").props('aria-label="The job, step by step"'), ui.element("ol"):
         for name, title in JOURNEY:
             _step(journey, name, title, page)
@@ -151,12 +169,12 @@ def _step(journey: Journey | None, name: str, title: str, page: str, *, beside: 
         there = widgets.link(title, f"/{number}/{name}")
         if name == page:
             there.props('aria-current="page"')
-        if journey is not None and _is_done(journey, name):
+        if _is_done(journey, name):
             item.classes("done")
 
 
-def _is_done(journey: Journey, name: str) -> bool:
-    return bool(
+def _is_done(journey: Journey | None, name: str) -> bool:
+    return journey is not None and bool(
         {
             "file": journey.found,
             "columns": journey.roles and journey.found,
@@ -242,11 +260,20 @@ def _mask(journey: Journey) -> None:
     ui.navigate.reload()  # pages that find something by themselves do so again, without values
 
 
-def _same(journey: Journey, page: str) -> None:
-    with ui.expansion("The same in Python and on the command line").classes("same").mark("same"):
-        for heading, text in (
-            ("Python", python_text(journey, page)),
-            ("Command line", command_text(journey, page)),
-        ):
-            widgets.heading(heading, 3)
-            widgets.code(text, heading)
+def _same(journey: Journey, page: str, watch: Watch) -> None:
+    """The texts to copy, as they are now; whether they are unfolded outlives that they change."""
+    unfolded = {"value": False}
+
+    def draw() -> None:
+        with ui.expansion(
+            "The same in Python and on the command line",
+            value=unfolded["value"],
+            on_value_change=lambda event: unfolded.update(value=bool(event.value)),
+        ) as same:
+            for heading, write in texts.items():
+                widgets.heading(heading, 3)
+                widgets.code(write(journey, page), heading)
+        same.classes("same").mark("same")
+
+    texts = {"Python": python_text, "Command line": command_text}
+    watch.part(draw, lambda: tuple(write(journey, page) for write in texts.values()))

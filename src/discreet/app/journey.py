@@ -66,6 +66,7 @@ class Journey:
     copies: dict[str, Any] = field(default_factory=dict)
     table: dict[str, Any] = field(default_factory=dict)
     tabulated: dict[str, Any] = field(default_factory=dict)  # what was last asked for on the page Tables
+    table_signed: dict[str, str] = field(default_factory=dict)
     budget: dict[str, Any] = field(default_factory=dict)
     activity: list[dict[str, str]] = field(default_factory=list)
     values_shown: bool = False

@@ -165,14 +165,13 @@ def _python_tables(journey: Journey) -> list[str]:
     files = [column for column, held in levels.items() if isinstance(held, str)]
     if levels:
         given = [
-            f"{column!r}: "
-            + (f"levels_of(data, {column!r}, {held!r})" if column in files else repr(tuple(held)))
+            f"{column!r}: " + (f"Path({held!r})" if column in files else repr(tuple(held)))
             for column, held in levels.items()
         ]
         told.append(f"hierarchies={{{', '.join(given)}}}")
     return [
+        *(["from pathlib import Path"] if files else []),
         "from discreet import tables",
-        *(["from discreet.app.work.level_files import levels_of"] if files else []),
         "",
         f"table = tables.Table.from_microdata({', '.join(told)})",
         f"result = tables.Suppression().apply(tables.primary(table, tables.{_rule_of(asked)}))",

@@ -53,6 +53,7 @@ def serve(
     announce
         What is told the address.
     """
+    _report_to_nobody()
     load_extra("nicegui", extra="app", purpose="The page")
     password = _checked(
         host,
@@ -210,6 +211,16 @@ def _free_port(host: str) -> int:
         except OSError as error:
             raise ParameterError(f"--host {host} cannot be used: {error.strerror}.") from error
         return int(probe.getsockname()[1])
+
+
+def _report_to_nobody() -> None:
+    """Keep the server below from reporting requests, whatever the environment asks of other programs.
+
+    It can export traces to a collector that the environment names, and an address with its one-time token is part of
+    them. It looks when it is imported, so this comes before.
+    """
+    os.environ["OTEL_SDK_DISABLED"] = "true"
+    os.environ["FASTAPI_OTEL_AUTO_CONFIGURE"] = "false"
 
 
 def _keep_inside(folder: Path) -> None:

@@ -25,10 +25,13 @@ from discreet.plain_values import jsonable
 from discreet.progress import listening
 
 _OFTEN = 0.2  # seconds between two words about the progress
+_GIVES_WAY = 5  # a job takes what processors the page does not need: somebody waits for an answer there
 
 
 def main() -> None:
     """Answer requests until nobody asks any more."""
+    if hasattr(os, "nice"):
+        os.nice(_GIVES_WAY)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not be read as an answer
     requests: queue.Queue[dict[str, Any]] = queue.Queue()

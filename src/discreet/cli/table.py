@@ -50,7 +50,8 @@ Hierarchies = Annotated[
     list[str] | None,
     typer.Option(
         "--hierarchy",
-        help="COLUMN=FILE (.hrc, or CSV with child and parent) or COLUMN=coarser columns; repeat.",
+        help="COLUMN=FILE (.hrc, CSV with child and parent, or CSV with one column a level) or COLUMN=coarser "
+        "columns; repeat.",
         rich_help_panel=_TABLE,
     ),
 ]
@@ -258,30 +259,12 @@ def _hierarchies(given: list[str] | None) -> dict[str, Any]:
         if not (equals and column.strip() and rest.strip()):
             raise ParameterError(f"--hierarchy is written COLUMN=FILE or COLUMN=columns; '{item}' is not.")
         place = Path(rest.strip())
-        if place.suffix.lower() == ".hrc":
+        if place.suffix.lower() in (".hrc", ".csv", ".txt"):
             source: Any = place
-        elif place.suffix.lower() in (".csv", ".txt"):
-            if not place.exists():
-                raise ParameterError(f"The hierarchy file '{place.name}' is not there.")
-            listed = _listed(place)
-            source = listed if {"child", "parent"} <= set(listed.columns) else place
         else:
             source = tuple(options.columns([rest]) or ())
         found.setdefault(column.strip(), []).append(source)
     return {column: sources if len(sources) > 1 else sources[0] for column, sources in found.items()}
-
-
-def _listed(place: Path) -> Any:
-    """Read a hierarchy file as text."""
-    import polars as pl
-
-    try:
-        return pl.read_csv(place, infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ParameterError(
-            f"The hierarchy file '{place.name}' cannot be read as a table of text. Give a CSV file with a header, with "
-            "the columns child and parent, or one column a level."
-        ) from error
 
 
 def _rules(given: list[str] | None) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from discreet.tables.building.table import Table
     from discreet.tables.suppressing.suppression_result import SuppressionResult
 
+_SIGNED = ("name", "role", "date", "decision", "remarks")
 _LABELS = {
     "cells": "Cells",
     "primary": "Sensitive cells (primary)",
@@ -61,7 +63,12 @@ class _Case:
     spending: Spending | None = None
 
 
-def render_table_report(result: ProtectedTable | SuppressionResult, *, show_values: bool = False) -> str:
+def render_table_report(
+    result: ProtectedTable | SuppressionResult,
+    *,
+    show_values: bool = False,
+    signed: Mapping[str, str] | None = None,
+) -> str:
     """Return the report of a protected table as HTML text.
 
     Parameters
@@ -70,6 +77,9 @@ def render_table_report(result: ProtectedTable | SuppressionResult, *, show_valu
         What a protection gave back.
     show_values
         Show the true values beside the published ones. The report must then be handled like the data.
+    signed
+        What is filled in in the block to sign: name, role, date, decision (``release``, ``conditions``, ``no``) and
+        remarks. Left empty without, to be signed by hand.
 
     Examples
     --------
@@ -79,7 +89,12 @@ def render_table_report(result: ProtectedTable | SuppressionResult, *, show_valu
     True
     """
     case = _protected(result) if isinstance(result, ProtectedTable) else _suppressed(result)
-    about = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "version": __version__}
+    about: dict[str, Any] = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+    }
+    if signed:
+        about["signed"] = {name: signed.get(name, "") for name in _SIGNED}
     return rendered(
         "table.html",
         about=about,
@@ -103,9 +118,15 @@ def render_table_report(result: ProtectedTable | SuppressionResult, *, show_valu
 
 
 def write_table_report(
-    result: ProtectedTable | SuppressionResult, path: str | Path, *, show_values: bool = False
+    result: ProtectedTable | SuppressionResult,
+    path: str | Path,
+    *,
+    show_values: bool = False,
+    signed: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the report of a protected table and return its path; an older report there is replaced.
+
+    The parameters are those of `render_table_report`.
 
     Raises
     ------
@@ -115,7 +136,7 @@ def write_table_report(
     from discreet.files.atomic import check_target
 
     check_target(Path(path), overwrite=True)
-    return written_page(path, render_table_report(result, show_values=show_values))
+    return written_page(path, render_table_report(result, show_values=show_values, signed=signed))
 
 
 def _protected(result: ProtectedTable) -> _Case:

@@ -63,9 +63,10 @@ def _about_keys(main: Scenario, coarser: CoarserKeys | None) -> list[str]:
             )
     if coarser is not None:
         steps += coarser.sentences
+        fewer = f" instead of {coarser.alone:,}" if coarser.alone_then != coarser.alone else ", as now"
         steps.append(
-            f"With that {coarser.alone_then:,} records would be alone with their keys instead of {coarser.alone:,}; "
-            "suppress single key cells in what remains."
+            f"With that {coarser.alone_then:,} records would be alone with their keys{fewer}; suppress single key "
+            "cells in what remains."
         )
     elif exposed:
         steps.append(

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch, refusals
+from discreet.app.frame import Held, Watch, refusals
 from discreet.app.journey import Journey
 
 _UNITS = {
@@ -27,7 +27,7 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     )
     watch.part(
         lambda: _found(journey),
-        lambda: id(journey.budget),
+        lambda: Held(journey.budget),
         watch.of_task("show_budget"),
         watch.of_task("open_budget"),
     )

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch, opened, refusals
+from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import MANY, Journey
 from discreet.wording import percent
 
@@ -62,7 +62,7 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     if journey.found.get("saved_roles"):
         widgets.said("Roles were saved beside the file before; they were taken over.")
     watch.part(lambda: _sums(journey), lambda: tuple(sorted(journey.roles.items())))
-    watch.part(lambda: _live(journey), lambda: id(journey.live), watch.of_task("live_figures"))
+    watch.part(lambda: live_figures(journey), lambda: Held(journey.live), watch.of_task("live_figures"))
     _codes(journey)
     table = _table(journey)
     _bulk(journey, table)
@@ -145,7 +145,8 @@ def _sums(journey: Journey) -> None:
         widgets.said("No column is a key yet. Without keys nobody can say who could be found.")
 
 
-def _live(journey: Journey) -> None:
+def live_figures(journey: Journey) -> None:
+    """The few figures that keys decide, as they are now."""
     refusals(journey, "live_figures", "roles", "", "file")
     if journey.running("live_figures"):
         widgets.waiting("Counting the groups that the keys make.")
@@ -192,7 +193,7 @@ def _rows(journey: Journey) -> list[dict[str, Any]]:
             "column": row["column"],
             "role": journey.roles.get(row["column"], ""),
             "choices": choices,
-            "reasons": " ".join(filter(None, (labels.get(row["column"]), row["reasons"]))),
+            "reasons": " ".join(filter(None, (labels.get(row["column"]), _reasons(journey, row)))),
             "sure": row["confidence"],
             "kind": type_in_words(row["dtype"]),
             "distinct": f"{row['distinct']:,}" if isinstance(row["distinct"], int) else "",
@@ -200,6 +201,14 @@ def _rows(journey: Journey) -> list[dict[str, Any]]:
         }
         for row in journey.columns
     ]
+
+
+def _reasons(journey: Journey, row: dict[str, Any]) -> str:
+    """Leave out what comes last and says how to read a column on the command line: the page offers it by a click."""
+    doubtful = journey.found.get("reading", {}).get("ambiguous_dates") or ()
+    notes = sum(row["column"] in held for held in (journey.found.get("codes") or {}, doubtful))
+    parts = str(row["reasons"]).split("; ")
+    return "; ".join(parts[: len(parts) - notes])
 
 
 def type_in_words(dtype: str) -> str:

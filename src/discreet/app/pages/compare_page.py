@@ -8,7 +8,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch, refusals
+from discreet.app.frame import Held, Watch, refusals
 from discreet.app.journey import Journey
 
 
@@ -23,7 +23,7 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
         widgets.said("There is no plan yet that could be compared.")
         widgets.act("To the plan", lambda: ui.navigate.to(f"/{journey.number}/protect"))
         return
-    watch.part(lambda: _found(journey), lambda: id(journey.comparison), watch.of_task("compare_release"))
+    watch.part(lambda: _found(journey), lambda: Held(journey.comparison), watch.of_task("compare_release"))
     if (
         not journey.comparison
         and not journey.running("compare_release")
@@ -66,9 +66,17 @@ def _found(journey: Journey) -> None:
             f"The release still holds what names people: {', '.join(found['identifiers'])}. No rule of a policy looks "
             "at that. Add the step drop-identifiers on the page Protect."
         )
+    # What should be done next stands first and stands out: a plan that does not pass wants to be changed.
+    meets = found["answer"]["state"] == "pass" and not found["identifiers"]
+    ways = [
+        ("Next: release it", lambda: ui.navigate.to(f"/{journey.number}/release"), "next"),
+        ("Change the plan", lambda: ui.navigate.to(f"/{journey.number}/protect"), "change"),
+    ]
     with ui.row():
-        widgets.act("Next: release it", lambda: ui.navigate.to(f"/{journey.number}/release")).mark("next")
-        widgets.plain("Change the plan", lambda: ui.navigate.to(f"/{journey.number}/protect"))
+        for draw, (words, go, mark) in zip(
+            (widgets.act, widgets.plain), ways if meets else reversed(ways), strict=True
+        ):
+            draw(words, go).mark(mark)
     widgets.rules(found["answer"])
     widgets.heading("The risk, before and after", 2)
     risk_table(found["risks"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Held, Watch
 from discreet.app.journey import Journey
 from discreet.app.uploading import kept_copy
 from discreet.errors import DiscreetError
@@ -23,6 +24,18 @@ _ENCODINGS = {
     "cp1252": "Windows-1252",
     "utf-16": "UTF-16",
 }
+_FORMATS = {
+    "csv": "separated text (CSV)",
+    "spss": "SPSS",
+    "stata": "Stata",
+    "sas": "SAS",
+    "excel": "Excel",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+}
+_SOME_DAY = datetime(
+    2025, 12, 31, 14, 30, tzinfo=UTC
+)  # shows how dates are written without a date of the file
 _DATES = {
     "": "as found",
     "dmy": "day first",
@@ -42,7 +55,7 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     )
     if not journey.is_read and journey.running("open_file") is None and not journey.refusals.get("open_file"):
         read(journey)
-    watch.part(lambda: _reading(desk, journey), lambda: id(journey.found), watch.of_task("open_file"))
+    watch.part(lambda: _reading(desk, journey), lambda: Held(journey.found), watch.of_task("open_file"))
 
 
 def read(journey: Journey) -> None:
@@ -204,14 +217,18 @@ def _facts(journey: Journey) -> None:
     ):
         if reading.get(name):
             rows.append((label, words.get(str(reading[name]), str(reading[name]))))
+    if reading.get("dates"):
+        told = [f"{column} as {_SOME_DAY.strftime(form)}" for column, form in reading["dates"].items()]
+        rows.append(("Dates, written", ", ".join(told[:12]) + (" and others" if len(told) > 12 else "")))
     if reading.get("missing"):
-        rows.append(("Read as missing", ", ".join(f"“{token}”" for token in list(reading["missing"])[:12])))
+        tokens = [f"“{token}”" if token else "empty" for token in list(reading["missing"])[:12]]
+        rows.append(("Read as missing", ", ".join(tokens)))
     if reading.get("format"):
-        rows.append(("Format", str(reading["format"])))
+        rows.append(("Format", _FORMATS.get(str(reading["format"]), str(reading["format"]))))
     if journey.found["labels"]:
         rows.append(("Labels", f"{len(journey.found['labels'])} columns have a label"))
     if journey.checksum:
-        rows.append(("SHA-256", str(journey.checksum)))
+        rows.append(("Checksum (SHA-256)", str(journey.checksum)))
     widgets.facts(rows)
     doubtful = reading.get("ambiguous_dates") or ()
     if doubtful:

@@ -8,9 +8,15 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch
+from discreet.app.frame import Held, Watch
 from discreet.app.journey import Journey
 
+_DECIDED = {
+    "open": "none yet",
+    "accept": "accepted",
+    "reject": "rejected",
+    "ask": "a question to the researcher",
+}
 _WORDS = {"pass": "passes every check", "review": "a human must look", "fail": "does not pass"}
 
 
@@ -45,7 +51,7 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
         widgets.act("Check", go).mark("check")
     watch.part(
         lambda: _found(desk, bench),
-        lambda: id(desk.outputs.get("found")),
+        lambda: Held(desk.outputs.get("found")),
         lambda: bench.values_shown,
         reviewing.of_task("check_outputs"),
         reviewing.of_task("decide_output"),
@@ -84,6 +90,7 @@ def decide(desk: Desk, bench: Journey, package: str, output: str, *, decision: s
         decision=decision,
         checker=desk.outputs.get("checker", ""),
         note=note,
+        policy=desk.outputs.get("policy", ""),
     )
 
 
@@ -119,10 +126,13 @@ def _found(desk: Desk, bench: Journey) -> None:
         widgets.words(
             "Files that no package came with: they are judged by what stands in them.", "muted small"
         )
+        widgets.facts([("Register", found["register"])])
         for file in found["files"]:
             with ui.element("section").classes("choice") as section:
                 section.props["aria-label"] = f"File {file['name']}"
                 _output(file, "file", shown=bench.values_shown)
+                _deciding(desk, bench, file["path"], file)
+        _history("the finished files", found["history"])
     if bench.activity:
         with ui.expansion("What was done on this page"):
             widgets.listed([f"{one['time']}: {one['what']}" for one in bench.activity])
@@ -147,29 +157,34 @@ def _package(desk: Desk, bench: Journey, package: dict[str, Any]) -> None:
         with ui.element("section").classes("choice") as section:
             section.props["aria-label"] = f"{package['name']}: {output['name']}"
             _output(output, package["name"], shown=bench.values_shown)
-            widgets.words(f"Decision: {output['decision']}")
-            if desk.outputs.get("deciding") == f"{package['path']} {output['name']}":
-                widgets.refusal(bench.refused("decide_output", "decision") or bench.refused("decide_output"))
-            note = widgets.field(f"Reason or question about {output['name']}").classes("wide")
-            with ui.row():
-                for decision, words in (("accept", "Accept"), ("reject", "Reject"), ("ask", "Ask")):
-                    widgets.plain(
-                        f"{words} {output['name']}",
-                        lambda decision=decision, output=output, note=note: decide(
-                            desk,
-                            bench,
-                            package["path"],
-                            output["name"],
-                            decision=decision,
-                            note=note.value or "",
-                        ),
-                    ).mark(f"{decision} {output['name']}")
-    if package["history"]:
-        with ui.expansion(f"The register of {package['name']}"):
+            _deciding(desk, bench, package["path"], output)
+    _history(package["name"], package["history"])
+
+
+def _deciding(desk: Desk, bench: Journey, place: str, output: dict[str, Any]) -> None:
+    """What was decided about an output, and the buttons to decide."""
+    name = output["name"]
+    widgets.words(f"Decision: {_DECIDED.get(output['decision'], output['decision'])}")
+    if desk.outputs.get("deciding") == f"{place} {name}":
+        widgets.refusal(bench.refused("decide_output", "decision") or bench.refused("decide_output"))
+    note = widgets.field(f"Reason or question about {name}").classes("wide")
+    with ui.row():
+        for decision, words in (("accept", "Accept"), ("reject", "Reject"), ("ask", "Ask about")):
+            widgets.plain(
+                f"{words} {name}",
+                lambda decision=decision: decide(
+                    desk, bench, place, name, decision=decision, note=note.value or ""
+                ),
+            ).mark(f"{decision} {name}")
+
+
+def _history(what: str, entries: list[dict[str, str]]) -> None:
+    if entries:
+        with ui.expansion(f"The register of {what}"):
             widgets.table(
-                f"Decisions on {package['name']}",
+                f"Decisions on {what}",
                 ("Time", "Output", "Decision", "Checker", "Note"),
-                [list(entry.values()) for entry in package["history"]],
+                [list(entry.values()) for entry in entries],
             )
 
 

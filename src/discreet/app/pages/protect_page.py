@@ -9,7 +9,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch, opened, refusals
+from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.app.plans_map import MEETS, plan_card, plans_map
 from discreet.app.policies import policy_choice
@@ -17,6 +17,7 @@ from discreet.app.step_form import FORMS, step_form
 from discreet.value_gate import gated
 from discreet.wording import percent
 
+_SETTINGS = {"columns": "Columns", "breaks": "Limits of the bands", "by": "Within groups of", "keys": "Keys"}
 _EFFORTS = {"quick": "quick", "normal": "normal", "thorough": "thorough"}
 
 
@@ -31,14 +32,14 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
         return
     widgets.heading("Suggested plans", 2)
     _asking(journey, watch)
-    watch.part(lambda: _suggested(journey), lambda: id(journey.suggestion), watch.of_task("suggest_plan"))
-    widgets.heading("The plan, step by step", 2)
+    watch.part(lambda: _suggested(journey), lambda: Held(journey.suggestion), watch.of_task("suggest_plan"))
+    widgets.heading("The plan, step by step", 2).props('id="plan"')
     watch.part(
         lambda: _steps(journey),
         lambda: repr(journey.steps),
         lambda: len(journey.undone),
-        lambda: id(journey.effects),
-        lambda: id(journey.preview),
+        lambda: Held(journey.effects),
+        lambda: Held(journey.preview),
         watch.of_task("try_steps"),
         watch.of_task("preview_step"),
     )
@@ -74,6 +75,7 @@ def change_steps(
     journey.undone = redo or []
     journey.preview, journey.comparison, journey.release = {}, {}, {}
     journey.effects = []
+    journey.signed.pop("decision", None)  # it was about another plan
     journey.refusals.pop("try_steps", None)
     if steps:
         try_steps(journey)
@@ -121,13 +123,10 @@ def in_words(value: Any) -> str:
     Examples
     --------
     >>> in_words({"age": 10, "pay": [1, 2]}), in_words(["a", "b"]), in_words(True)
-    ('age 10, pay 1 and 2', 'a, b', 'yes')
+    ('age 10; pay 1, 2', 'a, b', 'yes')
     """
     if isinstance(value, Mapping):
-        return ", ".join(
-            f"{name} {' and '.join(map(in_words, held)) if isinstance(held, list | tuple) else in_words(held)}"
-            for name, held in value.items()
-        )
+        return "; ".join(f"{name} {in_words(held)}" for name, held in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(in_words, value))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
@@ -139,6 +138,12 @@ def take(journey: Journey, plan: list[dict[str, Any]], words: str, seed: int | N
         journey.seed = seed
     journey.log(words)
     change_steps(journey, [dict(step) for step in plan])
+
+
+def _take_here(journey: Journey, plan: list[dict[str, Any]], words: str, seed: int | None) -> None:
+    """Take a plan over on this page, and go to where it stands."""
+    take(journey, plan, words, seed)
+    ui.navigate.to("#plan")
 
 
 def _asking(journey: Journey, watch: Watch) -> None:
@@ -166,7 +171,8 @@ def _suggested(journey: Journey) -> None:
     if not found:
         return
     widgets.words(found["sentences"][0])
-    widgets.listed([one for one in found["sentences"][1:] if one not in found["obstacles"]])
+    told = [*found["obstacles"], *(other["sentence"] for other in found["alternatives"] if other["steps"])]
+    widgets.listed([one for one in found["sentences"][1:] if one not in told])
     if found["obstacles"]:
         widgets.heading("What stood in the way", 3)
         widgets.listed(found["obstacles"])
@@ -179,7 +185,7 @@ def _suggested(journey: Journey) -> None:
             )
             widgets.act(
                 "Take this plan",
-                lambda: take(journey, found["plan"], "Took over the suggested plan.", found["seed"]),
+                lambda: _take_here(journey, found["plan"], "Took over the suggested plan.", found["seed"]),
             ).mark("take")
     elif found["meets"]:
         widgets.said("The file meets the policy as it is; there is no step to take.")
@@ -193,11 +199,11 @@ def _suggested(journey: Journey) -> None:
                 "small",
             )
             widgets.plain(
-                f"Take “{other['name']}”",
-                lambda other=other: take(
+                "Take this plan instead",
+                lambda other=other: _take_here(
                     journey, other["steps"], f"Took over the plan “{other['name']}”.", found["seed"]
                 ),
-            )
+            ).props["aria-label"] = f"Take this plan instead: {other['name']}"
     if found["plans"]:
         widgets.heading("The risk-utility map", 3)
         plans_map(found["plans"], lambda plan: _take_tried(journey, plan))
@@ -212,7 +218,8 @@ def _all_plans(journey: Journey, found: dict[str, Any]) -> None:
 
 
 def _take_tried(journey: Journey, plan: Mapping[str, Any]) -> None:
-    take(journey, plan["steps"], f"Took over the plan “{plan['name']}”.", journey.suggestion["seed"])
+    words = f"Took over the plan “{plan['name']}”."
+    _take_here(journey, plan["steps"], words, journey.suggestion["seed"])
 
 
 def _steps(journey: Journey) -> None:
@@ -249,15 +256,20 @@ def _step(journey: Journey, place: int, step: dict[str, Any]) -> None:
     with ui.element("li"):
         widgets.words(f"{place + 1}. {title_of(step)}", tag="h3")
         told = step if journey.values_shown else gated(step, within="step")
-        settings = "; ".join(
-            f"{name}: {in_words(value)}" for name, value in told.items() if name != "treatment"
+        form = FORMS.get(name_of(step))
+        called = _SETTINGS | ({name: words for name, words, _ in form.numbers} if form else {})
+        settings = ". ".join(
+            f"{called.get(name, name)}: {in_words(value)}"
+            for name, value in told.items()
+            if name != "treatment"
         )
         if settings and "toml" not in step:
             widgets.words(settings[:400], "muted small")
         if len(effects) <= place + 1:
             return
         before, after = effects[place], effects[place + 1]
-        widgets.words(after["said"])
+        said = after["said"].removeprefix(f"{name_of(step)}: ")
+        widgets.words(f"{said[:1].upper()}{said[1:].rstrip('.')}.")
         widgets.listed(after.get("notes") or [])
         rows = [
             (label, *(_figure(name, effect.get(name)) for effect in (before, after)))

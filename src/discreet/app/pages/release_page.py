@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +9,16 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch, opened, refusals
+from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.app.same_in_code import script_text
+from discreet.app.sign_off import DECISIONS, is_begun, sign_off
 
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta", ".arrow")
-_DECISIONS = {
-    "": "not decided yet",
-    "release": "Release",
-    "conditions": "Release with conditions",
-    "no": "Do not release",
-}
-_WHAT = {
+_WHAT = {  # in the order in which they are read; the released data stand before all
     "release.html": "the report, to read and to sign",
-    "plan.toml": "the plan, to apply again; keep it as the data where it says so",
     "log.json": "what was done, without seeds; may travel with the data",
+    "plan.toml": "the plan, to apply again; keep it as the data where it says so",
     "script.py": "the same in Python",
     "activity.txt": "what was done on this page; stays in the house",
 }
@@ -39,17 +32,30 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
         "The release is made once more, judged, and written with its papers into one folder: whole, or not at all.",
     ):
         return
+    # Once it is written the verdict on what was written stands below; two would be one too many.
+    watch.part(lambda: _before(journey), lambda: bool(journey.release))
+    _writing(journey, watch)
+    watch.part(lambda: _written(journey), lambda: Held(journey.release), watch.of_task("write_release"))
+
+
+def _before(journey: Journey) -> None:
+    def to_plan(words: str) -> None:
+        widgets.plain(words, lambda: ui.navigate.to(f"/{journey.number}/protect")).mark("to-plan")
+
     if not journey.steps:
         widgets.said(
             "There is no plan: the file would go out as it is. It is judged by the whole policy before it is written."
         )
-        widgets.plain("To the plan", lambda: ui.navigate.to(f"/{journey.number}/protect"))
+        to_plan("To the plan")
+    elif journey.release:
+        return
     elif journey.comparison:
         widgets.verdict(journey.comparison["answer"])
+        widgets.rules(journey.comparison["answer"])
+        if journey.comparison["answer"]["state"] != "pass":
+            to_plan("Change the plan")
     else:
         widgets.said("This plan was not compared with the original yet; it is judged before it is written.")
-    _writing(journey, watch)
-    watch.part(lambda: _written(journey), lambda: id(journey.release), watch.of_task("write_release"))
 
 
 def _writing(journey: Journey, watch: Watch) -> None:
@@ -64,45 +70,17 @@ def _writing(journey: Journey, watch: Watch) -> None:
             ending = widgets.choice(_endings(journey), "Format", journey.ending or _endings(journey)[0]).mark(
                 "ending"
             )
-            guard = ui.checkbox("Keep spreadsheets from computing texts", value=False).mark("formulas")
-            again = ui.checkbox("Replace a release of mine that is there", value=False).mark("overwrite")
+            guard = ui.checkbox("Keep spreadsheets from running texts as formulas", value=False)
+            guard.mark("formulas")
+            again = ui.checkbox("Replace the release that is in this folder", value=False).mark("overwrite")
         watch.beside("write_release", "name")
-    with ui.element("section").classes("sheet").props('aria-label="Sign-off"'):
-        widgets.heading("Sign-off", 2)
-        widgets.words(
-            "What is filled in here stands in the report. A person decides; leave it empty to sign by hand."
-        )
-        signed = journey.signed
-        with ui.element("div").classes("fields"):
-            name = widgets.field("Name", signed.get("name", "")).mark("sign-name")
-            role = widgets.field("Role", signed.get("role", "")).mark("sign-role")
-            day = widgets.field("Date", signed.get("date") or date.today().isoformat()).mark("sign-date")
-            decision = widgets.choice(_DECISIONS, "Decision", signed.get("decision", "")).mark(
-                "sign-decision"
-            )
-            remarks = ui.textarea("Remarks and conditions", value=signed.get("remarks", ""))
-            remarks.props("outlined stack-label autogrow").classes("wide").mark("sign-remarks")
-        for key, field in {
-            "name": name,
-            "role": role,
-            "date": day,
-            "decision": decision,
-            "remarks": remarks,
-        }.items():
-            field.on_value_change(partial(_note, journey, key))
-        watch.beside("write_release", "signed")
+    sign_off(journey.signed, lambda: watch.beside("write_release", "signed"))
 
     def go() -> None:
         journey.folder, journey.ending = folder.value or "", ending.value
-        journey.signed = {"date": day.value or "", **journey.signed}
         write(journey, overwrite=bool(again.value), guard_formulas=bool(guard.value))
 
     widgets.act("Write the release", go).mark("write")
-
-
-def _note(journey: Journey, key: str, event: Any) -> None:
-    """Keep what is filled in, also for whoever leaves the page before it is written."""
-    journey.signed = {**journey.signed, key: event.value or ""}
 
 
 def write(journey: Journey, *, overwrite: bool = False, guard_formulas: bool = False) -> None:
@@ -125,7 +103,7 @@ def write(journey: Journey, *, overwrite: bool = False, guard_formulas: bool = F
         name=f"{stem}-release{journey.ending or '.csv'}",
         overwrite=overwrite,
         guard_formulas=guard_formulas,
-        signed=journey.signed if journey.signed.get("decision") or journey.signed.get("name") else {},
+        signed=dict(journey.signed) if is_begun(journey.signed) else {},
         texts={"script.py": script_text(journey), "activity.txt": activity},
     )
 
@@ -145,11 +123,15 @@ def _written(journey: Journey) -> None:
         return
     widgets.heading("Written", 2)
     widgets.verdict(found["answer"], "Verdict on what was written")
+    widgets.rules(found["answer"])
     widgets.status(f"Everything is in {found['folder']}.")
+    if found["signed"].get("decision"):
+        told = DECISIONS[found["signed"]["decision"]].lower()
+        widgets.words(f"Signed off by {found['signed']['name']}: {told}.")
     if found["signed"].get("decision") == "no":
         widgets.said("The decision is not to release, so the folder holds the papers and no data.")
     with ui.element("div").classes("scroll"), ui.element("ul").classes("plain"):
-        for file in found["files"]:
+        for file in sorted(found["files"], key=_place_of):
             with ui.element("li"):
                 words = _WHAT.get(file["name"], "the released data")
                 widgets.words(f"{file['name']} ({file['bytes']:,} bytes): {words}.")
@@ -157,4 +139,9 @@ def _written(journey: Journey) -> None:
                     f"Download {file['name']}",
                     lambda file=file: ui.download.file(Path(found["folder"]) / file["name"], file["name"]),
                 ).classes("low")
-    widgets.words(f"Guarantee: {found['guarantee']}", "muted")
+    widgets.words(f"Formal guarantee (differential privacy): {found['guarantee']}", "muted")
+
+
+def _place_of(file: dict[str, Any]) -> int:
+    order = list(_WHAT)
+    return order.index(file["name"]) if file["name"] in order else -1

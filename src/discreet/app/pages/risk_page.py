@@ -8,8 +8,9 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch, opened, refusals
+from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
+from discreet.app.pages.columns_page import live_figures, set_role
 from discreet.app.policies import policy_choice
 
 
@@ -28,7 +29,13 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
         _keys(journey)
         watch.part(lambda: _scenarios(journey), lambda: repr(journey.scenarios), watch.of_task("assess_file"))
         widgets.act("Assess", lambda: assess(journey)).mark("assess")
-    watch.part(lambda: _found(journey), lambda: id(journey.assessment), watch.of_task("assess_file"))
+    watch.part(
+        lambda: _found(journey),
+        lambda: Held(journey.assessment),
+        lambda: Held(journey.live),
+        watch.of_task("assess_file"),
+        watch.of_task("live_figures"),
+    )
     if (
         not journey.assessment
         and not journey.running("assess_file")
@@ -55,8 +62,6 @@ def assess(journey: Journey) -> None:
 
 
 def _keys(journey: Journey) -> None:
-    from discreet.app.pages.columns_page import set_role
-
     names = [row["column"] for row in journey.columns]
 
     def changed(event: Any) -> None:
@@ -115,7 +120,8 @@ def _found(journey: Journey) -> None:
         return
     found = journey.assessment
     if not found:
-        widgets.words("Not assessed with these settings yet.", "muted")
+        widgets.words("Not assessed with these settings yet. What the keys alone say:", "muted")
+        live_figures(journey)
         return
     widgets.verdict(found["answer"])
     widgets.act("Next: protect it", lambda: ui.navigate.to(f"/{journey.number}/protect")).mark("next")
@@ -124,6 +130,10 @@ def _found(journey: Journey) -> None:
     widgets.rules(found["answer"])
     if found["not_judged"]:
         widgets.said(found["not_judged"])
+    if any(row["state"] == "open" for row in found["answer"]["rows"]):
+        widgets.words(
+            "Rules that hold a release against its original are judged on the page Compare.", "muted"
+        )
     if found["advice"]:
         widgets.heading("What to do next", 2)
         widgets.listed(found["advice"], ordered=True)

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch, opened, refusals
+from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
 
 
@@ -22,8 +22,8 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
         "outliers that a synthesis would spoil. Accept what is to be taken care of.",
     ):
         return
-    watch.part(lambda: _looked(journey, watch), lambda: id(journey.look), watch.of_task("look_before"))
-    watch.part(lambda: _made(journey), lambda: id(journey.copies), watch.of_task("make_copies"))
+    watch.part(lambda: _looked(journey, watch), lambda: Held(journey.look), watch.of_task("look_before"))
+    watch.part(lambda: _made(journey), lambda: Held(journey.copies), watch.of_task("make_copies"))
 
 
 def look(journey: Journey) -> None:

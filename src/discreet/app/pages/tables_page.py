@@ -9,16 +9,21 @@ from nicegui import ui
 
 from discreet.app import widgets
 from discreet.app.desk import Desk
-from discreet.app.frame import Watch, opened, refusals
+from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
 from discreet.app.levels_form import LevelsForm
+from discreet.app.sign_off import is_begun, sign_off
 
 _RULES = {
-    "threshold": "fewer than n units",
-    "p-percent": "p percent: others could estimate the largest too well",
-    "dominance": "dominance (n, k): n units make up more than k percent",
+    "threshold": "it has too few units (threshold)",
+    "p-percent": "others could estimate the largest unit too well (p percent)",
+    "dominance": "few units make up most of it (dominance)",
 }
-_NUMBERS = {"threshold": (3, None), "p-percent": (10, None), "dominance": (1, 85)}
+_NUMBERS = {  # the words and the usual value of what each rule asks for
+    "threshold": (("Fewer than so many units", 3),),
+    "p-percent": (("Estimated to within so many percent", 10),),
+    "dominance": (("So many of the largest units", 1), ("make up more than so many percent", 85)),
+}
 _MARKS = {"primary": "hidden-cell primary", "secondary": "hidden-cell", "hidden": "hidden-cell"}
 
 
@@ -32,20 +37,27 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
     ):
         return
     _form(desk, journey, watch)
-    watch.part(lambda: _found(journey), lambda: id(journey.table), watch.of_task("protect_table"))
+    watch.part(lambda: _found(journey), lambda: Held(journey.table), watch.of_task("protect_table"))
+    watch.part(lambda: _writing(journey, watch), lambda: bool(journey.table))
+    watch.part(lambda: _written(journey), lambda: Held(journey.table))
 
 
-def protect(journey: Journey, asked: dict[str, Any], *, out: str = "", overwrite: bool = False) -> None:
-    """Build, suppress and audit in the background."""
+def protect(
+    journey: Journey, asked: dict[str, Any], *, out: str | None = None, overwrite: bool = False
+) -> None:
+    """Build, suppress and audit in the background, and write it where ``out`` says so."""
     journey.tabulated = asked
+    signed = journey.table_signed
 
     def then(found: dict[str, Any]) -> None:
         journey.table = found
         journey.log(f"Protected the table {asked['table']}: {found['summary']}")
+        if found["written"]:
+            journey.log(f"Wrote {' and '.join(found['written'])}.")
 
     journey.work(
         "protect_table",
-        "Protecting the table",
+        "Protecting the table" if out is None else "Protecting and writing the table",
         then,
         table=asked["table"],
         measure=asked["measure"],
@@ -54,6 +66,7 @@ def protect(journey: Journey, asked: dict[str, Any], *, out: str = "", overwrite
         numbers=asked["numbers"],
         out=out,
         overwrite=overwrite,
+        signed=dict(signed) if out is not None and is_begun(signed) else {},
         show_values=journey.values_shown,
     )
 
@@ -70,7 +83,7 @@ def _form(desk: Desk, journey: Journey, watch: Watch) -> None:
             rows = widgets.choice(names, "Rows and columns", kept, multiple=True)
             rows.props("use-chips").mark("dimensions")
             formula = widgets.field(
-                "Or tables that belong together",
+                "Or several tables that belong together, as a formula",
                 before.get("formula", ""),
                 placeholder="region*age + region*sex",
             ).mark("formula")
@@ -84,29 +97,25 @@ def _form(desk: Desk, journey: Journey, watch: Watch) -> None:
         levels = LevelsForm(desk, journey, names, dict(before.get("hierarchies") or {}))
         levels.draw(rows, formula)
         watch.beside("protect_table", "hierarchies")
-        with ui.element("div").classes("fields"):
-            kind = widgets.choice(_RULES, "A cell is sensitive with", before.get("kind", "threshold")).mark(
-                "rule"
-            )
-            numbers = [*before.get("numbers", ()), None, None] if before else [3, None]
-            first = widgets.number("n or p", numbers[0]).mark("first")
-            second = widgets.number("k (dominance only)", numbers[1]).mark("second")
-        kind.on_value_change(
-            lambda event: (
-                first.set_value(_NUMBERS[event.value][0]),
-                second.set_value(_NUMBERS[event.value][1]),
-            )
-        )
+        kind = widgets.choice(_RULES, "A cell is sensitive if", before.get("kind", "threshold")).mark("rule")
+        numbers = ui.element("div").classes("fields")
+        held: list[Any] = []
+
+        def ask(given: list[Any]) -> None:
+            held.clear()
+            numbers.clear()
+            with numbers:
+                for place, (label, usual) in enumerate(_NUMBERS[kind.value]):
+                    value = given[place] if place < len(given) else usual
+                    held.append(widgets.number(label, value).mark(("first", "second")[place]))
+
+        kind.on_value_change(lambda _: ask([]))
+        ask(list(before.get("numbers", ())))
         watch.beside("protect_table", "rule")
-        stem = Path(journey.name).name.split(".")[0]
-        proposed = str(Path(journey.default_folder()).parent / f"{stem}-table.csv")
-        out = widgets.field("File to write", proposed).classes("wide").mark("out")
-        again = ui.checkbox("Replace files that are there", value=False)
-        watch.beside("protect_table", "out")
 
         def asked() -> dict[str, Any]:
             written = (formula.value or "").strip()
-            given = [number.value for number in (first, second) if number.value is not None]
+            given = [number.value for number in held if number.value is not None]
             return {
                 "table": written or "*".join(_quoted(name) for name in rows.value or ()),
                 "chosen": list(rows.value or ()),
@@ -118,12 +127,26 @@ def _form(desk: Desk, journey: Journey, watch: Watch) -> None:
                 "rule": f"{kind.value}={','.join(f'{number:g}' for number in given)}",
             }
 
-        with ui.row():
-            widgets.act("Protect the table", lambda: protect(journey, asked())).mark("protect")
-            widgets.plain(
-                "Protect and write it",
-                lambda: protect(journey, asked(), out=out.value or "", overwrite=bool(again.value)),
-            ).mark("write")
+        widgets.act("Protect the table", lambda: protect(journey, asked())).mark("protect")
+
+
+def _writing(journey: Journey, watch: Watch) -> None:
+    """Where the table goes that was protected last, and who decides about it."""
+    if not journey.table:
+        return
+    with ui.element("section").classes("sheet").props('aria-label="Where it goes"'):
+        widgets.heading("Where it goes", 2)
+        stem = Path(journey.name).name.split(".")[0]
+        proposed = str(Path(journey.default_folder()).parent / f"{stem}-table.csv")
+        out = widgets.field("File to write; the report to sign is written beside it", proposed)
+        out.classes("wide").mark("out")
+        again = ui.checkbox("Replace files that are there", value=False).mark("overwrite")
+        watch.beside("protect_table", "out")
+    sign_off(journey.table_signed, lambda: watch.beside("protect_table", "signed"))
+    widgets.act(
+        "Write the table",
+        lambda: protect(journey, journey.tabulated, out=out.value or "", overwrite=bool(again.value)),
+    ).mark("write")
 
 
 def _quoted(name: str) -> str:
@@ -148,8 +171,6 @@ def _found(journey: Journey) -> None:
             "reasons": found["audit"],
         }
     )
-    for place in found["written"]:
-        widgets.status(f"Wrote {place}.")
     widgets.listed(found["notes"])
     widgets.words(
         f"{found['primary']:,} of {found['cells']:,} cells are sensitive (× p) and {found['secondary']:,} more are "
@@ -174,6 +195,13 @@ def _found(journey: Journey) -> None:
         )
         if sheet["left_out"] or sheet["columns_left_out"]:
             widgets.words("Only the first rows and columns are shown; the file has all.", "muted small")
+
+
+def _written(journey: Journey) -> None:
+    for place in journey.table.get("written", ()):
+        widgets.status(f"Wrote {place}.")
+    if journey.table.get("signed", {}).get("decision") == "no":
+        widgets.said("The decision is not to release, so only the report was written.")
 
 
 def _show(journey: Journey) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from discreet.report.review_page import file_shown, files_of
 _MOST_FILES = 500
 _LARGEST_SHOWN = 20_000_000
 _MOST_COLUMNS = 40
+_FINISHED = "finished-files"  # decisions on files without a package stand in one register of their folder
 _ENDINGS = (".csv", ".xlsx", ".html", ".htm", ".tex", ".txt", ".json")
 
 
@@ -40,13 +44,18 @@ def check_outputs(bench: Bench, *, folder: str, policy: str = "") -> dict[str, A
             raise InputError(
                 "Nothing to check lies there: no package, and no table, text or graph in a known format."
             )
+    about = _register(_register_of_files(finished[0])) if finished else _Register("", {}, [])
     return {
         "folder": str(place),
         "packages": queue,
+        "register": about.chain,
+        "history": about.history,
         "files": [
             {
                 "name": path.name,
+                "path": str(path),
                 "status": result.status,
+                "decision": _decision_on(path, about.decided),
                 "findings": [
                     {"status": one.status, "check": one.check, "reason": one.reason}
                     for one in result.findings
@@ -64,20 +73,60 @@ def check_outputs(bench: Bench, *, folder: str, policy: str = "") -> dict[str, A
 
 
 def decide_output(
-    bench: Bench, *, package: str, output: str, decision: str, checker: str, note: str
+    bench: Bench, *, package: str, output: str, decision: str, checker: str, note: str, policy: str = ""
 ) -> dict[str, Any]:
-    """Enter a decision into the register beside the package."""
+    """Enter a decision into the register beside the package, or into that of the folder of a finished file."""
+    place = Path(package)
     with caused_by("decision"):
-        found = Package.load(package)
+        if is_package(place):
+            found = Package.load(package)
+            register, named = register_of(package), str(found[output]["name"])
+            about = {"status": found[output]["status"], "package": found.checksum}
+        else:
+            # What passed a moment ago is judged again: the file may be another one by now.
+            (result,) = check_many([place], policy.strip() or None).values()
+            register, named = _register_of_files(place), place.name
+            about = {"status": result.status, "package": _checksum(place)}
         entry = append_decision(
-            register_of(package),
-            output=str(found[output]["name"]),
-            decision=decision,
-            checker=checker,
-            note=note,
-            about={"status": found[output]["status"], "package": found.checksum},
+            register, output=named, decision=decision, checker=checker, note=note, about=about
         )
     return {"said": f"{entry['output']}: {entry['decision']}. Last hash of the register: {entry['hash']}"}
+
+
+def _register_of_files(file: Path) -> Path:
+    return register_of(file.absolute().with_name(_FINISHED))
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _decision_on(path: Path, decided: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what was decided about a file as it is now; a file that has changed since is open again."""
+    held = decided.get(path.name, {})
+    return str(held["decision"]) if held and held.get("package") == _checksum(path) else "open"
+
+
+@dataclass(frozen=True)
+class _Register:
+    """What a register says: whether its chain is whole, the latest decision on each output, and the last ones."""
+
+    chain: str
+    decided: Mapping[str, Mapping[str, Any]]
+    history: list[dict[str, str]]
+
+
+def _register(place: Path) -> _Register:
+    try:
+        entries = verify_register(place)
+        decided, history = latest(place), read_decisions(place)
+    except DiscreetError as error:
+        return _Register(str(error), {}, [])
+    chain = f"The register holds {entries} decision{'' if entries == 1 else 's'}, and its chain is whole."
+    told = ("time", "output", "decision", "checker", "note")
+    return _Register(
+        chain, decided, [{name: str(entry.get(name, "")) for name in told} for entry in history[-20:]]
+    )
 
 
 def _laid_out(file: dict[str, Any]) -> dict[str, Any]:
@@ -116,14 +165,7 @@ def _package(path: Path, policy: str | None) -> dict[str, Any]:
         if policy is not None:
             raise
         return {"path": str(path), "name": path.name, "status": "fail", "refused": str(error), "outputs": []}
-    register = register_of(path)
-    try:
-        entries = verify_register(register)
-        chain = f"The register holds {entries} decision{'' if entries == 1 else 's'}, and its chain is whole."
-        decided = latest(register)
-        history = read_decisions(register)
-    except DiscreetError as error:
-        chain, decided, history = str(error), {}, []
+    register = _register(register_of(path))
     return {
         "path": str(path),
         "name": path.name,
@@ -133,11 +175,8 @@ def _package(path: Path, policy: str | None) -> dict[str, Any]:
         },
         "checksum": found.checksum,
         "policy": found.policy.name,
-        "register": chain,
-        "history": [
-            {name: str(entry.get(name, "")) for name in ("time", "output", "decision", "checker", "note")}
-            for entry in history[-20:]
-        ],
+        "register": register.chain,
+        "history": register.history,
         "outputs": [
             {
                 "name": str(output["name"]),
@@ -149,7 +188,7 @@ def _package(path: Path, policy: str | None) -> dict[str, Any]:
                 ],
                 "questions": [str(question) for question in output.get("questions", ())],
                 "exception": str(output.get("exception") or ""),
-                "decision": str(decided.get(output["name"], {}).get("decision", "open")),
+                "decision": str(register.decided.get(output["name"], {}).get("decision", "open")),
                 "files": [_laid_out(file) for file in files_of(found, output)],
             }
             for output in found.outputs

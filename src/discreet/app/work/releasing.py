@@ -12,6 +12,7 @@ from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
 from discreet.app.work.measuring import excerpt_view
 from discreet.app.work.protecting import key_of, plan_of
+from discreet.app.work.signing import check_signed
 from discreet.comparison_results import Comparison
 from discreet.errors import ParameterError
 from discreet.files.atomic import make_folder, replacing_folder
@@ -23,7 +24,6 @@ from discreet.report.plots import chart_svg
 from discreet.workflow import ReleaseReport, compare, document_plan
 
 USUAL = ("margins", "tabular", "dependence", "attribution", "replicated_uniques", "near_copies")
-DECISIONS = ("release", "conditions", "no")
 _MARK = "made-by-discreet.txt"
 _MARK_TEXT = (
     "This folder was written whole by the page of discreet, and is replaced whole when it is written again.\n"
@@ -88,7 +88,11 @@ def write_release(
             )
     report = _documented(bench, source, roles, steps, policy=policy, seed=seed)
     meets = report.verdict.meets if report.verdict else None
-    _check_signed(signed, meets)
+    check_signed(
+        signed,
+        clears=meets,
+        otherwise="The release does not meet the policy, or not all of it was judged.",
+    )
     goes_out = signed.get("decision") != "no"
     named = identifiers_left(report, roles)
     if goes_out and named:
@@ -210,20 +214,3 @@ def _documented(
         report = document_plan(data, plan_of(steps), rules, seed=seed, progress=True, show_values=show_values)
     bench.made["report"] = (key, report)
     return report
-
-
-def _check_signed(signed: Mapping[str, str], meets: bool | None) -> None:
-    with caused_by("signed"):
-        decision = signed.get("decision", "")
-        if not decision and not signed.get("name"):
-            return
-        if decision not in DECISIONS:
-            raise ParameterError("Choose a decision: release, release with conditions, or do not release.")
-        if not signed.get("name", "").strip():
-            raise ParameterError("A decision needs the name of whoever decides.")
-        if decision == "conditions" and not signed.get("remarks", "").strip():
-            raise ParameterError("State the conditions under remarks.")
-        if decision == "release" and meets is not True and not signed.get("remarks", "").strip():
-            raise ParameterError(
-                "The release does not meet the policy, or not all of it was judged. Say under remarks why it goes out."
-            )

@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from discreet import engine
 from discreet.app.refusals import caused_by
 from discreet.app.work.bench import Bench
-from discreet.app.work.level_files import levels_of
+from discreet.app.work.signing import check_signed
 from discreet.errors import ParameterError
+from discreet.files.atomic import replacing_together
+from discreet.hierarchy import Hierarchy
 from discreet.io import write
 from discreet.microdata import Microdata
 from discreet.report.table_report import write_table_report
 from discreet.report.table_view import Sheet, sheets_of
 from discreet.tables import Dominance, PPercent, Suppression, SuppressionResult, Table, Threshold, primary
+from discreet.tables.building.level_files import hierarchy_from
+from discreet.value_text import canonical_text
 
 LEFT_OUT = ("primary", "secondary", "hidden")
 RULES = {"threshold": 1, "p-percent": 1, "dominance": 2}
@@ -33,15 +38,16 @@ def protect_table(
     hierarchies: Mapping[str, Sequence[str] | str],
     rule: str,
     numbers: Sequence[float],
-    out: str = "",
+    out: str | None = None,
     overwrite: bool = False,
+    signed: Mapping[str, str] | None = None,
     show_values: bool = False,
 ) -> dict[str, Any]:
     """Build the table, suppress what must not be seen, audit it, and write it where it was asked for."""
     data = bench.with_roles(source, roles)
     with caused_by("hierarchies"):
         told = {
-            column: levels_of(data, column, given) if isinstance(given, str) else tuple(given)
+            column: _levels_of(data, column, given) if isinstance(given, str) else tuple(given)
             for column, given in hierarchies.items()
             if given
         }
@@ -57,9 +63,10 @@ def protect_table(
         result.suppressed, np.nan, result.table.cells[result.table.value].cast(pl.Float64).to_numpy()
     )
     written: list[str] = []
-    if out.strip():
+    if out is not None:
+        check_signed(signed or {}, clears=bool(result.audit.safe), otherwise="The audit found a disclosure.")
         with caused_by("out"):
-            written = _written(result, Path(out).expanduser(), overwrite=overwrite)
+            written = _written(result, Path(out.strip()).expanduser(), signed or {}, overwrite=overwrite)
     return {
         "summary": result.summary(),
         "safe": bool(result.audit.safe),
@@ -73,8 +80,18 @@ def protect_table(
             for sheet in sheets_of(result.table, after, states, show_values=show_values)
         ],
         "written": written,
+        "signed": dict(signed or {}),
         "show_values": show_values,
     }
+
+
+def _levels_of(data: Microdata, column: str, file: str) -> Hierarchy:
+    """Read the levels above the codes of a column here, so that a fault of the file stands beside its field."""
+    path = Path(file).expanduser()
+    if not path.is_absolute():
+        raise ParameterError(f"Name the hierarchy file of '{column}' in full, from the root of this machine.")
+    codes = engine.collect(data, [column])[column].unique().drop_nulls()
+    return hierarchy_from(path, column, canonical_text(codes).to_list())
 
 
 def _rule(rule: str, numbers: list[float]) -> Any:
@@ -126,10 +143,16 @@ def _sheet(sheet: Sheet, *, show_values: bool) -> dict[str, Any]:
     }
 
 
-def _written(result: SuppressionResult, place: Path, *, overwrite: bool) -> list[str]:
+def _written(
+    result: SuppressionResult, place: Path, signed: Mapping[str, str], *, overwrite: bool
+) -> list[str]:
+    """Write the table and its report, both or none; where it is not to be released, the report alone."""
     if not place.is_absolute():
         raise ParameterError("Name the file in full, from the root of this machine.")
-    write(Microdata(result.published), place, overwrite=overwrite)
     report = place.with_name(place.name.split(".")[0] + "-report.html")
-    write_table_report(result, report)
-    return [str(place), str(report)]
+    targets = [report] if signed.get("decision") == "no" else [report, place]
+    with replacing_together(targets, overwrite=overwrite) as (page, *table):
+        write_table_report(result, page, signed=signed)
+        for unfinished in table:
+            write(Microdata(result.published), unfinished)
+    return [str(target) for target in reversed(targets)]

@@ -5,7 +5,8 @@ For one column a user may give
 - a `Hierarchy`, or a tree of nested dictionaries and lists as `Hierarchy.from_tree` takes it;
 - the names of coarser columns of the data, fine to coarse: ``("county", "state")`` or just ``"county"``;
 - a code list: a data frame with the columns ``child`` and ``parent``;
-- the path of a tau-ARGUS hierarchy (``.hrc``) or an ARX-style CSV file;
+- the path of a file of levels: a tau-ARGUS hierarchy (``.hrc``), or a CSV file with the columns ``child`` and
+  ``parent``, or with one column a level, the finest first (as ARX has it) or last, with or without names;
 - a list of any of these: overlapping hierarchies.
 """
 
@@ -21,6 +22,7 @@ import polars as pl
 from discreet.errors import ColumnError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.tables.building.dimension import MISSING, Chain, Dimension, dimension_of
+from discreet.tables.building.level_files import hierarchy_from
 from discreet.value_text import canonical_text
 
 Source = Any
@@ -62,7 +64,7 @@ def built_dimension(
     known = values.filter(values != MISSING) if len(gone) else values
     chains: list[Chain] = []
     leaves: list[str] = canonical_text(known).to_list()
-    read = [readable(name, source) for source in given]
+    read = [readable(name, source, leaves, closed=complete) for source in given]
     if complete:
         extra = [leaf for source in read for leaf in _listed(source)]
         leaves = list(dict.fromkeys([*leaves, *extra]))
@@ -111,16 +113,16 @@ def branch_order(chain: Chain) -> list[int]:
     )
 
 
-def readable(name: str, source: Source) -> Source:
-    """Turn files, trees and code lists into a `Hierarchy`; leave column names as they are."""
+def readable(name: str, source: Source, codes: Sequence[str], *, closed: bool) -> Source:
+    """Turn files, trees and code lists into a `Hierarchy`; leave column names as they are.
+
+    ``codes`` are those of the column, by which the finest level of a file is known; what is ``closed`` declares all
+    codes that can occur.
+    """
     if level_columns(source) or isinstance(source, Hierarchy):
         return source
     if isinstance(source, Path):
-        if source.suffix.lower() == ".hrc":
-            from discreet.tables.argus import read_hierarchy
-
-            return read_hierarchy(source)
-        return Hierarchy.from_csv(source)
+        return hierarchy_from(source, name, codes, closed=closed)
     if isinstance(source, Mapping):
         return Hierarchy.from_tree(source)
     try:

@@ -66,7 +66,7 @@ def table_from_cells(
         column: total if isinstance(total, str) else total.get(column, TOTAL) for column in formula.columns
     }
     given = _with_sums(texts, formula, count, measures)
-    groups = _group_codes(formula, hierarchies, totals)
+    groups = _group_codes(given, formula, hierarchies, totals, closed=zeros == "all")
     is_inner = pl.Series(
         np.logical_and.reduce(
             [~given[column].is_in(list(groups[column])).to_numpy() for column in formula.columns]
@@ -205,7 +205,12 @@ def _with_sums(
 
 
 def _group_codes(
-    formula: Formula, hierarchies: Mapping[str, Any], totals: Mapping[str, str]
+    texts: pl.DataFrame,
+    formula: Formula,
+    hierarchies: Mapping[str, Any],
+    totals: Mapping[str, str],
+    *,
+    closed: bool,
 ) -> dict[str, set[str]]:
     """The codes of each dimension that stand for groups: the total and the inner nodes of its hierarchies."""
     from discreet.hierarchy.enumerated import Enumerated
@@ -215,7 +220,8 @@ def _group_codes(
     for column in formula.columns:
         codes = {totals[column]}
         for source in sources(hierarchies.get(column)):
-            hierarchy = readable(column, source)
+            held = texts[column].unique().drop_nulls().to_list()
+            hierarchy = readable(column, source, held, closed=closed)
             if isinstance(hierarchy, Enumerated):
                 leaves = set(hierarchy.columns[0])
                 codes |= {label for level in hierarchy.columns[1:] for label in level} - leaves

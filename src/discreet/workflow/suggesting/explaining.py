@@ -26,7 +26,7 @@ from discreet.protect import (
     Treatment,
 )
 from discreet.protect.generalizing.privacy_models import models_of
-from discreet.results import percent, shown
+from discreet.results import percent
 from discreet.workflow.plan_search import Search
 from discreet.workflow.suggesting.recipes import Frame, Recipe
 from discreet.workflow.suggesting.result import Alternative, StepEffect
@@ -117,7 +117,7 @@ def alternatives(
             _alternative(
                 trial,
                 plans,
-                f"The plan below it in loss ({shown(trial.loss)}) does not pass: {_lowered(trial.reasons[0])}.",
+                f"The plan below it in loss ({percent(trial.loss)}) does not pass: {_lowered(trial.reasons[0])}.",
             )
         )
     safer = [
@@ -131,10 +131,10 @@ def alternatives(
                 plans[trial.name].apply(bench.data, seed=bench.seed).data, stop_at_failure=True
             ).meets
         ):
-            more = shown((trial.loss or 0.0) - loss)
+            more = percent((trial.loss or 0.0) - loss)
             sentence = (
-                f"For {more} more in loss ({shown(trial.loss)}) another plan that passes lowers the mean chance to "
-                f"pick out the right record from {shown(risk)} to {shown(trial.risk)}."
+                f"For {more} more in loss ({percent(trial.loss)}) another plan that passes lowers the mean chance to "
+                f"pick out the right record from {percent(risk)} to {percent(trial.risk)}."
             )
             found.append(_alternative(replace(trial, meets=True, not_judged=""), plans, sentence))
             break

@@ -318,7 +318,7 @@ def _caveats(data: Microdata, plan: Plan | None) -> tuple[str, ...]:
     ]
     if plan is not None and any(step.name in _RANDOM for step in plan.steps):
         said.append(
-            "The plan draws at random. The verdict is about the draw of its seed (.seed); judge every other draw again."
+            "The plan draws at random. The verdict is about the draw with its seed; judge every other draw again."
         )
     roles = data.roles
     if roles.weight:
