@@ -33,6 +33,7 @@ _PLAIN = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--hide-scrollbars",
 )
 WITHOUT = "no chromium with chromedriver on this machine (Debian: apt-get install chromium chromium-driver)"
 
@@ -99,17 +100,17 @@ class Page:
     def script(self, code: str, *given):
         return self.browser.execute_script(code, *given)
 
-    def click(self, text: str) -> None:
+    def click(self, text: str, among: str = "button, a, .q-item, .q-expansion-item .q-item") -> None:
         """Press a button or a link by what it says."""
 
         def pressed() -> bool:
             return self.script(
-                "const wanted = arguments[0];"
-                "const all = [...document.querySelectorAll('button, a, .q-item, .q-expansion-item .q-item')];"
+                "const [wanted, among] = arguments, all = [...document.querySelectorAll(among)];"
                 "const says = (e) => e.innerText.trim().split('\\n')[0] === wanted;"
                 "const one = all.find((e) => says(e) && e.offsetParent !== null && !e.disabled);"
                 "if (one) { one.scrollIntoView({block: 'center'}); one.click(); } return !!one;",
                 text,
+                among,
             )
 
         self.wait(pressed, 60)
@@ -182,7 +183,7 @@ class Page:
 
         self.wait(lambda: bool(boxes()), 60)
         self.script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].click()", boxes()[0])
-        self.click(option)
+        self.click(option, among=".q-menu .q-item")
 
     def idle(self, seconds: float = 500) -> None:
         """Wait until no job runs."""

@@ -11,13 +11,14 @@ from discreet.app import widgets
 from discreet.app.desk import Desk
 from discreet.app.frame import Held, Watch, opened, refusals
 from discreet.app.journey import Journey
-from discreet.app.plans_map import MEETS, plan_card, plans_map
+from discreet.app.plans_map import plan_card, plans_map
 from discreet.app.policies import policy_choice
 from discreet.app.step_form import FORMS, step_form
 from discreet.value_gate import gated
 from discreet.wording import percent
 
 _SETTINGS = {"columns": "Columns", "breaks": "Limits of the bands", "by": "Within groups of", "keys": "Keys"}
+_PASSES = {True: "It meets the policy.", False: "It does not meet the policy.", None: "Not all was judged."}
 _EFFORTS = {"quick": "quick", "normal": "normal", "thorough": "thorough"}
 
 
@@ -194,10 +195,7 @@ def _suggested(journey: Journey) -> None:
             continue
         with ui.element("div").classes("choice"):
             widgets.words(other["sentence"])
-            widgets.words(
-                f"It {MEETS[other['meets']]}." if other["meets"] is not None else "Not all was judged.",
-                "small",
-            )
+            widgets.words(_PASSES[other["meets"]], "small")
             widgets.plain(
                 "Take this plan instead",
                 lambda other=other: _take_here(
