@@ -121,3 +121,15 @@ def test_a_refused_release_draws_no_noise(monkeypatch):
     monkeypatch.setattr(dp.mechanisms, "discrete_laplace", lambda *_: pytest.fail("noise was drawn"))
     with pytest.raises(ParameterError, match="budget"):
         dp.laplace(1, sensitivity=1, epsilon=1, ledger=ledger)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, 1e-20, 800.0, 1e300])
+def test_an_epsilon_that_cannot_be_honored_is_refused_by_every_mechanism(epsilon):
+    asked = (
+        lambda: dp.laplace(3, sensitivity=1, epsilon=epsilon),
+        lambda: dp.gaussian(3.0, sensitivity=1.0, epsilon=epsilon, delta=1e-6),
+        lambda: dp.gaussian_sigma(1.0, epsilon, 1e-6),
+    )
+    for ask in asked:
+        with pytest.raises(ParameterError, match="epsilon"):
+            ask()

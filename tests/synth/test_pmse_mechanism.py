@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, dp, synth
-from discreet.errors import DiscreetError, DiscreetWarning, ParameterError
+from discreet.errors import ColumnError, DiscreetError, DiscreetWarning, ParameterError
 from discreet.synth.pmse_mechanism.drawing import by_walking, chances, exactly
 from discreet.synth.pmse_mechanism.trees import tree_pmse
 
@@ -280,3 +280,10 @@ def test_the_mean_of_several_files_moves_no_more_than_one(case, draws):
     files = [synthetic[rng.permutation(len(synthetic))] + rng.integers(0, 2) for _ in range(draws)]
     before, after = (np.mean([tree_pmse(own, made) for made in files]) for own in (records, moved))
     assert abs(before - after) <= dp.pmse_sensitivity(len(records), kind="tight") + 1e-12
+
+
+@pytest.mark.parametrize("domain", [5, "abc", ["n", "a"]])
+def test_a_domain_that_no_column_has_is_refused_by_its_column(domain):
+    people = Microdata(pl.DataFrame({"age": [20, 30] * 20}))
+    with pytest.raises(ColumnError, match="'age'"):
+        synth.PMSEMechanism(epsilon=1.0, domain={"age": domain}).fit(people)

@@ -10,7 +10,7 @@ from typing import Any
 from discreet.errors import ParameterError
 
 SMALLEST_EPSILON = Fraction(1, 2**30)
-LARGEST_EPSILON = Fraction(2**10)
+LARGEST_EPSILON = Fraction(2**9)  # its exponential can still be written
 _SMALLEST, _LARGEST = float(SMALLEST_EPSILON), float(LARGEST_EPSILON)
 GRID = 2**50
 """An epsilon is rounded down to a whole number of these parts: what is spent is never more than what was asked."""
@@ -23,7 +23,7 @@ def checked_epsilon(epsilon: Any, *, name: str = "epsilon") -> None:
     --------
     >>> checked_epsilon(1e-20)
     Traceback (most recent call last):
-    discreet.errors.ParameterError: epsilon must lie between 9.31e-10 and 1,024, ...
+    discreet.errors.ParameterError: epsilon must lie between 9.31e-10 and 512, ...
     """
     number = isinstance(epsilon, int | float | Fraction) and not isinstance(epsilon, bool)
     if not number or not epsilon > 0 or not (isinstance(epsilon, Fraction) or math.isfinite(epsilon)):

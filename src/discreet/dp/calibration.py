@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from discreet.dp.budget import checked_epsilon
 from discreet.errors import ParameterError
 from discreet.parameters import checked
 
@@ -230,7 +231,6 @@ def epsilon_from_renyi(curve: object, delta: float) -> float:
 def _check(sensitivity: float, epsilon: float, delta: float) -> None:
     if not sensitivity > 0 or not math.isfinite(sensitivity):
         raise ParameterError("sensitivity must be a number of more than 0.")
-    if not epsilon > 0 or not math.isfinite(epsilon):
-        raise ParameterError("epsilon must be a number of more than 0.")
+    checked_epsilon(epsilon)
     if not 0 < delta < 1:
         raise ParameterError("delta must lie between 0 and 1, and be neither.")

@@ -29,7 +29,7 @@ Guarantee = Literal["probabilistic", "tight"]
 
 _BLOCK = 256
 _LARGEST_ALPHA = 1e7
-_MOST_EPSILON = 700  # its exponential is still a number
+MOST_EPSILON = 700  # its exponential is still a number
 # Quotients that are whole numbers in truth may fall a rounding error short.
 _GUARD = 1e-12
 
@@ -102,9 +102,9 @@ def epsilon(alpha: float, delta: float) -> float:
     one = np.array([1.0])
     while _tight(one, alpha, high)[0] > delta:
         low, high = high, 2 * high
-        if high > _MOST_EPSILON:
+        if high > MOST_EPSILON:
             raise ParameterError(
-                f"alpha is too small: no epsilon of up to {_MOST_EPSILON} has so small a delta."
+                f"alpha is too small: no epsilon of up to {MOST_EPSILON} has so small a delta."
             )
     for _ in range(80):
         middle = 0.5 * (low + high)
@@ -417,9 +417,9 @@ def _check_alpha(alpha: float) -> None:
 def _check_epsilon(epsilon: float) -> None:
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise ParameterError("epsilon must be more than 0.")
-    if epsilon > _MOST_EPSILON:
+    if epsilon > MOST_EPSILON:
         raise ParameterError(
-            f"epsilon must be at most {_MOST_EPSILON}: beyond it a guarantee says nothing and cannot be computed."
+            f"epsilon must be at most {MOST_EPSILON}: beyond it a guarantee says nothing and cannot be computed."
         )
 
 

@@ -17,8 +17,10 @@ import polars as pl
 from discreet.arrays import Floats, Integers
 from discreet.engine.table_kernels import place_among
 from discreet.errors import ColumnError
+from discreet.parameters import distinct
 from discreet.synth.bayesian_network.bin_kernels import bins_of
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
+from discreet.wording import type_name
 
 _MANY = 100_000  # texts from which on they are told apart by their hashes
 
@@ -190,8 +192,13 @@ def declared_attribute(series: pl.Series, domain: Any, *, bins: int, never_missi
         raise ColumnError(
             f"The domain of column '{name}' must be a list of levels, or (low, high) for a number."
         )
-    levels = pl.Series("level", list(dict.fromkeys(domain)), strict=False)
-    levels = levels.cast(pl.String if isinstance(dtype, pl.Categorical | pl.Enum) else dtype)
+    try:
+        levels = pl.Series("level", distinct(domain, "domain"), strict=False)
+        levels = levels.cast(pl.String if isinstance(dtype, pl.Categorical | pl.Enum) else dtype)
+    except pl.exceptions.PolarsError as error:
+        raise ColumnError(
+            f"The domain of column '{name}' holds levels of another type than the column, {type_name(dtype)}."
+        ) from error
     return Attribute(name, dtype, levels, None, not never_missing)
 
 

@@ -101,7 +101,7 @@ def columns_declared(
                 Column(
                     declared_attribute(
                         series,
-                        list(domain[name]) if name in domain else None,
+                        list(own) if isinstance(own := domain.get(name), tuple) else own,
                         bins=2,
                         never_missing=name in never_missing,
                     )

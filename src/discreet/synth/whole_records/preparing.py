@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,8 @@ def prepare(plan: Any, data: Microdata) -> Prepared:
         series = intake.frame[name]
         if isinstance(form, NumberForm) and is_numeric(series.dtype):
             fixed = [*codes.get(name, ()), *_listed(piled[name] if name in piled else piles(series))]
+            if any(not isinstance(value, Real) or isinstance(value, bool) for value in fixed):
+                raise ColumnError(f"Column '{name}' holds numbers: name numbers for it under semicontinuous.")
             forms[name] = NumberForm.of(series, fixed=[float(value) for value in fixed]) if fixed else form
         else:
             forms[name] = form

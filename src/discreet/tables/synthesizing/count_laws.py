@@ -16,6 +16,7 @@ from numba import njit
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
+from discreet.tables.poisson import MOST_EPSILON
 
 _BLOCK = 32
 _LEAST_DISPERSION = 1e-3
@@ -84,8 +85,8 @@ class MixedPoisson(ABC):
         >>> NegativeBinomial(0.1).delta(1.0, 2.0) < 0.03
         True
         """
-        if not alpha > 0 or not epsilon > 0:
-            raise ParameterError("alpha and epsilon must be more than 0.")
+        if not alpha > 0 or not 0 < epsilon <= MOST_EPSILON:
+            raise ParameterError(f"alpha must be more than 0, and epsilon too and at most {MOST_EPSILON}.")
         best, count = 0.0, 1
         while True:
             best = max(best, *(self.delta_at(count + i, alpha, epsilon) for i in range(_BLOCK)))

@@ -436,6 +436,10 @@ def _epsilon_of(law: MixedPoisson, alpha: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while law.delta(alpha, high) > delta:
         low, high = high, 2 * high
+        if high > poisson.MOST_EPSILON:
+            raise ParameterError(
+                f"alpha is too small: no epsilon of up to {poisson.MOST_EPSILON} has so small a delta."
+            )
     for _ in range(20):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if law.delta(alpha, middle) > delta else (low, middle)
