@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Array, Floats, Integers
 from discreet.synth.syndiffix.forest import Forest, Tree
-from discreet.synth.syndiffix.hashing import next_share, salted, set_seed
+from discreet.synth.syndiffix.hashing import compiled, inner, next_share, salted, set_seed
 
 _LEAST_COUNT = 15
 _HOTTEST, _COLDEST = 5.0, 0.0035
@@ -154,14 +153,14 @@ def clusters_of_target(
     return made
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def _grouped(order: Any, depends: Any, weights: Any, most: float, threshold: float) -> Any:
     """Fill clusters in an order of columns: which columns are in each, and which of them it brings."""
     number = len(order)
     member = np.zeros((number, number), dtype=np.bool_)
     own = np.zeros((number, number), dtype=np.bool_)
     placed = np.zeros(number, dtype=np.bool_)
-    cluster, filled, at = 0, 0.0, 0
+    cluster, filled, at = np.int64(0), 0.0, 0
     while at < number:
         column = order[at]
         room = most if cluster == 0 else _DERIVED * most
@@ -181,7 +180,7 @@ def _grouped(order: Any, depends: Any, weights: Any, most: float, threshold: flo
     return member, own
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _stitched(
     cluster: int, member: Any, own: Any, placed: Any, depends: Any, weights: Any, most: float, threshold: float,
     filled: float,
@@ -212,7 +211,7 @@ def _stitched(
             chosen += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _unsatisfied(order: Any, depends: Any, weights: Any, most: float, threshold: float) -> float:
     member, _ = _grouped(order, depends, weights, most, threshold)
     number = len(order)
@@ -227,7 +226,7 @@ def _unsatisfied(order: Any, depends: Any, weights: Any, most: float, threshold:
     return lost / (2.0 * number)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def _annealed(depends: Any, weights: Any, most: float, threshold: float, alpha: float, state: Any) -> Any:
     """Look for the order of columns that leaves the least dependence between columns that never meet."""
     number = len(weights)

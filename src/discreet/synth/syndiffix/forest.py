@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array, Floats, Integers
-from discreet.synth.syndiffix.harvest_kernels import final_counts, harvest, weigh
+from discreet.synth.syndiffix.harvest_kernels import final_counts, harvest, most_buckets, weigh
 from discreet.synth.syndiffix.hashing import hash_numbers, hashed, salted, set_seed
 from discreet.synth.syndiffix.noise_kernels import shown_counts
 from discreet.synth.syndiffix.snapping import snap_range
@@ -65,6 +65,10 @@ class Persons:
     def records(cls, rows: int) -> Persons:
         """Take every record for a person."""
         return cls(np.empty((1, 0), dtype=np.int64), hash_numbers(0, rows)[np.newaxis])
+
+    def unseen(self) -> Array:
+        """Return a mark for every person that says that nobody was met yet; none where records are persons."""
+        return np.full((len(self.hashes), self.hashes.shape[1] if self.of_record.shape[1] else 0), -1)
 
 
 @dataclass(eq=False)
@@ -207,7 +211,7 @@ class Forest:
                 order = self._folded(column, whole, stop, lows, width, seen_low, seen_high, inside, outside)
                 count_again(
                     whole, order, self.persons.of_record, self.persons.hashes, counts, seeds,
-                    self.limits, self.salt, self.steps[0], seen_low, seen_high,
+                    self.limits, self.salt, self.steps[0], seen_low, seen_high, self.persons.unseen(),
                 )  # fmt: skip
         return self._tree(
             (column,), whole, stop, lows, width, seen_low, seen_high, subs, counts, seeds, order
@@ -265,7 +269,7 @@ class Forest:
         upto = np.cumsum([0, *(len(tree.whole) for tree in trees)]).astype(np.int64)
         stops = [tree.stop + at for tree, at in zip(trees, upto[:-1], strict=True)]
         empty = [np.empty(0, dtype=np.int64)]
-        return grow(
+        number, stop, *tables = grow(
             values,
             order,
             low,
@@ -280,7 +284,10 @@ class Forest:
             np.concatenate([tree.whole[:, 1] for tree in trees] or empty),
             np.concatenate([tree.whole[:, 7] for tree in trees] or empty) != 0,
             all(self.safe[column] for column in key),
+            self.persons.unseen(),
         )
+        whole, *others = (table[:number].copy() for table in tables)
+        return whole, stop, *others
 
     def _tree(
         self,
@@ -370,8 +377,14 @@ class Forest:
             self.salt,
             self.steps[0],
             start,
+            self.persons.unseen(),
+            most_buckets(tree.whole, tree.shown, dims),
         )
-        tree.raw.update(zip(("low", "high", "about", "first", "last", "mode"), made, strict=True))
+        number, low_ends, high_ends, about, *of_node = made
+        tables = (table[:number].copy() for table in (low_ends, high_ends, about))
+        tree.raw.update(
+            zip(("low", "high", "about", "first", "last", "mode"), (*tables, *of_node), strict=True)
+        )
         raw = tree.raw
         raw["weight"], raw["hidden"] = weigh(
             tree.whole, tree.stop, tree.shown, raw["mode"], raw["about"], raw["first"], raw["last"]

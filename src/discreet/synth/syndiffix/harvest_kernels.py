@@ -12,15 +12,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from discreet.synth.syndiffix.hashing import next_share
+from discreet.arrays import Array, Integers
+from discreet.synth.syndiffix.hashing import compiled, inner, next_share
 from discreet.synth.syndiffix.tree_kernels import all_pass, count_persons
 
 RESCALED, REPLACED, ADDED = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _own_range(
     node: int,
     base: int,
@@ -41,14 +41,7 @@ def _own_range(
             high[d] = lows[node, d] + width[d] / 2.0 ** (whole[node, 2] - base)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _room_for(old: Any, room: int) -> Any:
-    made = np.empty((room, old.shape[1]), dtype=old.dtype)
-    made[: len(old)] = old
-    return made
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _picked(upto: Any, first: int, last: int, state: Any) -> int:
     """Pick a place between two ends by its weight; ``upto`` are the sums of the weights."""
     before = upto[first - 1] if first > 0 else 0.0
@@ -63,7 +56,7 @@ def _picked(upto: Any, first: int, last: int, state: Any) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _without_outliers(
     node: int, base: int, whole: Any, lows: Any, width: Any, values: Any, order: Any, persons: Any, hashes: Any,
     seen: Any, mark: int, part: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any, low: Any, high: Any,
@@ -74,14 +67,14 @@ def _without_outliers(
         size = width[d] / 2.0 ** (whole[node, 2] - base)
         low[d], high[d] = lows[node, d], lows[node, d] + size
         middle = low[d] + size / 2.0
-        fine = np.zeros(2, dtype=np.bool_)
+        fine = np.empty(2, dtype=np.bool_)
         for side in range(2):
-            number = 0
+            number = np.int64(0)
             for at in range(first, last):
                 if (values[d, order[at]] >= middle) == (side == 1):
                     part[number] = order[at]
                     number += 1
-            count_persons(part, 0, number, persons, hashes, seen, mark, counts, seeds)
+            count_persons(part, np.int64(0), number, persons, hashes, seen, mark, counts, seeds)
             mark += 1
             fine[side] = all_pass(counts, seeds, limits[0], limits[1], limits[2], salt, step)
         if fine[0] and not fine[1]:
@@ -91,7 +84,16 @@ def _without_outliers(
     return mark
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def most_buckets(whole: Array, shown: Integers, dims: int) -> int:
+    """How many buckets can a tree have at most? One a node if it has one column, else one a record that is shown."""
+    if dims == 1:
+        return len(whole)
+    below = np.bincount(whole[1:, 0], shown[1:], minlength=len(whole)).astype(np.int64)
+    alone = (whole[:, 5] == 1) | (2 * below < shown)
+    return int((shown - np.where(whole[:, 5] == 1, 0, below))[alone & (shown > 0)].sum())
+
+
+@compiled  # type: ignore[untyped-decorator]
 def harvest(
     values: Any,
     order: Any,
@@ -116,18 +118,21 @@ def harvest(
     salt: Any,
     step: Any,
     start: np.uint64,
+    seen: Any,
+    room: int,
 ) -> Any:
     """Collect the buckets of a tree.
 
     ``sub_first`` and ``sub_last`` say where the buckets of the nodes of the smaller trees stand, ``sub_low`` and
     ``sub_high`` hold their ranges by dimension of this tree, ``sub_weight`` how much each counts, and ``sub_hidden``
-    how deep the deepest node lies that speaks in its place.
+    how deep the deepest node lies that speaks in its place. ``seen`` has -1 for every person, and there
+    is ``room`` for so many buckets (`most_buckets`). Returns how many there are, tables that have a row for each and
+    empty rows, and three arrays with an entry for each node.
     """
     nodes, dims = lows.shape
     base = whole[0, 2]
     state = np.empty(1, dtype=np.uint64)
     state[0] = start
-    room = 256
     low, high = np.empty((room, dims)), np.empty((room, dims))
     about = np.empty((room, 2), dtype=np.int64)  # count, node
     number = 0
@@ -135,20 +140,18 @@ def harvest(
     bucket_last = np.zeros(nodes, dtype=np.int64)
     mode = np.zeros(nodes, dtype=np.int64)
     many = len(hashes)
-    seen = np.full((many, hashes.shape[1] if persons.shape[1] else 0), -1, dtype=np.int64)
     part = np.empty(len(order), dtype=order.dtype)
     counts, seeds = np.empty(many, dtype=np.int64), np.empty(many, dtype=np.uint64)
-    mark = 0
-    walk = np.empty(nodes + 1, dtype=np.int64)
-    walked = 0
+    mark = np.int64(0)  # not a plain 0, for which the functions called would be compiled once more
+    walk = np.empty(nodes, dtype=np.int64)  # a node waits once
     walk[0] = 0
     walked = 1
     entered = np.zeros(nodes, dtype=np.bool_)
     one_low, one_high = np.empty(dims), np.empty(dims)
     fit_low, fit_high = np.empty(dims), np.empty(dims)
     least, most = np.empty((dims, dims)), np.empty((dims, dims))
-    kept = np.empty(16, dtype=np.int64)
-    upto = np.empty(16)
+    kept = np.empty(len(sub_low), dtype=np.int64)
+    upto = np.empty(len(sub_low))
     ends = np.empty(dims + 1, dtype=np.int64)
     while walked > 0:
         node = walk[walked - 1]
@@ -161,10 +164,6 @@ def harvest(
                 children += 1
                 at = stop[at]
             place = walked + children
-            if place > len(walk):
-                wider = np.empty(2 * place, dtype=np.int64)
-                wider[:walked] = walk[:walked]
-                walk = wider
             at = node + 1
             while at < stop[node]:
                 place -= 1
@@ -193,23 +192,11 @@ def harvest(
                     wanted = shown[node] if dims == 1 else shown[node] - below
                     refined = dims > 1
         if wanted > 0:
-            if number + wanted > room:
-                room = 2 * (number + wanted)
-                low, high, about = _room_for(low, room), _room_for(high, room), _room_for(about, room)
             if refined:
-                total = 0
+                filled, usable = np.int64(0), True
                 for j in range(dims):
-                    up = node
-                    while subs[up, j] < 0:
-                        up = whole[up, 0]
-                    total += sub_last[subs[up, j]] - sub_first[subs[up, j]]
-                if total > len(kept):
-                    kept = np.empty(2 * total, dtype=np.int64)
-                    upto = np.empty(2 * total)
-                least[:] = np.inf
-                most[:] = -np.inf
-                filled, usable = 0, True
-                for j in range(dims):
+                    for d in range(dims):
+                        least[j, d], most[j, d] = np.inf, -np.inf
                     up = node
                     while subs[up, j] < 0:
                         up = whole[up, 0]
@@ -247,7 +234,7 @@ def harvest(
                             a, b_end = min(fit_low[d], least[chosen, d]), max(fit_high[d], most[chosen, d])
                         fit_low[d], fit_high[d] = a, b_end
                     # Buckets that lie inside are kept, in place, with the sums of their weights.
-                    filled = 0
+                    filled = np.int64(0)
                     before = 0.0
                     for j in range(dims):
                         begin, end = ends[j], ends[j + 1]
@@ -286,7 +273,7 @@ def harvest(
                             goal = next_share(state) * (upto[filled - 1] - weight_own)
                             from_lower = upto[ends[j] - 1] if ends[j] > 0 else 0.0
                             if goal < from_lower:
-                                b = kept[_picked(upto, 0, ends[j], state)]
+                                b = kept[_picked(upto, np.int64(0), ends[j], state)]
                             else:
                                 b = kept[_picked(upto, ends[j + 1], filled, state)]
                         low[number, gone] = sub_low[b, gone]
@@ -304,10 +291,10 @@ def harvest(
                 about[number, 1] = node
                 number += 1
         bucket_last[node] = number
-    return low[:number].copy(), high[:number].copy(), about[:number].copy(), bucket_first, bucket_last, mode
+    return number, low, high, about, bucket_first, bucket_last, mode
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def weigh(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, last: Any) -> Any:
     """How much each bucket counts beside its neighbors, and how deep the deepest node lies that speaks in its place."""
     nodes = len(whole)
@@ -331,7 +318,7 @@ def weigh(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, 
     return weight, hidden
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def final_counts(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, last: Any) -> Any:
     """Bring the counts of the buckets into line with every node above them, down to the last record."""
     count = about[:, 0].copy()

@@ -21,6 +21,11 @@ from discreet.arrays import Array
 SHORTEST_SALT = 8
 _31_BITS = 0x7FFFFFFF
 
+# How the loops of this room are compiled. No doors that nobody uses are built (each costs time at the first call):
+# `inner` functions are only called by other compiled ones, and nothing is called from C. Nothing divides by zero.
+compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+inner = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+
 _IV = np.array(
     [
         0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
@@ -98,12 +103,12 @@ def set_seed(texts: Iterable[str]) -> np.uint64:
     return np.uint64(seed)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _turned(word: np.uint64, by: int) -> np.uint64:
-    return (word >> np.uint64(by)) | (word << np.uint64(64 - by))
+@inner  # type: ignore[untyped-decorator]
+def _turned(word: np.uint64, by: np.uint64) -> np.uint64:
+    return (word >> by) | (word << (np.uint64(64) - by))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def hash_words(words: Any, count: int) -> Any:
     """Hash up to sixteen 64-bit words: BLAKE2b of their bytes, eight bytes long."""
     state = np.empty(8, dtype=np.uint64)
@@ -123,17 +128,17 @@ def hash_words(words: Any, count: int) -> Any:
             x = words[first] if first < count else np.uint64(0)
             y = words[second] if second < count else np.uint64(0)
             work[a] = work[a] + work[b] + x
-            work[d] = _turned(work[d] ^ work[a], 32)
+            work[d] = _turned(work[d] ^ work[a], np.uint64(32))
             work[c] = work[c] + work[d]
-            work[b] = _turned(work[b] ^ work[c], 24)
+            work[b] = _turned(work[b] ^ work[c], np.uint64(24))
             work[a] = work[a] + work[b] + y
-            work[d] = _turned(work[d] ^ work[a], 16)
+            work[d] = _turned(work[d] ^ work[a], np.uint64(16))
             work[c] = work[c] + work[d]
-            work[b] = _turned(work[b] ^ work[c], 63)
+            work[b] = _turned(work[b] ^ work[c], np.uint64(63))
     return state[0] ^ work[0] ^ work[8]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def next_word(state: Any) -> Any:
     """Draw the next 64 bits of a small generator whose state is ``state[0]`` (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -143,23 +148,20 @@ def next_word(state: Any) -> Any:
     return word ^ (word >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def hash_numbers(first: int, count: int) -> Any:
-    """Scatter the whole numbers from ``first`` on over 64 bits, for persons that are but records."""
-    made = np.empty(count, dtype=np.uint64)
-    state = np.empty(1, dtype=np.uint64)
-    state[0] = np.uint64(first)
-    for i in range(count):
-        made[i] = next_word(state)
-    return made
+def hash_numbers(first: int, count: int) -> Array:
+    """Scatter the whole numbers from ``first`` on over 64 bits, for persons that are but records (splitmix64)."""
+    word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(first)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(word ^ (word >> np.uint64(31)))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _turned_32(word: np.uint32, by: int) -> np.uint32:
-    return np.uint32((word >> np.uint32(by)) | (word << np.uint32(32 - by)))
+@inner  # type: ignore[untyped-decorator]
+def _turned_32(word: np.uint32, by: np.uint32) -> np.uint32:
+    return np.uint32((word >> by) | (word << (np.uint32(32) - by)))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def salted(salt: Any, seed: np.uint64) -> np.uint64:
     """Return the first eight bytes of SHA-256(salt, seed)."""
     length = len(salt) + 8
@@ -186,16 +188,16 @@ def salted(salt: Any, seed: np.uint64) -> np.uint64:
             )
         for i in range(16, 64):
             p, q = words[i - 15], words[i - 2]
-            low = _turned_32(p, 7) ^ _turned_32(p, 18) ^ np.uint32(p >> np.uint32(3))
-            high = _turned_32(q, 17) ^ _turned_32(q, 19) ^ np.uint32(q >> np.uint32(10))
+            low = _turned_32(p, np.uint32(7)) ^ _turned_32(p, np.uint32(18)) ^ np.uint32(p >> np.uint32(3))
+            high = _turned_32(q, np.uint32(17)) ^ _turned_32(q, np.uint32(19)) ^ np.uint32(q >> np.uint32(10))
             words[i] = np.uint32(words[i - 16] + low + words[i - 7] + high)
         a, b, c, d = state[0], state[1], state[2], state[3]
         e, f, g, h = state[4], state[5], state[6], state[7]
         for i in range(64):
-            high = _turned_32(e, 6) ^ _turned_32(e, 11) ^ _turned_32(e, 25)
+            high = _turned_32(e, np.uint32(6)) ^ _turned_32(e, np.uint32(11)) ^ _turned_32(e, np.uint32(25))
             choice = np.uint32((e & f) ^ (~e & g))
             one = np.uint32(h + high + choice + _ROUNDS[i] + words[i])
-            low = _turned_32(a, 2) ^ _turned_32(a, 13) ^ _turned_32(a, 22)
+            low = _turned_32(a, np.uint32(2)) ^ _turned_32(a, np.uint32(13)) ^ _turned_32(a, np.uint32(22))
             most = np.uint32((a & b) ^ (a & c) ^ (b & c))
             two = np.uint32(low + most)
             h, g, f = g, f, e
@@ -218,7 +220,7 @@ def salted(salt: Any, seed: np.uint64) -> np.uint64:
     return found
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def normal(seed: np.uint64) -> float:
     """Draw a standard normal number that belongs to the seed (Box and Muller)."""
     one = float(seed & np.uint64(_31_BITS)) / _31_BITS
@@ -228,7 +230,7 @@ def normal(seed: np.uint64) -> float:
     return math.sqrt(-2.0 * math.log(one)) * math.sin(2.0 * math.pi * two)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def next_share(state: Any) -> float:
     """Draw the next number in [0, 1)."""
     return float(next_word(state) >> np.uint64(11)) * 2.0**-53

@@ -6,20 +6,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from discreet.synth.syndiffix.hashing import hash_words, normal, salted
+from discreet.synth.syndiffix.hashing import compiled, hash_words, inner, normal, salted
 from discreet.synth.syndiffix.tree_kernels import all_pass
 
 MOST_TOP = 64
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _between(low: int, high: int, seed: np.uint64) -> int:
     return low + int(seed % np.uint64(high - low + 1))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def flattened(
     amounts: Any, seeds: Any, persons: int, unowned: float, flatten: Any, salt: Any, steps: Any
 ) -> Any:
@@ -57,7 +56,7 @@ def flattened(
     return off, mean
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _largest(
     order: Any, first: int, last: int, persons: Any, hashes: Any, given: Any, amounts: Any, seeds: Any
 ) -> Any:
@@ -94,7 +93,7 @@ def _largest(
     return number, owned, unowned, kept
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def shown_counts(
     whole: Any,
     lows: Any,

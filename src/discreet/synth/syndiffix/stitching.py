@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from discreet.arrays import Floats
-from discreet.synth.syndiffix.hashing import next_share
+from discreet.arrays import Floats, Integers
+from discreet.synth.syndiffix.hashing import compiled, inner, next_share
 
 _LEAST_RATIO = 0.7
 
@@ -42,15 +41,19 @@ def stitched(
         Of the draws.
     """
     state = np.array([seed], dtype=np.uint64)
-    if not len(left) or not len(right) or not shared:
-        one, other = _pasted(len(left), len(right), state)
+    one, other = np.arange(len(left)), np.arange(len(right))
+    if not len(left) or not len(right):
+        one, other = one[:0], other[:0]
+    elif not shared:
+        _shuffle(one, state)
+        _shuffle(other, state)
+        size = (len(left) + len(right) + 1) // 2
+        one, other = np.resize(one, size), np.resize(other, size)
     else:
-        one, other = _paired(
-            np.ascontiguousarray(left[:, [place for place, _ in shared], 0]),
-            np.ascontiguousarray(right[:, [place for _, place in shared], 0]),
-            np.array(ranges, dtype=np.float64),
-            state,
-        )
+        mine = np.ascontiguousarray(left[:, [place for place, _ in shared], 0])
+        theirs = np.ascontiguousarray(right[:, [place for _, place in shared], 0])
+        part, one, other = _paired(mine, theirs, np.array(ranges, dtype=np.float64), one, other, state)
+        one, other = one[_sorted_within(part, mine[one])], other[_sorted_within(part, theirs[other])]
     joined = left[one]
     turns = np.arange(len(joined)) % 2 == 1
     for place, there in shared:
@@ -58,46 +61,19 @@ def stitched(
     return np.concatenate([joined, right[other][:, list(own)]], axis=1)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _shuffled(numbers: Any, state: Any) -> None:
+def _sorted_within(part: Integers, table: Floats) -> Integers:
+    """Order records inside their part by the columns of a table, first column first; equal ones keep their places."""
+    return np.lexsort([*table.T[::-1], part])
+
+
+@compiled  # type: ignore[untyped-decorator]
+def _shuffle(numbers: Any, state: Any) -> None:
     for i in range(len(numbers) - 1, 0, -1):
         j = int(next_share(state) * (i + 1))
         numbers[i], numbers[j] = numbers[j], numbers[i]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _aligned(numbers: Any, size: int) -> Any:
-    """Repeat or cut a shuffled list so that it has the size."""
-    made = np.empty(size, dtype=np.int64)
-    for i in range(size):
-        made[i] = numbers[i % len(numbers)]
-    return made
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _pasted(left: int, right: int, state: Any) -> Any:
-    if left == 0 or right == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    one, other = np.arange(left), np.arange(right)
-    _shuffled(one, state)
-    _shuffled(other, state)
-    size = (left + right + 1) // 2
-    return _aligned(one, size), _aligned(other, size)
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _sorted_by(table: Any, rows: Any) -> Any:
-    """Sort rows by the columns of a table, the first column first; equal ones stay as they are."""
-    made = rows
-    for column in range(table.shape[1] - 1, -1, -1):
-        keys = np.empty(len(made))
-        for i in range(len(made)):
-            keys[i] = table[made[i], column]
-        made = made[np.argsort(keys, kind="mergesort")]
-    return made
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _parted(table: Any, rows: Any, first: int, last: int, column: int, middle: float, other: Any) -> int:
     """Bring the rows below the middle to the front, in order; returns where the others begin."""
     low, high = first, 0
@@ -114,25 +90,32 @@ def _parted(table: Any, rows: Any, first: int, last: int, column: int, middle: f
     return low
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _paired(left: Any, right: Any, ranges: Any, state: Any) -> Any:
+@compiled  # type: ignore[untyped-decorator]
+def _paired(left: Any, right: Any, ranges: Any, one: Any, other: Any, state: Any) -> Any:
+    """Halve both tables while the halves match; returns, record by record, the part and who is in it on either side."""
     columns = left.shape[1]
-    one, other = np.arange(len(left)), np.arange(len(right))
-    _shuffled(one, state)
-    _shuffled(other, state)
+    _shuffle(one, state)
+    _shuffle(other, state)
     spare = np.empty(max(len(one), len(other)), dtype=np.int64)
     room = len(one) + len(other) + 8
+    part = np.empty(room, dtype=np.int64)
     out_one, out_other = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    made = 0
-    wait = np.empty((256, 5), dtype=np.int64)
-    wait_ranges = np.empty((256, columns, 2))
-    wait[0] = np.array([0, len(one), 0, len(other), 0])
-    wait_ranges[0] = ranges
+    made, parts = 0, 0
+    # Both halves hold records of either side, and no range of floats can be halved more often than that.
+    deepest = min(len(one), len(other), 2_200 * columns) + 2
+    wait = np.empty((deepest, 5), dtype=np.int64)
+    wait_ranges = np.empty((deepest, 2 * columns))
+    wait[0, 0], wait[0, 1], wait[0, 2], wait[0, 3], wait[0, 4] = 0, len(one), 0, len(other), 0
+    for c in range(columns):
+        wait_ranges[0, 2 * c], wait_ranges[0, 2 * c + 1] = ranges[c, 0], ranges[c, 1]
+    now = np.empty(2 * columns)
     waiting = 1
     while waiting > 0:
         waiting -= 1
-        a, b, c, d, turn = wait[waiting]
-        now = wait_ranges[waiting].copy()
+        a, b, c, d = wait[waiting, 0], wait[waiting, 1], wait[waiting, 2], wait[waiting, 3]
+        turn = wait[waiting, 4]
+        for end in range(2 * columns):
+            now[end] = wait_ranges[waiting, end]
         done = False
         for tried in range(columns):
             column = (turn + tried) % columns
@@ -143,7 +126,7 @@ def _paired(left: Any, right: Any, ranges: Any, state: Any) -> Any:
                 least, most = min(least, right[other[at], column]), max(most, right[other[at], column])
             if least == most:
                 continue
-            low, high = now[column, 0], now[column, 1]
+            low, high = now[2 * column], now[2 * column + 1]
             middle = (low + high) / 2.0
             while (most < middle or least >= middle) and low < middle < high:
                 if most < middle:
@@ -167,31 +150,24 @@ def _paired(left: Any, right: Any, ranges: Any, state: Any) -> Any:
                 continue
             cut_one = _parted(left, one, a, b, column, middle, spare)
             cut_other = _parted(right, other, c, d, column, middle, spare)
-            if waiting + 2 > len(wait):
-                wider = np.empty((2 * len(wait), 5), dtype=np.int64)
-                wider[: len(wait)] = wait
-                wider_ranges = np.empty((2 * len(wait), columns, 2))
-                wider_ranges[: len(wait)] = wait_ranges
-                wait, wait_ranges = wider, wider_ranges
+            for end in range(2 * columns):
+                wait_ranges[waiting, end] = wait_ranges[waiting + 1, end] = now[end]
             nexts = (column + 1) % columns
             wait[waiting, 0], wait[waiting, 1] = cut_one, b
             wait[waiting, 2], wait[waiting, 3], wait[waiting, 4] = cut_other, d, nexts
-            wait_ranges[waiting] = now
-            wait_ranges[waiting, column, 0], wait_ranges[waiting, column, 1] = middle, high
+            wait_ranges[waiting, 2 * column], wait_ranges[waiting, 2 * column + 1] = middle, high
             wait[waiting + 1, 0], wait[waiting + 1, 1] = a, cut_one
             wait[waiting + 1, 2], wait[waiting + 1, 3], wait[waiting + 1, 4] = c, cut_other, nexts
-            wait_ranges[waiting + 1] = now
-            wait_ranges[waiting + 1, column, 0], wait_ranges[waiting + 1, column, 1] = low, middle
+            wait_ranges[waiting + 1, 2 * column], wait_ranges[waiting + 1, 2 * column + 1] = low, middle
             waiting += 2
             done = True
             break
         if done:
             continue
         size = (b - a + d - c + int(next_share(state) < 0.5)) // 2
-        mine = _sorted_by(left, _aligned(one[a:b], size))
-        theirs = _sorted_by(right, _aligned(other[c:d], size))
         for i in range(size):
-            out_one[made] = mine[i]
-            out_other[made] = theirs[i]
+            part[made] = parts
+            out_one[made], out_other[made] = one[a + i % (b - a)], other[c + i % (d - c)]
             made += 1
-    return out_one[:made], out_other[:made]
+        parts += 1
+    return part[:made], out_one[:made], out_other[:made]

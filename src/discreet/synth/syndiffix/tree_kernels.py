@@ -14,15 +14,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from discreet.synth.syndiffix.hashing import normal, salted
+from discreet.synth.syndiffix.hashing import compiled, inner, normal, salted
 
 MOST_DEPTH = 1100
 SURE = 7.0  # no draw of `normal` is larger
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def passes(count: int, seed: np.uint64, threshold: float, gap: float, sd: float, salt: Any, step: Any) -> Any:
     """Whether a set of so many persons is large enough to be shown; the limit is drawn, and belongs to the set."""
     if count < threshold:
@@ -35,7 +34,7 @@ def passes(count: int, seed: np.uint64, threshold: float, gap: float, sd: float,
     return count >= middle + sd * normal(step ^ salted(salt, seed))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def all_pass(counts: Any, seeds: Any, threshold: float, gap: float, sd: float, salt: Any, step: Any) -> Any:
     """Whether the persons are enough by every column that names them."""
     shown = True
@@ -44,7 +43,7 @@ def all_pass(counts: Any, seeds: Any, threshold: float, gap: float, sd: float, s
     return shown
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def count_persons(
     order: Any,
     first: int,
@@ -75,14 +74,18 @@ def count_persons(
         seeds[p] = seed
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _larger(old: Any, room: int) -> Any:
+@inner  # type: ignore[untyped-decorator]
+def with_room(old: Any, room: int) -> Any:
+    """Move a table to a place with room for more rows."""
     made = np.empty((room, old.shape[1]), dtype=old.dtype)
-    made[: len(old)] = old
+    # Element by element: assigning a slice takes seconds to compile.
+    for row in range(old.shape[0]):
+        for column in range(old.shape[1]):
+            made[row, column] = old[row, column]
     return made
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner  # type: ignore[untyped-decorator]
 def _child(code: int, node: int, stops: Any, codes: Any) -> int:
     """Find the child of a node that has a code; -1 where there is none."""
     at = node + 1
@@ -93,7 +96,7 @@ def _child(code: int, node: int, stops: Any, codes: Any) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def grow(
     values: Any,
     order: Any,
@@ -109,12 +112,14 @@ def grow(
     sub_code: Any,
     sub_dead: Any,
     safe: bool,
+    seen: Any,
 ) -> Any:
     """Grow the tree of a combination of columns over its records.
 
     ``limits`` are: the threshold, the gap, its deviation, the thresholds of stubs (single values, ranges), the depth
     after which few records are not split any more, and how many "few" are. ``sub_root`` and the arrays after it are
     the trees of one column less, put behind one another: root, stop, code, and whether a node ends what is above it.
+    ``seen`` has -1 for every person. Returns the number of nodes and tables that have a row for each, and empty rows.
     """
     dims, rows = values.shape
     threshold, gap, sd, few_single, few_range = limits[0], limits[1], limits[2], limits[3], limits[4]
@@ -127,24 +132,24 @@ def grow(
     subs = np.empty((room, dims), dtype=np.int64)
     counts = np.empty((room, many), dtype=np.int64)
     seeds = np.empty((room, many), dtype=np.uint64)
-    seen = np.full((many, hashes.shape[1] if persons.shape[1] else 0), -1, dtype=np.int64)
     wait = np.empty((64 + (1 << dims) * 64, 5), dtype=np.int64)  # parent code first last depth
-    wait[0] = np.array([-1, 0, 0, rows, 0])
+    wait[0, 0], wait[0, 1], wait[0, 2], wait[0, 3], wait[0, 4] = -1, 0, 0, rows, 0
     waiting = 1
-    number = 0
+    number = np.int64(0)  # not a plain 0, for which the functions called would be compiled once more
     other = np.empty(rows, dtype=order.dtype)
     own = np.empty(rows, dtype=np.int32)
     at_code = np.zeros((1 << dims) + 1, dtype=np.int64)
     while waiting > 0:
         waiting -= 1
-        parent, code, first, last, depth = wait[waiting]
+        parent, code, depth = wait[waiting, 0], wait[waiting, 1], wait[waiting, 4]
+        first, last = wait[waiting, 2], wait[waiting, 3]
         node = number
         number += 1
         if node == room:
             room *= 2
-            whole, lows, seen_low = _larger(whole, room), _larger(lows, room), _larger(seen_low, room)
-            seen_high, subs = _larger(seen_high, room), _larger(subs, room)
-            counts, seeds = _larger(counts, room), _larger(seeds, room)
+            whole, lows, seen_low = with_room(whole, room), with_room(lows, room), with_room(seen_low, room)
+            seen_high, subs = with_room(seen_high, room), with_room(subs, room)
+            counts, seeds = with_room(counts, room), with_room(seeds, room)
         single = True
         for d in range(dims):
             if parent < 0:
@@ -194,7 +199,8 @@ def grow(
         whole[node, 7] = 1 if dead else 0
         if not split:
             continue
-        at_code[:] = 0
+        for c in range((1 << dims) + 1):
+            at_code[c] = 0
         for at in range(first, last):
             row = order[at]
             mine = 0
@@ -206,7 +212,7 @@ def grow(
         for c in range(1 << dims):
             at_code[c + 1] += at_code[c]
         if waiting + (1 << dims) > len(wait):
-            wait = _larger(wait, 2 * len(wait) + (1 << dims))
+            wait = with_room(wait, 2 * len(wait) + (1 << dims))
         for c in range((1 << dims) - 1, -1, -1):
             if at_code[c + 1] > at_code[c]:
                 wait[waiting, 0] = node
@@ -220,23 +226,16 @@ def grow(
             at_code[own[at]] += 1
         for at in range(first, last):
             order[at] = other[at]
-    stop = np.arange(1, number + 1)
+    stop = np.empty(number, dtype=np.int64)
+    for node in range(number):
+        stop[node] = node + 1
     for node in range(number - 1, 0, -1):
         parent = whole[node, 0]
         stop[parent] = max(stop[parent], stop[node])
-    return (
-        whole[:number].copy(),
-        stop,
-        lows[:number].copy(),
-        seen_low[:number].copy(),
-        seen_high[:number].copy(),
-        subs[:number].copy(),
-        counts[:number].copy(),
-        seeds[:number].copy(),
-    )
+    return number, stop, whole, lows, seen_low, seen_high, subs, counts, seeds
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def lowest_root(whole: Any, stop: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any) -> int:
     """Walk down from the root while but one of its halves is more than a handful of outliers."""
     root = 0
@@ -255,7 +254,7 @@ def lowest_root(whole: Any, stop: Any, counts: Any, seeds: Any, limits: Any, sal
     return root
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def leaf_for(value: float, whole: Any, stop: Any, lows: Any, width: float) -> int:
     """Find the leaf of one column that a value outside the range is counted with: the nearest that is there."""
     node = 0
@@ -272,14 +271,12 @@ def leaf_for(value: float, whole: Any, stop: Any, lows: Any, width: float) -> in
     return node
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled  # type: ignore[untyped-decorator]
 def count_again(
     whole: Any, order: Any, persons: Any, hashes: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any,
-    seen_low: Any, seen_high: Any,
+    seen_low: Any, seen_high: Any, seen: Any,
 ) -> None:  # fmt: skip
     """Count the persons of every node again, after records came in from outside; ranges stay what they were."""
-    many = len(hashes)
-    seen = np.full((many, hashes.shape[1] if persons.shape[1] else 0), -1, dtype=np.int64)
     for node in range(len(whole)):
         count_persons(
             order, whole[node, 3], whole[node, 4], persons, hashes, seen, node, counts[node], seeds[node]
