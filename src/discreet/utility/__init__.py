@@ -30,6 +30,7 @@ from discreet.utility.fits import (
     train_on_synthetic,
 )
 from discreet.utility.information import information_loss
+from discreet.utility.known_numbers import population_numbers
 from discreet.utility.known_population import household_plausibility, population_tables
 from discreet.utility.links_between_tables import linked_keys
 from discreet.utility.margin_change import margins
@@ -37,6 +38,7 @@ from discreet.utility.measure_agreement import stands_in
 from discreet.utility.model_shift import gini_change, importance_shift
 from discreet.utility.odds_of_groups import disparity
 from discreet.utility.order_cost import cost_of_order
+from discreet.utility.plausible_households import household_rules
 from discreet.utility.propensity import (
     permutation_test,
     pmse,
@@ -56,7 +58,7 @@ from discreet.utility.small_tables import (
     value_counts,
 )
 from discreet.utility.spatial import clark_evans, zone_shares
-from discreet.utility.survey_accuracy import aitchison, household_rules, table_accuracy
+from discreet.utility.survey_accuracy import aitchison, table_accuracy
 from discreet.utility.table_distance import table_distances
 from discreet.utility.table_sensitivity import grouping_sensitivity
 from discreet.utility.tables import tabular
@@ -67,6 +69,7 @@ __all__ = [
     "compliance_lift",
     "linked_keys",
     "population_tables",
+    "population_numbers",
     "household_plausibility",
     "category_coverage",
     "disparity",

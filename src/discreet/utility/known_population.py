@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Measure
-from discreet.utility.survey_accuracy import household_rules, table_accuracy
+from discreet.utility.plausible_households import household_rules
+from discreet.utility.survey_accuracy import table_accuracy
 
 TEMPL = (
     "Templ, M., Meindl, B., Kowarik, A. and Dupriez, O. (2017). Simulation of synthetic complex data: the R package "
@@ -23,6 +24,13 @@ TEMPL = (
 )
 _MOST_VALUES = 20
 _POPULATION = 0.5
+_PLAIN = (
+    "households",
+    "without an adult",
+    "mixed",
+    "size that is not its number of members",
+    "more than one stratum",
+)
 
 
 @measure(
@@ -88,9 +96,9 @@ def population_tables(
                 raise ColumnError(unknown_name(name, file.columns))
     if not names or class_width <= 0:
         raise ParameterError("Name at least one column under by, and a class_width above 0.")
-    real, real_weight = engine.collect(truth), _weights(truth)
+    real, real_weight = engine.collect(truth), weights_of(truth)
     made = engine.collect(released)
-    weight, caveats = _expanded(released, made.height, float(real_weight.sum()))
+    weight, caveats = stands_for(released, made.height, float(real_weight.sum()))
     cut = [name for name in names if real.schema[name].is_numeric() and real[name].n_unique() > _MOST_VALUES]
     tables = [
         frame.select(
@@ -119,18 +127,19 @@ def population_tables(
     )
 
 
-def _weights(data: Microdata) -> Floats:
+def weights_of(data: Microdata) -> Floats:
+    """Return what each record counts: its weight, or one."""
     frame = engine.collect(data)
     if data.roles.weight is None or data.roles.weight not in frame.columns:
         return np.ones(frame.height)
     return frame[data.roles.weight].cast(pl.Float64).to_numpy()
 
 
-def _expanded(released: Microdata, rows: int, total: float) -> tuple[Floats, list[str]]:
+def stands_for(released: Microdata, rows: int, total: float) -> tuple[Floats, list[str]]:
     """Return what each released record stands for, and what must be said about it."""
     weight = released.roles.weight
     if weight is not None and weight in released.columns:
-        return _weights(released), []
+        return weights_of(released), []
     if rows > _POPULATION * total:
         return np.ones(rows), []
     return np.full(rows, total / max(rows, 1)), [
@@ -161,6 +170,9 @@ def _expanded(released: Microdata, rows: int, total: float) -> tuple[Floats, lis
             "Share of households of another size than they say", unit="share", better="lower"
         ),
         "two_strata": Figure("Share of households in more than one stratum", unit="share", better="lower"),
+        "rules_broken": Figure(
+            "Largest share of households that break another rule", unit="share", better="lower", summary=True
+        ),
         "households": Figure("Households estimated"),
         "households_true": Figure("Households in truth"),
     },
@@ -174,6 +186,11 @@ def household_plausibility(
     sex: str | None = None,
     size: str | None = None,
     adult_age: float = 16.0,
+    ages: Sequence[float] | None = None,
+    reference: str | None = None,
+    no_income: str | Sequence[str] | None = None,
+    parts: Mapping[str, Sequence[str]] | None = None,
+    rules: Mapping[str, str] | None = None,
     population: Microdata | None = None,
 ) -> Measure:
     """Are released households plausible, and as many as there should be?
@@ -186,6 +203,8 @@ def household_plausibility(
         Columns of the age, of the sex, and of the number of members.
     adult_age
         From which age on somebody is an adult.
+    ages, reference, no_income, parts, rules
+        Further rules, see `discreet.utility.household_rules`.
     population
         The population that the file stands for; without it the truth is what the weights of the original say.
 
@@ -193,8 +212,8 @@ def household_plausibility(
     -------
     Measure
         ``value`` is the change of the number of households as a share of the true one, without its sign. ``figures``:
-        ``without_adult``, ``mixed_change``, ``wrong_size``, ``two_strata``, ``households``, ``households_true``.
-        ``detail``: ``rules`` (`discreet.utility.household_rules`).
+        ``without_adult``, ``mixed_change``, ``wrong_size``, ``two_strata``, ``rules_broken``, ``households``,
+        ``households_true``. ``detail``: ``rules`` (`discreet.utility.household_rules`).
 
     Examples
     --------
@@ -212,14 +231,17 @@ def household_plausibility(
         )
     made = released if released.roles.household else released.with_roles(household=home)
     real = truth if truth.roles.household else truth.with_roles(household=home)
-    rules = household_rules(made, age=age, sex=sex, size=size, adult_age=adult_age, truth=real)
-    found = {row["rule"]: row for row in rules.iter_rows(named=True)}
+    counted = household_rules(
+        made, age=age, sex=sex, size=size, adult_age=adult_age, ages=ages, reference=reference,
+        no_income=no_income, parts=parts, rules=rules, truth=real,
+    )  # fmt: skip
+    found = {row["rule"]: row for row in counted.iter_rows(named=True)}
     homes, true = found["households"]["estimate"], found["households"]["truth"]
     scaled = 1.0
     caveats: list[str] = []
-    people = float(_weights(truth).sum())
+    people = float(weights_of(truth).sum())
     if not (made.roles.weight and made.roles.weight in made.columns):
-        stands, caveats = _expanded(made, engine.overview(made, ()).rows, people)
+        stands, caveats = stands_for(made, engine.overview(made, ()).rows, people)
         scaled = float(stands[0]) if len(stands) else 1.0
 
     def share(rule: str) -> float | None:
@@ -238,11 +260,12 @@ def household_plausibility(
             "mixed_change": change,
             "wrong_size": share("size that is not its number of members"),
             "two_strata": share("more than one stratum"),
+            "rules_broken": max((share(rule) or 0.0 for rule in found if rule not in _PLAIN), default=None),
             "households": homes * scaled,
             "households_true": true,
         },
         f"{homes * scaled:,.0f} households where there are {true:,.0f}.",
         caveats=caveats,
-        detail={"rules": rules},
+        detail={"rules": counted},
         parameters={"age": age, "sex": sex, "size": size, "adult_age": adult_age},
     )
