@@ -86,13 +86,69 @@ def test_shares_of_zero_and_of_categories_are_kept():
     assert abs((made["job"] == "full").sum() / made.height - full) < 0.03
 
 
-@pytest.mark.parametrize("kind", ["distribution", "forest"])
+@pytest.mark.parametrize("kind", ["distribution", "forest", "boosting"])
 def test_other_models_and_a_share_of_the_population(kind):
     plan = synth.Population(structure=["age", "sex"], categorical="job", cat_method=kind)
     fitted = plan.fit(survey(), seed=1)
     made = fitted.sample(300, seed=1).frame
     assert 200 < made.height < 400
     assert set(made["job"].drop_nulls()) <= {"none", "part", "full"}
+
+
+def counted(data):
+    """Give everybody a number of visits that grows with age."""
+    rng = np.random.default_rng(7)
+    visits = pl.Series("visits", rng.poisson(np.exp(data.frame["age"].to_numpy() / 40)))
+    return data.with_frame(data.frame.with_columns(visits))
+
+
+@pytest.mark.parametrize("kind", ["lm", "boosting"])
+def test_numbers_by_a_regression_keep_zeros_and_the_middle_and_what_they_go_by(kind):
+    data = survey(400)
+    frame = data.frame.with_columns((pl.col("pay") * (1 + 2 * (pl.col("job") == "full"))).alias("pay"))
+    plan = synth.Population(
+        structure=["age", "sex"], categorical=["job"], continuous=["pay"], cont_method=kind
+    )
+    made = plan.fit(data.with_frame(frame), seed=1).sample(seed=1).frame
+    assert made.filter(pl.col("age") < 16)["pay"].is_null().all()
+    assert frame["pay"].min() <= made["pay"].min()
+    assert made["pay"].max() <= frame["pay"].max()
+    real, drawn = (own.filter(pl.col("pay").is_not_null()) for own in (frame, made))
+    # About 700 answers: 0.1 and 30 % are more than five standard errors of a share and of a median.
+    assert abs((drawn["pay"] == 0).mean() - (real["pay"] == 0).mean()) < 0.1
+    for job in ("full", "part"):
+        middle = [
+            own.filter((pl.col("job") == job) & (pl.col("pay") > 0))["pay"].median() for own in (real, drawn)
+        ]
+        assert 0.7 < middle[1] / middle[0] < 1.3
+
+
+def test_counts_by_a_regression_are_counts_with_the_right_mean():
+    data = counted(survey(400))
+    plan = synth.Population(structure=["age", "sex"], continuous=["visits"], cont_method="poisson")
+    fitted = plan.fit(data, seed=1)
+    made = fitted.sample(seed=1).frame
+    assert made["visits"].dtype == data.frame["visits"].dtype
+    assert made["visits"].min() == 0
+    for young in (True, False):
+        here = [own.filter((pl.col("age") < 40) == young)["visits"].mean() for own in (data.frame, made)]
+        assert 0.8 < here[1] / here[0] < 1.2
+    with pytest.raises(ColumnError, match="draws counts"):
+        synth.Population(structure=["age"], continuous=["pay"], cont_method="poisson").fit(data, seed=1)
+
+
+@pytest.mark.parametrize(("kind", "column"), [("lm", "pay"), ("poisson", "visits")])
+def test_a_population_by_regression_is_saved_and_loaded(kind, column, tmp_path):
+    plan = synth.Population(structure=["age", "sex"], continuous=[column], cont_method=kind)
+    fitted = plan.fit(counted(survey()), seed=1)
+    again = synth.load(fitted.save(tmp_path / "model"))
+    assert again.sample(seed=3).frame.equals(fitted.sample(seed=3).frame)
+
+
+def test_boosted_trees_are_not_saved(tmp_path):
+    plan = synth.Population(structure=["age"], continuous=["pay"], cont_method="boosting")
+    with pytest.raises(ParameterError, match="not kept"):
+        plan.fit(survey(), seed=1).save(tmp_path / "model")
 
 
 def test_impossible_outcomes_do_not_occur():

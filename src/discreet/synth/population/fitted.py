@@ -15,6 +15,7 @@ from discreet.microdata import Microdata
 from discreet.synth.forms import decimals_of, from_numbers
 from discreet.synth.population.calibrating import exchanged
 from discreet.synth.population.laws import Classing, ClassLaw, Tail
+from discreet.synth.population.number_models import RegressionLaw
 from discreet.synth.population.structure import Cell, cells_from, donor_report, drawn_households
 from discreet.synth.synthesizer import Fitted, Stream
 
@@ -69,19 +70,26 @@ class VariableLaw:
 
     name: str
     law: ClassLaw
-    within: NumberLaw | None
+    within: NumberLaw | RegressionLaw | None
     home: bool
     outside: Mapping[str, tuple[float, float]]
 
+    @property
+    def fine(self) -> Classing:
+        """How the column is classed where later columns go by it."""
+        return self.within.fine if isinstance(self.within, RegressionLaw) else self.law.target
+
     def state(self) -> dict[str, Any]:
         """Return the law for a model file."""
-        tail = None if self.within is None or self.within.tail is None else self.within.tail
+        number = self.within if isinstance(self.within, NumberLaw) else None
+        tail = None if number is None else number.tail
         return {
             "name": self.name,
             "law": self.law.state(),
-            "number": self.within is not None,
+            "number": number is not None,
             "tail": None if tail is None else [tail.threshold, tail.shape, tail.scale, tail.upper],
-            "decimals": None if self.within is None else self.within.decimals,
+            "decimals": None if number is None else number.decimals,
+            "regression": self.within.state() if isinstance(self.within, RegressionLaw) else None,
             "home": self.home,
             "outside": {name: list(ends) for name, ends in self.outside.items()},
         }
@@ -90,7 +98,11 @@ class VariableLaw:
     def restored(cls, state: Mapping[str, Any]) -> VariableLaw:
         """Make the law again from a model file."""
         tail = None if state["tail"] is None else Tail(*state["tail"])
-        within = NumberLaw(tail, state["decimals"]) if state["number"] else None
+        within: NumberLaw | RegressionLaw | None = None
+        if state["number"]:
+            within = NumberLaw(tail, state["decimals"])
+        elif state.get("regression") is not None:
+            within = RegressionLaw.restored(state["regression"])
         outside = {name: (float(low), float(high)) for name, (low, high) in state["outside"].items()}
         return cls(state["name"], ClassLaw.restored(state["law"]), within, state["home"], outside)
 
@@ -273,14 +285,16 @@ class FittedPopulation(Fitted):
         """Simulate one column, for everybody or for one member whose household shares it."""
         target = law.law.target
         if law.home:
-            seen = {name: codes[heads] for name, codes in known.items()}
-            codes = law.law.draw(seen, stratum[heads], stream("classes", law.name))
-        else:
-            codes = law.law.draw(known, stratum, stream("classes", law.name))
+            known, stratum = {name: codes[heads] for name, codes in known.items()}, stratum[heads]
+        codes = law.law.draw(known, stratum, stream("classes", law.name))
+        if not law.home:
             for name, (low, high) in law.outside.items():
                 own = columns[name].cast(pl.Float64).to_numpy()
                 codes = np.where((own < low) | (own > high), target.missing, codes)
-        if law.within is not None:
+        if isinstance(law.within, RegressionLaw):
+            series = law.within.draw(codes, known, stratum, stream("values", law.name), law.name)
+            codes = law.fine.codes(series)
+        elif law.within is not None:
             series = law.within.draw(target, codes, stream("values", law.name))
         else:
             places = pl.Series(codes)

@@ -18,7 +18,7 @@ REFINED = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 1.0)
 _EVEN = tuple(np.round(np.arange(1, 11) / 10, 1))
 _PREDICTOR_CLASSES = 12
 _LEAST_PER_CLASS = 5
-Model = Literal["multinom", "distribution", "forest"]
+Model = Literal["multinom", "distribution", "forest", "boosting"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +311,7 @@ class LogitChances:
 
     def __call__(self, example: Array) -> Floats:
         """Predict the chances of every class."""
-        score = _indicators(example, self.sizes) @ self.slopes.T + self.constants
+        score = indicators(example, self.sizes) @ self.slopes.T + self.constants
         score = np.exp(score - score.max(axis=1, keepdims=True))
         made = np.zeros((len(example), self.size))
         made[:, self.classes] = score / score.sum(axis=1, keepdims=True)
@@ -327,7 +327,7 @@ class LogitChances:
 
 @dataclass(frozen=True, eq=False)
 class ForestChances:
-    """Chances of a forest; it is not kept in model files."""
+    """Chances of a forest or of boosted trees; they are not kept in model files."""
 
     model: Any
     sizes: tuple[int, ...]
@@ -337,18 +337,19 @@ class ForestChances:
         """Predict the chances of every class."""
         made = np.zeros((len(example), self.size))
         made[:, self.model.classes_.astype(np.int64)] = self.model.predict_proba(
-            _indicators(example, self.sizes)
+            indicators(example, self.sizes)
         )
         return made
 
     def state(self) -> dict[str, Any]:
-        """Refuse: a forest of another library cannot be kept without code."""
+        """Refuse: trees of another library cannot be kept without code."""
         raise ParameterError(
-            "A forest is not kept in a model file. Use 'multinom' or 'distribution', or fit again."
+            "Forests and boosted trees are not kept in a model file. Use 'multinom' or 'distribution', or fit again."
         )
 
 
-def _indicators(example: Array, sizes: Sequence[int]) -> Array:
+def indicators(example: Array, sizes: Sequence[int]) -> Array:
+    """Turn classes into columns of zeros and ones; others are held against the first class of each predictor."""
     parts = [
         (example[:, [place]] == np.arange(1, size)).astype(np.float32) for place, size in enumerate(sizes)
     ]
@@ -403,16 +404,20 @@ def _table(
 def _model(
     codes: Integers, example: Array, sizes: tuple[int, ...], weights: Floats, size: int, kind: str, seed: int
 ) -> LogitChances | ForestChances:
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
-    learner: Any = (
-        RandomForestClassifier(n_estimators=50, min_samples_leaf=_LEAST_PER_CLASS, random_state=seed)
-        if kind == "forest"
-        else LogisticRegression(C=10.0, max_iter=200)
-    )
-    learner.fit(_indicators(example, sizes), codes, sample_weight=weights * (len(weights) / weights.sum()))
+    learner: Any
     if kind == "forest":
+        learner = RandomForestClassifier(
+            n_estimators=50, min_samples_leaf=_LEAST_PER_CLASS, random_state=seed
+        )
+    elif kind == "boosting":
+        learner = GradientBoostingClassifier(n_estimators=50, min_samples_leaf=20, random_state=seed)
+    else:
+        learner = LogisticRegression(C=10.0, max_iter=200)
+    learner.fit(indicators(example, sizes), codes, sample_weight=weights * (len(weights) / weights.sum()))
+    if kind in ("forest", "boosting"):
         return ForestChances(learner, sizes, size)
     slopes, constants = (
         np.asarray(learner.coef_, dtype=np.float64),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from discreet.synth.population.laws import (
     predictor_classing,
     shares_of,
 )
+from discreet.synth.population.number_models import REGRESSIONS, RegressionLaw, having_a_number
 from discreet.synth.population.structure import cells_of
 from discreet.synth.population.survey_households import SurveyHouseholds
 from discreet.synth.synthesizer import Synthesizer, empty_like, seed_of
@@ -63,8 +64,11 @@ class Population(Synthesizer):
         ``"multinom"``: drawn from a regression of the size on the stratum, so that sizes which the sample lacks in a
         stratum can occur there, with donors from others.
     cat_method, cont_method
-        Models of classes: ``"multinom"`` (weighted multinomial regression), ``"distribution"`` (weighted shares by
-        combination) or ``"forest"``.
+        Models of classes, fitted in every stratum: ``"multinom"`` (weighted multinomial regression),
+        ``"distribution"`` (weighted shares by combination), ``"forest"`` or ``"boosting"``. Numbers may be drawn by a
+        regression instead, after whether there is one and whether it is zero: ``"lm"`` (linear in the logarithm, with
+        the rest of somebody in the survey), ``"boosting"`` (boosted trees in place of the line) or ``"poisson"``
+        (counts); the stratum is then one of the predictors. Forests and boosted trees are not kept in model files.
     limit, censor
         Structural zeros: ``{column: {predictor: {level: [outcomes]}}}``, the outcomes that are possible, or impossible,
         at a level of a predictor.
@@ -106,7 +110,7 @@ class Population(Synthesizer):
     components: Mapping[str, Sequence[str]] = field(default_factory=dict)
     structure_method: Literal["direct", "distribution", "multinom"] = "direct"
     cat_method: Model = "multinom"
-    cont_method: Model = "multinom"
+    cont_method: Literal["multinom", "distribution", "forest", "lm", "boosting", "poisson"] = "multinom"
     limit: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
     censor: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
     eps: float = 0.0
@@ -156,7 +160,7 @@ class Population(Synthesizer):
                 home=name in shared,
             )
             laws.append(law)
-            classings[name] = law.law.target
+            classings[name] = law.fine
             known[name] = codes
         parts = [
             ComponentLaw.of(total, tuple(own), frame, classings[total].codes(frame[total]), weights)
@@ -235,32 +239,40 @@ class Population(Synthesizer):
     ) -> tuple[VariableLaw, Integers]:
         classings, known = so_far
         series = frame[name]
-        target = (
+        fine = (
             Classing.of_number(series, weights, shares_of(self.breaks))
             if number
             else Classing.of_category(series)
         )
-        codes = target.codes(series)
+        kind: Any = self.cont_method if number else self.cat_method
+        regression = kind if number and kind in REGRESSIONS else None
+        coarse = having_a_number(series, regression) if regression else None
+        target = coarse or fine
         names = list(classings)
         law = class_law(
             target,
-            codes,
+            target.codes(series),
             [classings[own] for own in names],
             [known[own] for own in names],
             stratum,
             weights,
-            kind=self.cont_method if number else self.cat_method,
+            kind="multinom" if regression else kind,
             limit=self.limit.get(name, {}),
             censor=self.censor.get(name, {}),
             eps=self.eps,
             seed=root % 2**31,
         )
-        within = None
-        if number:
+        within: NumberLaw | RegressionLaw | None = None
+        if coarse is not None:
+            sizes = [classings[own].size for own in names]
+            within = RegressionLaw.of(
+                kind, series, coarse, fine, known, sizes, stratum, weights, root % 2**31
+            )
+        elif number:
             values = series.cast(pl.Float64).fill_null(0.0).fill_nan(0.0).to_numpy()
             within = NumberLaw.of(target, values, tail=self.tail)
         outside = {} if home else _universe(series, frame, structure)
-        return VariableLaw(name, law, within, home, outside), codes
+        return VariableLaw(name, law, within, home, outside), fine.codes(series)
 
     def _components(self, frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
         made = {}
