@@ -6,6 +6,8 @@ import contextlib
 import inspect
 import io
 import re
+import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,12 +16,15 @@ import pytest
 import discreet
 from discreet import protect, risk, synth, utility
 from discreet.cards import card_of
+from discreet.cli import main
 from discreet.protect import Plan, Treatment
 from discreet.report.chapters import CHAPTERS
 
 DOCS = Path(__file__).parents[1] / "docs"
 TREATMENTS = {"remove_replicated_uniques"}
 CLASSES = sorted({kind.__name__ for kind in Treatment.known.values()} & set(protect.__all__))
+# Pages whose files and commands are played too, in the order in which they stand.
+PLAYED = ("tutorials/a-synthetic-population-of-households", "tutorials/linked-tables")
 MEASURES = sorted(set(risk.__all__) - TREATMENTS)
 
 
@@ -159,15 +164,36 @@ def test_every_test_named_in_the_list_of_corrections_exists():
         "tutorials/three-hospitals",
     ],
 )
-def test_what_a_page_shows_is_what_its_code_prints(page, tmp_path, monkeypatch):
+def test_what_a_page_shows_is_what_its_code_prints(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
-    for code, shown in re.findall(
-        r"```python\n((?:(?!```).)*)```(?:\n\n```text\n((?:(?!```).)*)```)?", text, re.DOTALL
+    for kind, code, shown in re.findall(
+        r"```(python|toml|bash)\n((?:(?!```).)*)```(?:\n\n```text\n((?:(?!```).)*)```)?", text, re.DOTALL
     ):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, names)
-        # The page breaks long lines; the words are the same.
-        assert printed.getvalue().split() == shown.split()
+        if kind == "python":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(code, names)
+            # The page breaks long lines; the words are the same.
+            assert printed.getvalue().split() == shown.split()
+        elif page in PLAYED:
+            play(kind, code, monkeypatch, capsys)
+
+
+def play(kind, code, monkeypatch, capsys):
+    """Write the file that a block shows, under the name in its first line, or run the commands of a block."""
+    if kind == "toml":
+        name = re.match(r"# (\S+\.toml)\n", code)[1]
+        Path(name).write_text(code, encoding="utf-8")
+        return
+    for line in code.replace("\\\n", " ").splitlines():
+        monkeypatch.setattr(sys, "argv", shlex.split(line))
+        assert sys.argv[0] == "discreet"
+        code_of_end = 0
+        try:
+            main()
+        except SystemExit as end:
+            code_of_end = end.code or 0
+        said = capsys.readouterr()
+        assert code_of_end == 0, (line, said.out, said.err)

@@ -505,3 +505,45 @@ def test_dates_whose_order_is_in_doubt_are_not_guessed():
     (finding,) = [f for f in found.findings if f.kind == "date-as-text"]
     assert finding.confidence == "low"
     assert "dates='dmy'" in finding.action
+
+
+def households_file():
+    rng = np.random.default_rng(2)
+    size = rng.choice([1, 2, 3], 200)
+    home = np.repeat(np.arange(200), size)
+    return pl.DataFrame(
+        {
+            "home": home,
+            "size": np.repeat(size, size),
+            "w": np.repeat(rng.uniform(5, 9, 200).round(1), size),
+            "sex": rng.choice(["f", "m"], len(home)),
+            "age": rng.integers(0, 90, len(home)),
+            "pay": rng.gamma(2, 900, len(home)).round(0),
+        }
+    )
+
+
+def test_a_file_of_weighted_households_is_said_to_call_for_a_population():
+    data = Microdata(households_file(), household="home", weight="w")
+    found = preflight(data, probe=False)
+    assert set(found.generators) == {"households", "population"}
+    assert "It also suits population" in str(found)
+    plan = found.generator("population")
+    assert (plan.structure, plan.continuous) == (["sex", "age"], ["pay"])
+    made = plan.fit(data, seed=1).sample(seed=1).frame
+    assert made.group_by("home").len().height > 1000
+    assert found.from_dict(found.to_dict()).generators == found.generators
+    with pytest.raises(ParameterError, match="There is no generator 'populaton'"):
+        found.generator("populaton")
+
+
+def test_persons_with_several_records_call_for_generators_that_count_persons():
+    data = Microdata(households_file().drop("w", "size"), person="home")
+    found = preflight(data, probe=False)
+    assert found.generator("syndiffix").person == "home"
+    with pytest.raises(ParameterError, match="--schema"):
+        found.generator("relational")
+
+
+def test_a_plain_file_calls_for_nothing_else():
+    assert not preflight(Microdata(households_file().select("sex", "age", "pay")), probe=False).generators

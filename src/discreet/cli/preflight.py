@@ -24,6 +24,13 @@ def preflight(
         Path | None,
         typer.Option("--save-plan", help="Write a plan for discreet synthesize from the accepted findings."),
     ] = None,
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            "--generator",
+            help="Write the plan of another generator that the file calls for, e.g. population.",
+        ),
+    ] = None,
     accept: Annotated[
         str, typer.Option("--accept", help="Act on findings of this confidence or more: high, medium or low.")
     ] = "high",
@@ -40,18 +47,21 @@ def preflight(
     from discreet.synth import save_plan
 
     if schema is not None:
-        refuse_others({"FILE": source.file, "--findings": findings}, "--schema")
+        refuse_others({"FILE": source.file, "--findings": findings, "--generator": generator}, "--schema")
         _look_at_linked(schema, plan, accept, show_values=show_values, overwrite=overwrite, json=json)
         return
+    if generator is not None and plan is None:
+        raise ParameterError("--generator chooses what --save-plan writes: say where the plan goes.")
     if not source.file:
         raise ParameterError(
             "Name the file to look at: discreet preflight FILE, or --schema SCHEMA for linked tables."
         )
     found = look(source.read(), accept=accept, show_values=show_values)
+    wanted = None if plan is None else found.generator(generator or "sequential")
     if findings is not None:
         found.save(findings, show_values=show_values, overwrite=overwrite)
-    if plan is not None:
-        save_plan(found.synthesizer(), plan, overwrite=overwrite)
+    if plan is not None and wanted is not None:
+        save_plan(wanted, plan, overwrite=overwrite)
     if json:
         options.print_json(found.to_dict(), show_values=show_values)
         return

@@ -19,6 +19,7 @@ from discreet.synth.preflighting.cost import expected_cost
 from discreet.synth.preflighting.dependencies import Dependency, functional_dependencies, look_up_finding
 from discreet.synth.preflighting.distributions import outliers, spikes
 from discreet.synth.preflighting.findings import CONFIDENCES, Finding, named
+from discreet.synth.preflighting.generators import fitting_generators
 from discreet.synth.preflighting.identities import find_identities, identity_finding
 from discreet.synth.preflighting.kinds import types_and_levels
 from discreet.synth.preflighting.looking import Look, Thresholds
@@ -137,6 +138,7 @@ def preflight(
         whole.height,
         accept=accept if isinstance(accept, str) else tuple(accept),
         thresholds=limits.given(),
+        generators=fitting_generators(data, whole, findings),
     )
     accepted = found.accepted()
     if not probe:

@@ -66,7 +66,7 @@ class LinkedPreflight:
         }
 
     def __str__(self) -> str:
-        parts = []
+        parts = ["Linked tables: the plan is for relational, which draws them together.", ""]
         for name, found in self.tables.items():
             parts += [f"Table {name}", str(found), ""]
         return "\n".join(parts).rstrip()

@@ -18,13 +18,18 @@ from discreet.randomness import Seed
 from discreet.results import jsonable
 from discreet.synth.preflighting.cost import told
 from discreet.synth.preflighting.findings import CONFIDENCES, Finding
+from discreet.synth.preflighting.generators import words_of
 from discreet.synth.preflighting.proposing import proposed_synthesizer
 from discreet.synth.preflighting.restoring import cleaned, restored
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.synthesizer import Synthesizer
 from discreet.value_gate import MARK, gated, holds_values, is_withheld
 
-_TABLES = ("rows", "accept", "order", "columns", "thresholds", "expected", "finding")
+_OTHER_DOORS = {
+    "relational": "split the file into its tables and use discreet synthesize --schema",
+    "multi-table": "use discreet synthesize FILE --method multi-table --set size=2",
+}
+_TABLES = ("rows", "accept", "order", "columns", "thresholds", "expected", "generators", "finding")
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +52,8 @@ class Preflight:
         Which findings are acted on: ``"high"``, ``"medium"``, ``"low"`` (that confidence or better), or names.
     thresholds
         Those that differ from their defaults.
+    generators
+        Other generators that the file calls for, by name: ``why``, and their ``parameters``.
     """
 
     findings: tuple[Finding, ...]
@@ -56,6 +63,7 @@ class Preflight:
     expected: Mapping[str, Any] = field(default_factory=dict)
     accept: str | tuple[str, ...] = "high"
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    generators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Finding:
         for finding in self.findings:
@@ -119,6 +127,19 @@ class Preflight:
         """
         return proposed_synthesizer(self._acted_on(accept), self.order, options)
 
+    def generator(self, name: str) -> Synthesizer:
+        """Make one of the other generators that the file calls for, e.g. ``"population"``.
+
+        It takes the file as it is; what the findings say about single columns is for `synthesizer` and for `apply`.
+        """
+        if name == "sequential":
+            return self.synthesizer()
+        if name not in self.generators:
+            raise ParameterError(unknown_name(name, ["sequential", *self.generators], what="generator"))
+        if name in _OTHER_DOORS:
+            raise ParameterError(f"'{name}' is not written as a plan: {_OTHER_DOORS[name]}.")
+        return Synthesizer.named(name, dict(self.generators[name].get("parameters", {})))
+
     def apply(self, data: Microdata, *, accept: str | Sequence[str] | None = None) -> Microdata:
         """Return the file as any generator can take it.
 
@@ -158,6 +179,7 @@ class Preflight:
             "columns": dict(self.columns),
             "thresholds": dict(self.thresholds),
             "expected": jsonable(dict(self.expected)),
+            "generators": {name: dict(own) for name, own in self.generators.items()},
             "finding": [finding.to_dict() for finding in self.findings],
         }
 
@@ -209,6 +231,7 @@ class Preflight:
             expected=dict(document.get("expected", {})),
             accept=accept if isinstance(accept, str) else tuple(accept),
             thresholds=dict(document.get("thresholds", {})),
+            generators=dict(document.get("generators", {})),
         )
 
     def __str__(self) -> str:
@@ -221,7 +244,7 @@ class Preflight:
             mark = "+" if finding.name in acted else " "
             lines.append(f"{mark} {finding.name:<{width}}  {finding.confidence:<6}  {finding.words}")
             lines.append(f"  {'':<{width}}          {finding.action}.")
-        lines += ["", "Findings marked + are acted on.", told(self.expected)]
+        lines += ["", "Findings marked + are acted on.", told(self.expected), *words_of(self.generators)]
         return "\n".join(lines)
 
     __repr__ = __str__
