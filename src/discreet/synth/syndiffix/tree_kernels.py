@@ -227,11 +227,11 @@ def grow(
         for at in range(first, last):
             order[at] = other[at]
     stop = np.empty(number, dtype=np.int64)
-    for node in range(number):
-        stop[node] = node + 1
-    for node in range(number - 1, 0, -1):
-        parent = whole[node, 0]
-        stop[parent] = max(stop[parent], stop[node])
+    for place in range(number):
+        stop[place] = place + 1
+    for place in range(number - 1, 0, -1):
+        parent = whole[place, 0]
+        stop[parent] = max(stop[parent], stop[place])
     return number, stop, whole, lows, seen_low, seen_high, subs, counts, seeds
 
 
