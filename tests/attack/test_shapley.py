@@ -135,3 +135,18 @@ def test_bad_input_is_refused_by_name():
         attack.shapley_values(bumpy, ones, np.ones((3, 3)))
     with pytest.raises(ParameterError, match="groups"):
         attack.shapley_values(bumpy, ones, ones, groups=[[0], [0, 1]])
+
+
+def test_values_do_not_depend_on_how_many_players_move_in_one_question(monkeypatch):
+    rng = np.random.default_rng(3)
+    records, references = rng.normal(size=(4, 7)), rng.normal(size=(5, 7))
+
+    def predict(rows):
+        return np.column_stack([rows[:, 0] * rows[:, 4], np.abs(rows).max(axis=1)])
+
+    groups = [[0, 6], [3], [1, 2], [5], [4]]
+    whole = attack.shapley_values(predict, records, references, groups=groups)
+    monkeypatch.setattr("discreet.attack.explanations.shapley._ROWS_AT_ONCE", 4)
+    np.testing.assert_allclose(
+        attack.shapley_values(predict, records, references, groups=groups), whole, rtol=1e-12, atol=1e-13
+    )

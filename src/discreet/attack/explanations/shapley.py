@@ -211,36 +211,40 @@ def _exact(game: _Game) -> Explanation:
     from discreet.attack.explanations.coalition_kernel import added_up, coalition_weights
 
     coalitions = 1 << game.players
-    masks = np.arange(coalitions)
     weights = coalition_weights(game.players)
     worth: Floats | None = None
-    step = min(coalitions, _ROWS_AT_ONCE)
+    classes = 1
+    # As many players as there is room for come and go in one question; the others are in or out for all of it.
+    moving = min(game.players, _ROWS_AT_ONCE.bit_length() - 1)
+    step = 1 << moving
     for start in range(0, coalitions, step):
-        taken = ((masks[start : start + step, None] >> np.arange(game.players)) & 1 == 1)[:, game.player]
-        for own, scores in _answers(game, taken):
+        staying = (start >> game.player) & 1 == 1
+        for own, scores in _answers(game, staying, moving):
             if worth is None:
-                worth = np.zeros((len(game.records), coalitions, scores.shape[2]))
-            added_up(worth[:, start : start + step], scores, own)
+                classes = scores.shape[1] // step
+                worth = np.zeros((len(game.records), coalitions * classes))
+            added_up(worth[:, start * classes : (start + step) * classes], scores, own)
     assert worth is not None
     worth /= len(game.references)
-    return game.explained(np.einsum("msc,sp->mpc", worth, weights, optimize=True))
+    by_class = worth.reshape(len(worth), coalitions, classes)
+    return game.explained(np.einsum("msc,sp->mpc", by_class, weights, optimize=True))
 
 
-def _answers(game: _Game, taken: Flags) -> Any:
-    """Scores of all coalitions for blocks of (record, reference) pairs, in the order of the records."""
-    from discreet.attack.explanations.coalition_kernel import mixed
+def _answers(game: _Game, staying: Flags, moving: int) -> Any:
+    """Scores of all coalitions of some players for blocks of (record, reference) pairs, in the order of the records."""
+    from discreet.attack.explanations.coalition_kernel import all_mixed
 
-    # Picking columns leaves them column by column in memory, which would cost the kernel most of its speed.
-    taken = np.ascontiguousarray(taken)
-    coalitions, columns = taken.shape
+    columns = np.argsort(game.player, kind="stable").astype(np.int64)
+    starts = np.searchsorted(game.player[columns], np.arange(moving + 1)).astype(np.int64)
+    coalitions = 1 << moving
     pairs = len(game.records) * len(game.references)
     at_once = max(_ROWS_AT_ONCE // coalitions, 1)
-    room = np.empty((min(at_once, pairs) * coalitions, columns))
+    room = np.empty((min(at_once, pairs) * coalitions, len(columns)))
     for start in range(0, pairs, at_once):
         own, other = np.divmod(np.arange(start, min(start + at_once, pairs)), len(game.references))
         rows = room[: len(own) * coalitions]
-        mixed(rows, game.records, game.references, own, other, taken)
-        yield own, scored(game.predict, rows).reshape(len(own), coalitions, -1)
+        all_mixed(rows, game.records, game.references, own, other, staying, starts, columns)
+        yield own, scored(game.predict, rows).reshape(len(own), -1)
 
 
 def _by_permutations(game: _Game, pairs: int, rng: np.random.Generator) -> Explanation:
