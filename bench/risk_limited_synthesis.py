@@ -122,17 +122,19 @@ def accuracy(learned: pl.DataFrame, asked: pl.DataFrame, target: str) -> float:
     return float(np.mean(model.predict(coded[1]) == np.array(asked[target].cast(pl.String).to_list())))
 
 
-def drawn(train: Microdata, secrets: list[str], asked: argparse.Namespace) -> Iterator[tuple[str, Microdata]]:
-    """Draw a file on each rung, and the one that keeps the limit."""
+def drawn(
+    train: Microdata, secrets: list[str], asked: argparse.Namespace
+) -> Iterator[tuple[str, Microdata, Microdata]]:
+    """Draw a file on each rung, and the one that keeps the limit, each with the people its model learned from."""
     chosen = ladder()
     for name, synthesizer in chosen.items():
         if asked.rungs is None or name in asked.rungs:
-            yield name, synthesizer.fit(train, seed=asked.seed).sample(seed=asked.seed + 1)
+            yield name, synthesizer.fit(train, seed=asked.seed).sample(seed=asked.seed + 1), train
     if asked.rungs is None or "limit" in asked.rungs:
         found = synthesize_within_risk(train, 0.05, secrets=secrets, attacks=asked.attacks, seed=asked.seed)
         for line in found.lines:
             print(f"<!-- {line} -->")
-        yield "limit", found.file
+        yield "limit", found.file, found.used
 
 
 def main() -> None:
@@ -152,10 +154,10 @@ def main() -> None:
         train, others, target, secrets = parts(file, asked.rows, asked.seed)
         real = accuracy(train.frame, others.frame, target)
         began = time.process_time()
-        for rung, made in drawn(train, secrets, asked):
+        for rung, made, learned in drawn(train, secrets, asked):
             spent = time.process_time() - began
             gains = attacked(
-                train,
+                learned,
                 made,
                 others,
                 secrets=secrets,
@@ -169,10 +171,10 @@ def main() -> None:
                 f"{row['way']} {row['risk']:.3f} ({row['risk_high']:.3f})"
                 for row in gains.table.iter_rows(named=True)
             )
-            learned = accuracy(made.frame, others.frame, target)
+            tstr = accuracy(made.frame, others.frame, target)
             print(
                 f"| {file} | {rung} | {gains.worst:.3f} | {gains.top:.3f} | {by} | {each} | {pairs:.4f} | "
-                f"{learned:.4f} | {real:.4f} | {spent:.1f} |",
+                f"{tstr:.4f} | {real:.4f} | {spent:.1f} |",
                 flush=True,
             )
             points.setdefault(file, []).append((float(pairs), gains.worst))  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ _ABOUT = {
     "membership": "recognizing who is in the file",
 }
 _SHOWABLE = 1 / (1 + 0.8416 / 1.96)  # of the limit; 0.8416: four fifths of a normal law
+_SHARED = 10  # records of a code, on average
 _NOBODY_ALONE = "No description fits one record of the file alone, so that nobody can be singled out by it."
 
 
@@ -136,10 +137,18 @@ def attacked(
 
 
 def labels_among(data: Microdata) -> tuple[str, ...]:
-    """Name the columns of numbers that are rather codes than amounts, as the preflight of a synthesis sees it."""
+    """Name the columns of numbers that are rather codes than amounts, as the preflight of a synthesis sees it.
+
+    A code is shared: numbers that fewer than ten records have, on average, are amounts whatever they look like.
+    """
     numbers = [name for name, dtype in data.schema.items() if dtype.is_numeric()]
     table = engine.collect(data, numbers) if numbers else pl.DataFrame()
-    return tuple(name for name in numbers if are_labels(table[name].unique()))
+    distinct = {name: table[name].unique() for name in numbers}
+    return tuple(
+        name
+        for name, values in distinct.items()
+        if len(values) * _SHARED <= table.height and are_labels(values)
+    )
 
 
 _SCHEMA = {

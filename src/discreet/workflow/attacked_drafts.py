@@ -130,12 +130,12 @@ def _open(gains: Gains, limit: float) -> pl.DataFrame:
     """Give the ways that a step could still close.
 
     Where so few people were attacked that even no gain at all would hardly be shown, another step would show nothing
-    either, and only what was found counts.
+    either, and only a gain counts that was found for certain: one that may as well be none would send the synthesis
+    from step to step by luck.
     """
-    unsure = gains.unsure(limit)["way"]
-    return gains.past(limit, "risk_high").filter(
-        ~pl.col("way").is_in(unsure.implode()) | (pl.col("risk") > limit)
-    )
+    unsure = pl.col("way").is_in(gains.unsure(limit)["way"].implode())
+    found = (pl.col("risk") > limit) & (pl.col("risk_low") > 0)
+    return gains.past(limit, "risk_high").filter(~unsure | found)
 
 
 def holds(gains: Gains, limit: float) -> bool:

@@ -107,6 +107,12 @@ class SynthesisWithinRisk:
                 f"{' with so few people' if self.gains.unsure(self.limit).height else ''}."
             )
         worst = table.sort("risk", descending=True).row(0, named=True)
+        if not self.gains.past(self.limit).filter(pl.col("risk_low") > 0).height:
+            return (
+                f"The limit of {limit} is not shown to hold: {worst['attack']} gains {percent(worst['risk'])} "
+                f"({percent(worst['risk_low'])} to {percent(worst['risk_high'])}), which may be nothing and may be too "
+                "much. More people set aside would tell."
+            )
         return (
             f"The file does not keep the limit of {limit}: {worst['attack']} gains {percent(worst['risk'])} "
             f"({percent(max(worst['risk_low'], 0.0))} to {percent(worst['risk_high'])})."
