@@ -7,9 +7,10 @@ torch = pytest.importorskip("torch", reason="the networks need torch: pip instal
 
 from discreet.errors import DiscreetError, InputError, ParameterError  # noqa: E402
 from discreet.networks.autoencoder import VaeShape, VaeTrainer  # noqa: E402
+from discreet.networks.diffusion import DiffusionShape, DiffusionTrainer  # noqa: E402
 from discreet.networks.stepping import own_noise  # noqa: E402
 from discreet.networks.tables import CodedTable  # noqa: E402
-from discreet.networks.training import Course, Trainer, chosen_device, train  # noqa: E402
+from discreet.networks.training import Course, Trainer, _done, chosen_device, train  # noqa: E402
 
 RNG = np.random.default_rng(1)
 TABLE = CodedTable(
@@ -81,6 +82,22 @@ def test_a_time_limit_ends_training_with_what_there_is():
     assert report.epochs < 10_000
     assert "time limit" in report.ended
     assert weights
+
+
+def test_a_time_limit_that_is_far_away_changes_no_byte():
+    def diffusion(device):
+        return DiffusionTrainer(TABLE, DiffusionShape(steps=4, width=8), 20, device)
+
+    alone, _ = train(diffusion, Course(4, 20, seed=5))
+    assert same(alone, train(diffusion, Course(4, 20, seed=5, time_limit=10_000.0))[0])
+
+
+@pytest.mark.parametrize(
+    ("epoch", "seconds", "share"),
+    [(0, 5.0, 0.0), (1, 9.0, 0.1), (5, 40.0, 0.5), (2, 60.0, 0.6), (9, 200.0, 1.0)],
+)
+def test_the_clock_counts_only_where_the_limit_will_be_reached(epoch, seconds, share):
+    assert _done(epoch, Course(10, 20, time_limit=100.0), seconds) == pytest.approx(share)
 
 
 class Broken(Trainer):

@@ -8,9 +8,7 @@ arithmetic does.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -21,10 +19,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from discreet.errors import DiscreetError, InputError, ParameterError
-from discreet.networks.stepping import Recorded, plain_groups, take_groups
+from discreet.errors import DiscreetError, ParameterError
+from discreet.networks.checkpoints import keep_checkpoint, resumed
+from discreet.networks.stepping import Recorded
 
-_CHECKPOINT = "discreet checkpoint 1"
+_SOON = 0.1  # of a time limit, before which it says nothing about whether it will be reached
 _PART = 0.9  # a checkpoint is kept when this much of the interval has passed
 
 
@@ -246,14 +245,31 @@ def train(
 
 @contextlib.contextmanager
 def memory_told(smaller: str) -> Iterator[None]:
-    """Say which settings to lower where memory runs out within the block."""
+    """Say which settings to lower where memory runs out while a network is trained within the block."""
+    with _memory_told(
+        f"Memory ran out in training. Lower {smaller}, leave out columns with many levels, or use device='cpu'."
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def drawing_memory_told() -> Iterator[None]:
+    """Say what to ask for instead where memory runs out while records are drawn within the block."""
+    with _memory_told(
+        "Memory ran out while records were drawn. Ask for fewer at a time (n), or fit a smaller network (width)."
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _memory_told(said: str) -> Iterator[None]:
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
-        raise _too_large(smaller) from error
+        raise DiscreetError(said) from error
     except RuntimeError as error:
         if "memory" in str(error).lower() and "alloc" in str(error).lower():
-            raise _too_large(smaller) from error
+            raise DiscreetError(said) from error
         raise
 
 
@@ -261,7 +277,7 @@ def _run(
     trainer: Trainer, course: Course, report: Report, hear: Callable[[int, int, float], None] | None
 ) -> None:
     began = time.monotonic()
-    first = _resumed(trainer, course, report)
+    first = resumed(trainer, course, report)
     before = report.seconds
     best: tuple[float, dict[str, Any]] | None = None
     idle, saved = 0, began
@@ -313,98 +329,23 @@ def _run(
 
 
 def _done(epoch: int, course: Course, seconds: float) -> float:
-    """Return the share of the training that is over, by epochs or by the time limit, whichever ends it first."""
-    return max(epoch / course.epochs, min(seconds / course.time_limit, 1.0) if course.time_limit else 0.0)
+    """Return the share of the training that is over, by epochs or by the time limit, whichever will end it first.
+
+    A clock never ticks twice alike: it counts only where the limit is likely to be reached, so that a limit that is far
+    away leaves the bytes of a model to the seed. Early on, when a first epoch sets things up, nobody can tell.
+    """
+    by_epochs = epoch / course.epochs
+    if (
+        not course.time_limit
+        or seconds < _SOON * course.time_limit
+        or seconds <= by_epochs * course.time_limit
+    ):
+        return by_epochs
+    return min(seconds / course.time_limit, 1.0)
 
 
 def _left(done: int, waiting: int, began: float) -> float:
     return (time.monotonic() - began) / max(done, 1) * waiting
-
-
-def keep_checkpoint(trainer: Trainer, course: Course, report: Report) -> None:
-    """Write weights, optimizers and the state of the random numbers to one file, whole or not at all."""
-    from safetensors.torch import save
-
-    tensors = {f"weights/{key}": torch.from_numpy(value) for key, value in trainer.weights().items()}
-    plain: dict[str, Any] = {}
-    for name, optimizer in trainer.optimizers().items():
-        state = optimizer.state_dict()
-        plain[name] = {"groups": plain_groups(optimizer)}
-        for number, entries in state["state"].items():
-            for key, value in entries.items():
-                tensors[f"optimizer/{name}/{number}/{key}"] = (
-                    torch.as_tensor(value).detach().cpu().contiguous()
-                )
-    tensors["random/cpu"] = torch.get_rng_state()
-    if trainer.device.type == "cuda":
-        tensors["random/cuda"] = torch.cuda.get_rng_state(trainer.device)
-    about = {
-        "format": _CHECKPOINT,
-        "epochs": report.epochs,
-        "seconds": report.seconds,
-        "seed": course.seed,
-        "batch": course.batch,
-        "optimizers": plain,
-        "losses": report.losses,
-        "held_out": report.held_out,
-    }
-    place = Path(str(course.checkpoint))
-    draft = place.with_name(f"{place.name}.{os.getpid()}.part")
-    draft.write_bytes(save(tensors, metadata={"discreet": json.dumps(about)}))
-    draft.replace(place)
-
-
-def _resumed(trainer: Trainer, course: Course, report: Report) -> int:
-    """Take up a checkpoint where there is one; return the epoch to go on with."""
-    if not course.checkpoint or not Path(course.checkpoint).exists():
-        return 0
-    from safetensors import SafetensorError, safe_open
-
-    place = Path(course.checkpoint)
-    refused = InputError(
-        f"'{place.name}' is no checkpoint of this training, or it is damaged. Remove it, or name another file as "
-        "checkpoint."
-    )
-    try:
-        with safe_open(place, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("discreet", "{}"))
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no mapping
-        if about.get("format") != _CHECKPOINT or (about["seed"], about["batch"]) != (
-            course.seed,
-            course.batch,
-        ):
-            raise refused
-        trainer.take_weights(
-            {
-                key.removeprefix("weights/"): value.numpy()
-                for key, value in tensors.items()
-                if key.startswith("weights/")
-            }
-        )
-        for name, optimizer in trainer.optimizers().items():
-            states: dict[int, dict[str, torch.Tensor]] = {}
-            for key, value in tensors.items():
-                if key.startswith(f"optimizer/{name}/"):
-                    number, entry = key.removeprefix(f"optimizer/{name}/").split("/")
-                    states.setdefault(int(number), {})[entry] = value
-            take_groups(optimizer, states, about["optimizers"][name]["groups"])
-        torch.set_rng_state(tensors["random/cpu"])
-        if trainer.device.type == "cuda" and "random/cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random/cuda"], trainer.device)
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise refused from error
-    report.losses = list(about["losses"])
-    report.held_out = [(int(epoch), float(loss)) for epoch, loss in about["held_out"]]
-    report.seconds = float(about["seconds"])
-    report.epochs = int(about["epochs"])
-    trainer.resumed(report.epochs)
-    return report.epochs
-
-
-def _too_large(smaller: str) -> DiscreetError:
-    return DiscreetError(
-        f"Memory ran out in training. Lower {smaller}, leave out columns with many levels, or use device='cpu'."
-    )
 
 
 def _device_name(device: torch.device) -> str:

@@ -18,11 +18,11 @@ def draw_from(
 ) -> tuple[Singles, Codes]:
     """Draw n records from a trained network: numbers and codes."""
     torch = load_extra("torch", extra="deep", purpose=f"Drawing from {model.kind}")
-    from discreet.networks.training import chosen_device, put_weights, quiet_threads
+    from discreet.networks.training import chosen_device, drawing_memory_told, put_weights, quiet_threads
 
     device = chosen_device(model.device)
     sizes, numbers = model.coding.sizes, model.coding.numbers
-    with quiet_threads(1):
+    with drawing_memory_told(), quiet_threads(1):
         if model.kind in ("ctgan", "dpgan", "pategan"):
             from discreet.networks.adversarial import Asked, GanShape, Generator, sample_gan
             from discreet.networks.blocks import Blocks

@@ -244,11 +244,11 @@ class FittedLanguageModel(FittedRecords):
         """Write records until n can be read."""
         load_extra("torch", extra="deep", purpose="Drawing from a language model")
         from discreet.networks.language import LanguageShape, Writer, write_rows
-        from discreet.networks.training import chosen_device, put_weights, quiet_threads
+        from discreet.networks.training import chosen_device, drawing_memory_told, put_weights, quiet_threads
 
         kept: list[Integers] = []
         have = written_ = 0
-        with quiet_threads(1):
+        with drawing_memory_told(), quiet_threads(1):
             writer = Writer(LanguageShape(**self.shape), self.tokenizer.states).to(chosen_device(self.device))
             put_weights({"writer": writer}, self.weights)
             for number in range(_MOST_ROUNDS):

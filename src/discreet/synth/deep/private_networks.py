@@ -81,9 +81,9 @@ class GroupNetwork:
         """Draw the groups of every column."""
         load_extra("torch", extra="deep", purpose="Drawing from a network")
         from discreet.networks.private_adversarial import PrivateShape, drawn_codes
-        from discreet.networks.training import quiet_threads
+        from discreet.networks.training import drawing_memory_told, quiet_threads
 
-        with quiet_threads(1):
+        with drawing_memory_told(), quiet_threads(1):
             codes = drawn_codes(
                 PrivateShape(**self.shape), dict(self.weights), self.sizes, n, seed=int(rng.integers(2**62))
             )
