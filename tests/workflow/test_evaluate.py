@@ -22,7 +22,16 @@ from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.protect import Band, Plan
 from discreet.synth import Sequential
 from discreet.utility.detection import detection
-from discreet.workflow.evaluation import DataSet, Generator, Metric, Model, Study, evaluate, usual_metrics
+from discreet.workflow.evaluation import (
+    DataSet,
+    Generator,
+    Metric,
+    Model,
+    Study,
+    evaluate,
+    usual_metrics,
+    workers,
+)
 from discreet.workflow.evaluation import evaluating as the_call
 from discreet.workflow.evaluation.data_sets import Split, parts_of
 from discreet.workflow.evaluation.memory import used_by
@@ -576,3 +585,19 @@ def test_a_small_sample_is_an_anchor_and_the_page_says_what_each_is_good_for(tmp
     assert any("time and memory" in line for line in said)
     assert "What each is good for" in str(found)
     assert "What each is good for" in found.to_html(tmp_path / "page.html").read_text()
+
+
+@pytest.mark.slow
+def test_under_limits_every_cell_has_a_process_of_its_own(folder, monkeypatch):
+    made = []
+    real = workers._Worker
+
+    def worker():
+        made.append(real())
+        return made[-1]
+
+    monkeypatch.setattr(workers, "_Worker", worker)
+    asked = small(folder, metrics=["margins"], seeds=[1], references=False, time_limit=300.0)
+    found = evaluate(asked, progress=False)
+    assert found.failures.is_empty()
+    assert len(made) == 2

@@ -1,4 +1,8 @@
-"""Run cells one after the other or in several processes, each with one thread; a process that dies loses one cell."""
+"""Run cells one after the other or in several processes, each with one thread; a process that dies loses one cell.
+
+Under limits every cell has a process of its own: what one generator leaves in memory (a library of networks takes more
+than a gigabyte) would otherwise count against the next, or hide what the next takes.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ def run(cells: Sequence[Cell], workers: int, limits: Limits) -> Iterator[Record]
     """Run the cells and hand over their records as they come.
 
     Without limits and with one worker this process does the work; otherwise others do, so that one that takes too
-    much can be ended.
+    much can be ended; with limits each takes one cell.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ParameterError("workers must be a whole number of 1 or more.")
@@ -147,7 +151,8 @@ def _in_processes(cells: Sequence[Cell], count: int, limits: Limits) -> Iterator
                     continue
                 yield record
                 worker.cell = None
-                if worker.process.is_alive() and waiting and not record.get("ended"):
+                goes_on = worker.process.is_alive() and not limits.is_set and not record.get("ended")
+                if goes_on and waiting:
                     worker.hand(waiting.pop())
                 else:
                     crew.remove(worker)
