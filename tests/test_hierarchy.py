@@ -413,6 +413,8 @@ def test_what_is_no_series_is_refused():
         (lambda: Hierarchy.intervals([5, 5]), "not a multiple"),
         (lambda: Hierarchy.intervals([5], lower=3, upper=3), "below upper"),
         (lambda: Hierarchy.intervals([5], origin=math.inf), "origin"),
+        (lambda: Hierarchy.intervals([5], origin=1e308), "too far away"),
+        (lambda: Hierarchy.intervals([5], lower=10**400), "finite"),
         (lambda: Hierarchy.intervals([5], closed="both"), "closed"),
         (lambda: Hierarchy.breaks([[3, 1]]), "Sort"),
         (lambda: Hierarchy.breaks([[1, 2], [3]]), "do not nest"),

@@ -191,7 +191,10 @@ def _cross(data: Microdata, columns: Sequence[str], levels: Mapping[str, Levels]
     size = math.prod(len(own) for own in lists)
     refuse_too_many_cells(size, _MOST_CELLS, what="The table would have", instead="Use fewer levels.")
     rows = list(itertools.product(*lists))
-    return pl.DataFrame({f"k{i}": [row[i] for row in rows] for i in range(len(columns))})
+    try:
+        return pl.DataFrame({f"k{i}": [row[i] for row in rows] for i in range(len(columns))})
+    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise ParameterError("levels of a column must be of one type, that of the column.") from error
 
 
 def _filled(found: Bounded, cells: pl.DataFrame) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -81,7 +82,12 @@ class Intervals(NumericHierarchy):
         _check_closed(self.closed)
         for name, value in [("widths", widths), ("lower", lower), ("upper", upper)]:
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "origin", _number(self.origin, "origin"))
+        origin = _number(self.origin, "origin")
+        if not abs(origin) / widths[0] < _LARGEST_EXACT:
+            raise ParameterError(
+                "origin lies too far away: intervals of that width cannot be counted from it."
+            )
+        object.__setattr__(self, "origin", origin)
 
     def __repr__(self) -> str:
         widths = ", ".join(map(_written, self.widths))
@@ -233,9 +239,9 @@ class Breaks(NumericHierarchy):
 def _number(value: Any, parameter: str) -> float:
     """Take a finite number, as a whole one where it is whole, so that labels and arithmetic are exact."""
     real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if not real or not math.isfinite(value):
+    if not real or not abs(value) <= sys.float_info.max:
         raise ParameterError(f"{parameter} must be finite numbers.")
-    return int(value) if value == int(value) else float(value)
+    return int(value) if abs(value) < _LARGEST_EXACT and value == int(value) else float(value)
 
 
 def _written(number: float) -> str:
