@@ -162,7 +162,7 @@ class _Asked:
         if strata:
             asked["more than one stratum"] = pl.struct(strata).n_unique() > 1
         if self.ages is not None:
-            asked["age out of bounds"] = (~years.is_between(*self.ages)).any()
+            asked["age out of bounds"] = (~years.is_between(self.ages[0], self.ages[1])).any()
         if self.reference is not None:
             kept = parse(self.reference, frame.schema).condition
             asked["without a reference person"] = _QUANTIFIED["some member"](kept)

@@ -137,7 +137,7 @@ class RegressionLaw:
             return rng.poisson(np.exp(np.minimum(line, np.log(2 * self.ends[1] + 10)))).astype(np.float64)
         at = np.searchsorted(self.upto, rng.random(len(line)) * self.upto[-1], side="right")
         drawn = np.exp(np.minimum(line + self.rests[np.minimum(at, len(self.rests) - 1)], 700.0)) - self.shift
-        return np.clip(drawn, *self.ends)
+        return np.asarray(np.clip(drawn, *self.ends))
 
     def _line(self, columns: Sequence[Integers]) -> Floats:
         """What the regression says: looked up class by class, so that millions of persons need no wide table."""
