@@ -12,6 +12,7 @@ from discreet import Microdata, dp
 from discreet.dp import Ledger, subsampled_gaussian_epsilon, subsampled_gaussian_noise
 from discreet.errors import DiscreetError, ParameterError
 from discreet.synth import DPGAN, PATEGAN, load
+from discreet.synth.deep import private_networks
 
 RNG = np.random.default_rng(7)
 SEX = RNG.choice(["f", "m"], 600, p=[0.7, 0.3])
@@ -99,3 +100,17 @@ def test_the_budget_of_a_dpgan_holds_by_another_accountant():
     step = accounting.PoissonSampledDpEvent(share, accounting.GaussianDpEvent(math.sqrt(variance) / most))
     theirs.compose(accounting.SelfComposedDpEvent(step, 200))
     assert theirs.get_epsilon(1e-6) <= 1.0
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_every_step_moves_the_progress_bar(kind, monkeypatch):
+    seen = []
+
+    def track(steps, *, description, progress):
+        for step in steps:
+            seen.append((description, progress, step))
+            yield step
+
+    monkeypatch.setattr(private_networks, "track", track)
+    SMALL[kind].fit(PEOPLE, progress=True, seed=3)
+    assert seen == [("Training", True, step) for step in range(SMALL[kind].steps)]

@@ -23,6 +23,7 @@ from discreet.dp.samplers import LARGEST_VARIANCE
 from discreet.errors import ParameterError, load_extra
 from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.progress import track
 from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import Attribute, levels_of
 from discreet.synth.deep.fitted_network import shape_of
@@ -171,7 +172,7 @@ class _PrivateNetwork(_Counted):
         return super().fit(data, progress=progress, ledger=ledger, seed=seed)
 
     def modelled(
-        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream
+        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream, *, progress: bool
     ) -> FittedMarginals:
         """Train on the groups of all records."""
         import torch
@@ -190,7 +191,7 @@ class _PrivateNetwork(_Counted):
             own_noise(seed, torch.device("cpu")),
         ):
             gan = PrivateGan(tuple(alone.sizes), np.concatenate(shares), shape)
-            self._train(gan, codes, alone.records, rho, stream)
+            self._train(gan, codes, alone.records, rho, stream, progress=progress)
             weights = gan.weights()
         if not all(np.isfinite(own).all() for own in weights.values()):
             raise ParameterError(f"Training of {self.name} broke down. Lower learning_rate.")
@@ -205,7 +206,9 @@ class _PrivateNetwork(_Counted):
             left_out=file.left_out,
         )
 
-    def _train(self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream) -> None:
+    def _train(
+        self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream, *, progress: bool
+    ) -> None:
         """Let the networks learn; codes are those of all records, their number is an estimate."""
         raise TypeError(type(self).__name__)
 
@@ -283,7 +286,9 @@ class DPGAN(_PrivateNetwork):
         most = 2**fine
         return gap, share, most, Fraction(math.ceil((noise * most) ** 2 * (1 + 1e-12)))
 
-    def _train(self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream) -> None:
+    def _train(
+        self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream, *, progress: bool
+    ) -> None:
         from discreet.networks.private_adversarial import Gradients
 
         gap, share, most, variance = self._noise(rho * ALONE / (1 - ALONE))
@@ -291,7 +296,7 @@ class DPGAN(_PrivateNetwork):
         batch = min(max(round(expected), 16), 512)
         chosen, noise = stream.words("records"), stream.words("gradients")
         gradients = Gradients(gan.critic, gan.blocks.starts.numpy(), most)
-        for _ in range(self.steps):
+        for _ in track(range(self.steps), description="Training", progress=progress):
             total = gradients.total(codes[drawn_records(len(codes), gap, chosen)])
             total = total + dp.discrete_gaussian(variance, len(total), noise)
             gan.critic_step(total / (most * expected), batch)
@@ -361,7 +366,9 @@ class PATEGAN(_PrivateNetwork):
                 "So little budget for so many votes cannot be drawn exactly. Take fewer steps, or raise epsilon."
             )
 
-    def _train(self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream) -> None:
+    def _train(
+        self, gan: Any, codes: Integers, records: float, rho: float, stream: Stream, *, progress: bool
+    ) -> None:
         import torch
 
         from discreet.networks.private_adversarial import Teachers
@@ -372,7 +379,7 @@ class PATEGAN(_PrivateNetwork):
         teachers = Teachers(parts, gan.blocks.one_hot(torch.from_numpy(codes)), gan.shape)
         words = stream.words("votes")
         batch = min(max(round(records / self.teachers), 8), 64)
-        for _ in range(self.steps):
+        for _ in track(range(self.steps), description="Training", progress=progress):
             for _ in range(_LESSONS):
                 teachers.learn(gan.drawn(batch).detach(), batch)
             asked = gan.drawn(self.questions).detach()

@@ -48,7 +48,7 @@ class _Counted(Synthesizer):
 
     @abstractmethod
     def modelled(
-        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream
+        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream, *, progress: bool
     ) -> FittedMarginals:
         """Fit a model to the groups of all records, for what is left of rho."""
 
@@ -74,7 +74,7 @@ class _Counted(Synthesizer):
         stream = Stream(seed_of(seed), self.name, seeded=seed is not None)
         codes = file.bounded(stream.words("whose"))
         alone = measured_alone(self, file, codes, ALONE * rho, stream)
-        fitted = self.modelled(data, file, alone, (1 - ALONE) * rho, stream)
+        fitted = self.modelled(data, file, alone, (1 - ALONE) * rho, stream, progress=progress)
         return fitted.promise(file.claim(self), seeded=stream.seeded, ledger=ledger)
 
 
@@ -91,7 +91,7 @@ class _FromMargins(_Counted):
         """Choose and count tables for rho, and give them with the model fitted to them."""
 
     def modelled(
-        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream
+        self, data: Microdata, file: Prepared, alone: Alone, rho: float, stream: Stream, *, progress: bool
     ) -> FittedMarginals:
         """Choose and count tables, and fit a model to them."""
         chosen, model = self.measured(file, alone, rho, stream)
