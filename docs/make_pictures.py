@@ -17,12 +17,12 @@ CUTS = {
     "page-file": ("1280-job-messy-1-file", 0, 600),
     "page-columns": ("1280-job-messy-2-columns", 0, 1340),
     "page-risk": ("1280-job-messy-3-risk", 0, 1180),
-    "page-protect": ("1280-job-messy-4-suggested", 0, 1960),
-    "page-steps": ("1280-job-messy-5-plan", 2060, 2600),
+    "page-protect": ("1280-job-messy-4-suggested", 0, 1870),
+    "page-steps": ("1280-job-messy-5-plan", 2110, 2530),
     "page-compare": ("1280-job-messy-6-compare", 0, 1450),
-    "page-release": ("1280-job-messy-8-written", 0, 1500),
+    "page-release": ("1280-job-messy-8-written", 465, 1350),
     "page-tables": ("1280-job-table-3-protected", 1160, 2130),
-    "page-outputs": ("1280-job-outputs-2-shown", 0, 2080),
+    "page-outputs": ("1280-job-outputs-2-shown", 530, 2080),
 }
 COLORS, WIDTH = 256, 960
 

@@ -197,8 +197,9 @@ class Page:
         self.browser.get(f"{root[0]}//{root[2]}/{number}/{page}")
         self.wait(lambda: self.script("return !!document.querySelector('h1')"), 60)
 
-    def shot(self, folder: Path, name: str, *, most: int = 2600) -> Path:
+    def shot(self, folder: Path, name: str, *, most: int = 4000) -> Path:
         """Keep a picture of the page from top to bottom."""
+        self.script("window.scrollTo(0, 0)")
         self._tall(700)
         self._tall(min(most, max(700, self.script("return document.documentElement.scrollHeight"))))
         place = folder / f"{name}.png"

@@ -17,7 +17,13 @@ from discreet.app.step_form import FORMS, step_form
 from discreet.value_gate import gated
 from discreet.wording import percent
 
-_SETTINGS = {"columns": "Columns", "breaks": "Limits of the bands", "by": "Within groups of", "keys": "Keys"}
+_SETTINGS = {
+    "columns": "Columns",
+    "mapping": "Values that are told otherwise",
+    "breaks": "Limits of the bands",
+    "by": "Within groups of",
+    "keys": "Keys",
+}
 _PASSES = {True: "It meets the policy.", False: "It does not meet the policy.", None: "Not all was judged."}
 _EFFORTS = {"quick": "quick", "normal": "normal", "thorough": "thorough"}
 
@@ -113,9 +119,9 @@ def name_of(step: dict[str, Any]) -> str:
 
 
 def title_of(step: dict[str, Any]) -> str:
-    """Return what a step is called on the page; its name in a plan file where it has no other."""
+    """Return what a step is called on the page; its name in a plan file, as words, where it has no other."""
     form = FORMS.get(name_of(step))
-    return form.title if form else name_of(step)
+    return form.title if form else name_of(step).replace("-", " ").capitalize()
 
 
 def in_words(value: Any) -> str:
@@ -126,6 +132,8 @@ def in_words(value: Any) -> str:
     >>> in_words({"age": 10, "pay": [1, 2]}), in_words(["a", "b"]), in_words(True)
     ('age 10; pay 1, 2', 'a, b', 'yes')
     """
+    if isinstance(value, Mapping) and list(value) == ["withheld"]:
+        return f"{value['withheld']} values (masked)"
     if isinstance(value, Mapping):
         return "; ".join(f"{name} {in_words(held)}" for name, held in value.items())
     if isinstance(value, list | tuple):

@@ -38,7 +38,7 @@ def build(desk: Desk, journey: Journey, watch: Watch) -> None:
         return
     _form(desk, journey, watch)
     watch.part(lambda: _found(journey), lambda: Held(journey.table), watch.of_task("protect_table"))
-    watch.part(lambda: _writing(journey, watch), lambda: bool(journey.table))
+    watch.part(lambda: _writing(journey, watch), lambda: bool(journey.table), lambda: repr(journey.tabulated))
     watch.part(lambda: _written(journey), lambda: Held(journey.table))
 
 
@@ -46,8 +46,10 @@ def protect(
     journey: Journey, asked: dict[str, Any], *, out: str | None = None, overwrite: bool = False
 ) -> None:
     """Build, suppress and audit in the background, and write it where ``out`` says so."""
-    journey.tabulated = asked
     signed = journey.table_signed
+    if asked != journey.tabulated:
+        signed.pop("decision", None)  # it was about another table
+    journey.tabulated = asked
 
     def then(found: dict[str, Any]) -> None:
         journey.table = found

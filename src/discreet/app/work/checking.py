@@ -90,7 +90,10 @@ def decide_output(
         entry = append_decision(
             register, output=named, decision=decision, checker=checker, note=note, about=about
         )
-    return {"said": f"{entry['output']}: {entry['decision']}. Last hash of the register: {entry['hash']}"}
+    return {
+        "said": f"Entered: {entry['decision']} {entry['output']}. The register ends with {entry['hash']} now; noted "
+        "elsewhere, that proves later that nothing was taken out."
+    }
 
 
 def _register_of_files(file: Path) -> Path:
