@@ -1,10 +1,11 @@
 """Which false claims of differential privacy does an audit find, and does it find any in this package?
 
-    python bench/dp_audit.py [--runs 100000] [--asks 100000] [--fits 100000] [--only NAME]
+    python bench/dp_audit.py [--runs 100000] [--asks 100000] [--fits 100000] [--steps 100000] [--only NAME]
 
 Five mechanisms that claim an epsilon and do not keep it, each known from the literature or from careless code, stand
 beside everything in this package that carries a guarantee: samplers and mechanisms (``--runs``), doors that answer once
-a call (``--asks``) and generators, fitted again and again (``--fits``), on two small files that differ in one record.
+a call (``--asks``), generators, fitted again and again (``--fits``), and the steps by which private networks learn
+(``--steps``; needs torch), on two small files that differ in one record.
 ``at least`` is the lower bound on epsilon that half of the runs show with a confidence of 1 - 1e-9, for an event that
 the other half chose. A hundred thousand fits of a generator take about half an hour of a core.
 """
@@ -16,6 +17,7 @@ import time
 from fractions import Fraction
 
 import dp_audit_doors as doors
+import dp_audit_networks as networks
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -172,7 +174,7 @@ ONE_BY_ONE = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("runs", "asks", "fits"):
+    for name in ("runs", "asks", "fits", "steps"):
         parser.add_argument(f"--{name}", type=int, default=100_000)
     parser.add_argument("--only", default="", help="lines with this in their name")
     asked = parser.parse_args()
@@ -182,6 +184,7 @@ def main() -> None:
         ("ours", {**AT_ONCE, **ONE_BY_ONE}, asked.runs),
         ("asked", doors.ONE_BY_ONE, asked.asks),
         ("fitted", doors.GENERATORS, asked.fits),
+        ("trained", networks.claims() if asked.steps else {}, asked.steps),
     ):
         for name, claim in claims.items() if runs else ():
             if asked.only not in name:

@@ -57,6 +57,19 @@ def _public_table(records: int, runs: int) -> npt.ArrayLike:
     return asked.detail["table"]["count"].to_numpy()
 
 
+def _table_of(figure: str) -> Callable[[int, int], npt.ArrayLike]:
+    """A total or a mean of so many cells, in each of which so many records have the value 1."""
+
+    def draw(records: int, runs: int) -> npt.ArrayLike:
+        people = _many_cells(records, runs).frame.with_columns(x=pl.lit(1.0))
+        asked = dp.table(
+            Microdata(people), "cell", levels={"cell": range(runs)}, column="x", lower=0, upper=1, epsilon=1.0
+        )
+        return asked.detail["table"][figure].to_numpy()
+
+    return draw
+
+
 def _unknown_table(records: int, runs: int) -> npt.ArrayLike:
     """The noisy count of a cell, and -1 where it is not shown at all."""
     asked = dp.table(_many_cells(records, runs), "cell", epsilon=1.0, delta=1e-3).detail["table"]
@@ -98,6 +111,8 @@ def _pram(level: str, runs: int) -> npt.ArrayLike:
 
 AT_ONCE = {
     "table, public levels": Claim(_public_table, (8, 9), 1.0),
+    "table, totals": Claim(_table_of("total"), (8, 9), 1.0),
+    "table, means": Claim(_table_of("mean"), (1, 2), 1.0),
     "table, unknown cells: one record or none": Claim(_unknown_table, (0, 1), 1.0, 1e-3),
     "table, unknown cells near the threshold": Claim(_unknown_table, (6, 7), 1.0, 1e-3),
     "tables.NoisyCounts": Claim(
@@ -323,7 +338,7 @@ DOORS = {
     "synth/private_histograms/noisy_bayes.py": ("NoisyBayes",),
     "synth/private_histograms/perturbed_histogram.py": ("PerturbedHistogram",),
     "synth/private_histograms/smooth_histogram.py": ("SmoothHistogram",),
-    "synth/private_marginals/preparing.py": ("MST", "AIM"),
+    "synth/private_marginals/preparing.py": ("MST", "AIM"),  # and the networks of dp_audit_networks.py
     "synth/sequential/fitted.py": ("Sequential, catall with noise",),
     "tables/perturbing/noisy_counts.py": ("tables.NoisyCounts",),
     "tables/synthesizing/count_synthesis.py": ("tables.PoissonSynthesis, alpha 1",),

@@ -46,7 +46,9 @@ class _Event:
         values = outputs[:, self.column]
         inside = (values >= self.low) & (values <= self.high)
         if self.multiple_of is not None:
-            scaled = values / self.multiple_of
+            # A missing answer stands as the largest number there is.
+            with np.errstate(over="ignore"):
+                scaled = values / self.multiple_of
             inside &= scaled == np.rint(scaled)
         return np.asarray(inside)
 
