@@ -211,6 +211,7 @@ def test_a_release_beyond_the_budget_draws_nothing(name, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")  # so little a budget serves nobody
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
