@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from discreet import dp, utility
+from discreet import Microdata, dp, protect, tables, utility
 from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.number_arrays import numbers_of
 from discreet.parameters import function_hints
@@ -137,3 +137,20 @@ def test_numbers_come_through_as_they_are(values):
 def test_nothing_is_refused_where_something_is_needed():
     with pytest.raises(InputError, match="values holds nothing"):
         numbers_of([], "values")
+
+
+def test_rows_of_unlike_length_are_refused_wherever_cells_are_named():
+    table = tables.Table.from_microdata(pl.DataFrame({"place": ["a"] * 9 + ["b"] * 6}), "place")
+    for ask in (
+        lambda: tables.primary(table, tables.Listed([[1, 2], [3]])),
+        lambda: tables.Suppression(hidden=[[1, 2], [3]]).apply(tables.primary(table, tables.Threshold(7))),
+    ):
+        with pytest.raises(ParameterError, match="length"):
+            ask()
+
+
+def test_a_number_that_no_array_holds_is_refused_unless_it_is_a_seed():
+    people = Microdata(pl.DataFrame({"a": [1, 2, 3, 4], "b": [1, 1, 2, 2]}))
+    with pytest.raises(ParameterError, match="depth must be a smaller number"):
+        utility.table_propensity(people, people, depth=2**63)
+    protect.AddNoise(["a"]).apply(people, seed=2**63)

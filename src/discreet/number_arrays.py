@@ -60,7 +60,7 @@ def need_pairs(first: Floats, second: Floats, names: tuple[str, str], *, what: s
         )
 
 
-def rows_of(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+def rows_of(values: npt.ArrayLike, name: str, *, empty: bool = False) -> npt.NDArray[Any]:
     """Read what was given for a parameter as records, of any kind, or refuse it by the parameter's name."""
     try:
         rows = np.asarray(values)
@@ -68,7 +68,7 @@ def rows_of(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
         raise ParameterError(f"{name} must be a list or an array, its rows all of one length.") from error
     if not rows.ndim:
         raise ParameterError(f"{name} must be a list or an array, its rows all of one length.")
-    if not len(rows):
+    if not empty and not len(rows):
         raise InputError(f"{name} holds nothing. Give at least one record.")
     return rows
 

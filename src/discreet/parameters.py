@@ -73,6 +73,8 @@ def fault(value: Any, annotation: Any, *, plain: bool = False) -> str | None:
 def check(value: Any, annotation: Any, name: str, *, where: str = "", plain: bool = False) -> None:
     """Refuse a value that does not fit its parameter, by name and without showing the value."""
     wanted = fault(value, annotation, plain=plain)
+    if wanted is None and name != "seed" and _is_whole(value) and abs(int(value)) >= _LARGEST_SIGNED:
+        wanted = "a smaller number"
     if wanted is None:
         return
     if _takes_files(annotation) and not isinstance(value, list | tuple):
@@ -205,26 +207,6 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def called(name: str, function: Callable[..., R], *arguments: Any) -> R:
-    """Call a function that somebody gave for a parameter; an error of its own is told by its kind, not by its words.
-
-    Examples
-    --------
-    >>> called("draw", lambda data: len(data), [1, 2])
-    2
-    >>> called("draw", int, [1, 2])
-    Traceback (most recent call last):
-    discreet.errors.ParameterError: The function given for draw ended in an error of its own (TypeError).
-    """
-    try:
-        return function(*arguments)
-    except Exception as error:
-        kind = type(error).__name__
-        raise ParameterError(
-            f"The function given for {name} ended in an error of its own ({kind})."
-        ) from error
-
-
 def _refuse_repeats(value: Any, name: str) -> None:
     """Refuse a list of columns that holds one twice: whoever named it again meant another one."""
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
@@ -292,8 +274,7 @@ def _fits(value: Any, annotation: Any, plain: bool) -> bool:
     if annotation is bool:
         return isinstance(value, bool | np.bool_)
     if annotation is int:
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
-        return whole and abs(int(value)) < _LARGEST
+        return _is_whole(value) and abs(int(value)) < _LARGEST
     if annotation is float:
         return _is_finite_number(value)
     if annotation is str:
@@ -333,6 +314,10 @@ def _takes_files(annotation: Any) -> bool:
     """Whether a parameter is a file with roles, or may be one."""
     options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
     return any(getattr(option, "__name__", "") == "Microdata" for option in options)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
 
 
 def _is_finite_number(value: Any) -> bool:

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
-from discreet.number_arrays import numbers_of
-from discreet.parameters import called, checked
+from discreet.number_arrays import called, numbers_of
+from discreet.parameters import checked
 from discreet.results import Measure
 from discreet.wording import shown
 
@@ -141,7 +141,7 @@ def audit(
 
 
 def _drawn(draw: Draw, data: Any, runs: int) -> Floats:
-    made = numbers_of(called("draw", draw, data, runs), "what draw gives", missing=True, infinite=True)
+    made = numbers_of(called(draw, "draw", data, runs), "what draw gives", missing=True, infinite=True)
     if made.ndim == 1:
         made = made[:, None]
     if made.ndim != 2 or len(made) != runs:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from discreet.arrays import Flags, Integers
 from discreet.errors import ParameterError, unknown_name
+from discreet.number_arrays import rows_of
 from discreet.tables.gauss.problem import default_order, pair_sums, unit_columns, zero_sums
 from discreet.wording import type_name
 
@@ -54,7 +55,7 @@ def whole_numbers(x: Any, name: str) -> Any:
 
 def positions(given: Any, count: int, name: str, *, what: str = "cells") -> Integers:
     """Take a mask or positions; return positions without repetitions, in the order given."""
-    array = np.asarray(given)
+    array = rows_of(given, name, empty=True)
     if array.size == 0 and array.dtype != bool:
         return np.zeros(0, dtype=np.int64)
     if array.dtype == bool:

@@ -10,6 +10,7 @@ import polars as pl
 
 from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
+from discreet.number_arrays import rows_of
 from discreet.parameters import checked, typed_parameters
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def flags_of(table: Table, cells: Any, parameter: str) -> Flags:
     try:
         frame = nw.from_native(cells, eager_only=True).to_polars()
     except TypeError:
-        given = np.asarray(cells)
+        given = rows_of(cells, parameter, empty=True)
         if given.dtype == bool and given.shape == (table.cells.height,):
             return given
         if given.ndim == 1 and (given.size == 0 or np.issubdtype(given.dtype, np.integer)):

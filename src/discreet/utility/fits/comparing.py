@@ -13,7 +13,8 @@ from discreet.cards import Figure, OfPair, measure
 from discreet.citations import SNOKE_2018
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata, require_microdata
-from discreet.parameters import called, checked
+from discreet.number_arrays import called
+from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent, shown
 from discreet.utility.fits.agreement import Agreement, SeSynthetic, Settings
 from discreet.utility.fits.model_fits import Family, ModelFit, fit
@@ -264,7 +265,7 @@ def _agreement(  # noqa: PLR0917
     settings: Settings,
 ) -> Agreement:  # fmt: skip
     if callable(model):
-        fits = [called("formula", model, data) for data in (original, *copies)]
+        fits = [called(model, "formula", data) for data in (original, *copies)]
         if not all(isinstance(one, ModelFit) for one in fits):
             raise ParameterError("A model function must give a ModelFit: names, coefficients and covariance.")
         return Agreement(fits[0], fits[1:], settings)
