@@ -78,7 +78,7 @@ def noisy_gradients(plan: synth.DPGAN, records: int, runs: int) -> npt.ArrayLike
     codes = np.ones((records, 1), dtype=np.int64)
     public = 8.0  # the number of records as far as it is known, the same for both files
     while len(gan.told) < runs:
-        plan._train(gan, codes, public, 0.0, Stream(1, "dpgan", seeded=False))
+        plan._train(gan, codes, public, 0.0, Stream(1, "dpgan", seeded=False), progress=False)
     sums = np.rint(np.stack(gan.told[:runs]) * (most * max(share * public, 1.0)))
     return (sums @ own.astype(np.float64)).astype(np.float64)
 
@@ -99,9 +99,8 @@ def noisy_votes(plan: synth.PATEGAN, records: int, runs: int) -> npt.ArrayLike:
     private_networks._majority = watched
     try:
         while len(counted) < runs:
-            plan._train(
-                gan, codes, 8.0, plan.steps * dp.largest_rho(VOTE, DELTA), Stream(1, "pategan", seeded=False)
-            )
+            rho = plan.steps * dp.largest_rho(VOTE, DELTA)
+            plan._train(gan, codes, 8.0, rho, Stream(1, "pategan", seeded=False), progress=False)
     finally:
         private_networks._majority = majority
     return np.asarray(counted[:runs])
