@@ -40,7 +40,7 @@ def test_the_docstrings_leave_the_references_to_the_card():
 def test_the_list_of_methods_reads_the_card():
     listed = {entry.name: entry for entry in catalog()}
     card = method_card(Mondrian)
-    assert listed["protect.Mondrian"].work == card.work == "whole-file"
+    assert listed["protect.Mondrian"].work == card.work == "class-wise"
     assert listed["protect.Mondrian"].references == card.references
     assert listed["risk.k_anonymity"].references
 

@@ -15,6 +15,7 @@ import polars as pl
 
 from discreet import engine, loss
 from discreet.arrays import Integers
+from discreet.cards import Work
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.method_cards import method
@@ -23,13 +24,14 @@ from discreet.protect.generalizing.coded_keys import coded_key, positions
 from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.generalizing.privacy_models import KAnonymity, KMap, PrivacyModel, models_of
+from discreet.protect.joined_classes import by_class
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.value_text import canonical_text
 
 
 @method(
     aim="company",
-    work="whole-file",
+    work="class-wise",
     references=(
         "LeFevre, K., DeWitt, D. J. and Ramakrishnan, R. (2006). Mondrian multidimensional k-anonymity. "
         "Proceedings of the 22nd International Conference on Data Engineering. doi:10.1109/ICDE.2006.101",
@@ -67,6 +69,10 @@ class Mondrian(Treatment):
     which all share a value shows it. Missing values are cut off from the others first; where that is not
     possible the label says ``… or missing``, or the top label of the hierarchy. A column in which no group had
     to be widened stays as it was; others become text.
+
+    A query (Polars lazy, DuckDB, Spark) is cut on its distinct combinations of keys and sensitive values, which alone
+    are collected, and stays a query with the same cells. With ``strict=False`` (equal records are told apart by their
+    place in the file), k-map with weights and several records a person, the columns themselves are collected.
 
     What it costs
     -------------
@@ -110,6 +116,12 @@ class Mondrian(Treatment):
                 "OptimalGeneralization."
             )
 
+    @property
+    def work(self) -> Work:
+        """Class-wise where equal records stay together and count alike: the rest looks at records."""
+        weighted = any(isinstance(model, KMap) for model in self.models)
+        return "class-wise" if self.strict and not weighted else "whole-file"
+
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Cut the file into groups and label each group's keys."""
         keys = engine.resolve_keys(data, self.keys)
@@ -117,27 +129,31 @@ class Mondrian(Treatment):
             if name not in keys:
                 raise ColumnError(f"In hierarchies: {unknown_name(name, keys, what='key')}")
         models = [*([] if self.k is None else [KAnonymity(self.k)]), *self.models]
-        frame = engine.collect(data, keys)
+        by_classes = engine.is_lazy(data) and self.work == "class-wise" and engine.counted_unit(data) is None
+        frame, watched = _classes(data, models, keys) if by_classes else _records(data, models, keys)
         coded = [_Key.of(frame[key], self.hierarchies.get(key)) for key in keys]
-        watched = _watched(data, models, keys)
         boxes = partition([key.dimension for key in coded], models, watched, strict=self.strict)
         sizes = Pieces(boxes, int(boxes.max()) + 1, watched).sizes
+        in_boxes = np.bincount(boxes, weights=watched.many).astype(np.int64)
+        records = int(in_boxes.sum())
         heads = "records" if watched.units is None else "people"
-        columns = {key.column.name: key.released(boxes) for key in coded}
+        released = {key.column.name: key.released(boxes) for key in coded}
+        columns = {name: column for name, column in released.items() if column is not None}
         names = ", ".join(model.name for model in models)
         merged_safely = all(model.closed or model.convex for model in models)
         return Change(
-            columns={name: column for name, column in columns.items() if column is not None},
+            columns={} if by_classes else columns,
+            by_record=by_class(frame, columns) if by_classes and columns else None,
             notes=(
-                f"The {len(boxes):,} records were cut into {len(sizes):,} groups of {int(sizes.min()):,} to "
+                f"The {records:,} records were cut into {len(sizes):,} groups of {int(sizes.min()):,} to "
                 f"{int(sizes.max()):,} {heads}, each of which meets {names}; keys show the range of their group.",
             ),
             parameters={
                 "groups": len(sizes),
                 "smallest_group": int(sizes.min()),
                 "largest_group": int(sizes.max()),
-                "mean_group": len(boxes) / len(sizes),
-                "discernibility": loss.discernibility(np.bincount(boxes)),
+                "mean_group": records / len(sizes),
+                "discernibility": loss.discernibility(in_boxes),
             },
             # Groups with the same labels read as one class; that is safe where models survive a merge.
             guarantee=f"Every class of the keys {', '.join(keys)} meets {names}." if merged_safely else None,
@@ -256,15 +272,36 @@ def _on_a_line(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or dtype.is_temporal()
 
 
-def _watched(data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[str]) -> Watched:
-    sensitive, weights = {}, {}
+def _sensitive(data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[str]) -> tuple[str, ...]:
     for model in models:
         for column in model.columns:
             engine.resolve_sensitive(data, column, keys)
-            values = engine.collect(data, [column]).to_series()
-            domain = values.unique().sort(nulls_last=True)
-            sensitive[column] = (domain, positions(values, domain))
+    return tuple(dict.fromkeys(column for model in models for column in model.columns))
+
+
+def _coded(table: pl.DataFrame, columns: Sequence[str]) -> dict[str, tuple[pl.Series, Integers]]:
+    domains = {column: table[column].unique().sort(nulls_last=True) for column in columns}
+    return {column: (domain, positions(table[column], domain)) for column, domain in domains.items()}
+
+
+def _records(
+    data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[str]
+) -> tuple[pl.DataFrame, Watched]:
+    """Bring the keys of all records home, and what the models look at beside them."""
+    sensitive = _sensitive(data, models, keys)
+    weights = {}
+    for model in models:
         if isinstance(model, KMap):
             name = str(engine.resolve_weight(data, model.weight))
             weights[name] = engine.collect(data, [name]).to_series().cast(pl.Float64).to_numpy()
-    return Watched(sensitive, weights, engine.unit_column(data))
+    values = _coded(engine.collect(data, sensitive), sensitive) if sensitive else {}
+    return engine.collect(data, keys), Watched(values, weights, engine.unit_column(data))
+
+
+def _classes(
+    data: Microdata, models: Sequence[PrivacyModel], keys: Sequence[str]
+) -> tuple[pl.DataFrame, Watched]:
+    """Bring the combinations of keys and sensitive values home, and how many records have each."""
+    sensitive = _sensitive(data, models, keys)
+    table, many = engine.counted_combinations(data, [*keys, *sensitive])
+    return table.select(keys), Watched(_coded(table, sensitive), {}, many=many)

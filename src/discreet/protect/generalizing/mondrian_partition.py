@@ -42,12 +42,14 @@ class Dimension:
 class Watched:
     """What the models look at beside the keys: sensitive values (domain, codes), weights, and whose records they are.
 
-    ``units`` number the persons, in whom classes are counted; None where every record is a person.
+    ``units`` number the persons, in whom classes are counted; None where every record is a person. ``many`` says how
+    many records a row stands for, where the rows are combinations of values and not records.
     """
 
     sensitive: Mapping[str, tuple[pl.Series, Integers]]
     weights: Mapping[str, Floats]
     units: Integers | None = None
+    many: Integers | None = None
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,15 @@ class Pieces:
         """The number of records (or persons) of each piece."""
         if self.watched.units is not None:
             return distinct_people(self.owners, self.watched.units, self.many)
-        return np.bincount(self.owners, minlength=self.many).astype(np.int64)
+        return np.bincount(self.owners, weights=self.watched.many, minlength=self.many).astype(np.int64)
 
     def values(self, column: str) -> ClassCounts:
         """Count the values of a sensitive column in each piece."""
         domain, codes = self.watched.sensitive[column]
         if self.watched.units is not None:
             return one_value_each(self.owners, self.watched.units, codes, domain, self.many)
-        pairs, counts = np.unique(self.owners * len(domain) + codes, return_counts=True)
+        pairs, place = np.unique(self.owners * len(domain) + codes, return_inverse=True)
+        counts = np.bincount(place, weights=self.watched.many, minlength=len(pairs))
         starts = np.searchsorted(pairs // len(domain), np.arange(self.many + 1)).astype(np.int64)
         return ClassCounts(pl.DataFrame, domain, starts, pairs % len(domain), counts.astype(np.int64))
 
@@ -88,9 +91,11 @@ def partition(
     """Number the final boxes and say in which each record lies.
 
     Each key offers two cuts: its missing values from the others, and all values (missing ones first, where they
-    could not be cut off) near their median or, with a hierarchy, into the labels one level down.
+    could not be cut off) near their median or, with a hierarchy, into the labels one level down. Strictly cut, a row
+    may stand for many equal records.
     """
     n = len(dimensions[0].ranks)
+    many = np.ones(n, dtype=np.int64) if watched.many is None else watched.many
     if _violating(Pieces(np.zeros(n, dtype=np.int64), 1, watched), models).any():
         names = ", ".join(model.name for model in models)
         raise ParameterError(
@@ -105,7 +110,7 @@ def partition(
         # Records stand box by box, which makes everything about a box a slice.
         order = np.argsort(here, kind="stable")
         records, here = records[order], here[order]
-        move = _best_moves(dimensions, records, here, tried, 2 * least)
+        move = _best_moves(dimensions, records, here, tried, (many[records], 2 * least))
         done = move < 0
         leaving = done[here]
         final[records[leaving]] = finished + (np.cumsum(done) - 1)[here[leaving]]
@@ -114,7 +119,7 @@ def partition(
         tried, move = tried[~done], move[~done]
         if not len(records):
             break
-        parts = _parts(dimensions, records, here, move, strict=strict)
+        parts = _parts(dimensions, records, here, move, many[records], strict=strict)
         width = int(parts.max()) + 1
         pairs, piece = np.unique(here * width + parts, return_inverse=True)
         parent = pairs // width
@@ -132,7 +137,8 @@ def partition(
 def _refused_pieces(
     records: Integers, piece: Integers, many: int, models: Sequence[PrivacyModel], watched: Watched, *, n: int
 ) -> Flags:
-    if not (watched.sensitive or watched.weights or watched.units is not None):
+    alone = watched.units is None and watched.many is None
+    if alone and not (watched.sensitive or watched.weights):
         return _violating(Pieces(piece, many, watched), models)
     owners = np.full(n, many, dtype=np.int64)
     owners[records] = piece
@@ -147,11 +153,19 @@ def _violating(pieces: Pieces, models: Sequence[PrivacyModel]) -> Flags:
 
 
 def _best_moves(
-    dimensions: Sequence[Dimension], records: Integers, here: Integers, tried: Flags, least: int
+    dimensions: Sequence[Dimension],
+    records: Integers,
+    here: Integers,
+    tried: Flags,
+    sized: tuple[Integers, int],
 ) -> Integers:
-    """Choose for each box the cut to try: off with missing values first, then across the widest key; -1 is none."""
+    """Choose for each box the cut to try: off with missing values first, then across the widest key; -1 is none.
+
+    ``sized`` says how many records each row stands for, and how many a box must have to be cut.
+    """
+    many, least = sized
     begin = np.searchsorted(here, np.arange(len(tried)))
-    sizes = np.diff(np.append(begin, len(here)))
+    sizes = np.add.reduceat(many, begin)
     score = np.full(tried.shape, -np.inf)
     for j, dimension in enumerate(dimensions):
         ranks = dimension.ranks[records]
@@ -169,7 +183,13 @@ def _best_moves(
 
 
 def _parts(
-    dimensions: Sequence[Dimension], records: Integers, here: Integers, move: Integers, *, strict: bool
+    dimensions: Sequence[Dimension],
+    records: Integers,
+    here: Integers,
+    move: Integers,
+    many: Integers,
+    *,
+    strict: bool,
 ) -> Integers:
     """Say into which part of its box's cut each record falls."""
     parts = np.zeros(len(records), dtype=np.int64)
@@ -183,7 +203,8 @@ def _parts(
         if dimension.levels is not None:
             parts[across] = _one_level_down(dimension.levels[records[across]], here[across])
         else:
-            parts[across] = _halves(dimension.ranks[records[across]], here[across], strict=strict)
+            ranks = dimension.ranks[records[across]]
+            parts[across] = _halves(ranks, here[across], many[across], strict=strict)
     return parts
 
 
@@ -196,18 +217,21 @@ def _one_level_down(levels: Integers, here: Integers) -> Integers:
     return np.asarray(levels[np.arange(len(here)), below])
 
 
-def _halves(ranks: Integers, here: Integers, *, strict: bool) -> Integers:
+def _halves(ranks: Integers, here: Integers, many: Integers, *, strict: bool) -> Integers:
     """Cut each box near its median; equal values stay together unless the cut is relaxed."""
     begin = np.flatnonzero(np.diff(here, prepend=-1))
-    sizes = np.diff(np.append(begin, len(here)))
+    rows = np.diff(np.append(begin, len(here)))
     order = np.lexsort((ranks, here))
-    place = np.arange(len(here)) - np.repeat(begin, sizes)
     if not strict:
+        place = np.arange(len(here)) - np.repeat(begin, rows)
         parts = np.empty(len(here), dtype=np.int64)
-        parts[order] = place >= np.repeat(sizes // 2, sizes)
+        parts[order] = place >= np.repeat(rows // 2, rows)
         return parts
-    median = np.repeat(ranks[order][begin + (sizes - 1) // 2], sizes)
-    under = np.add.reduceat((ranks < median).astype(np.int64), begin)
-    up_to = np.add.reduceat((ranks <= median).astype(np.int64), begin)
+    sizes = np.add.reduceat(many, begin)
+    before = np.cumsum(sizes) - sizes
+    middle = np.searchsorted(np.cumsum(many[order]), before + (sizes - 1) // 2, side="right")
+    median = np.repeat(ranks[order][middle], rows)
+    under = np.add.reduceat(np.where(ranks < median, many, 0), begin)
+    up_to = np.add.reduceat(np.where(ranks <= median, many, 0), begin)
     cut_before = (up_to == sizes) | ((under > 0) & (np.abs(2 * under - sizes) < np.abs(2 * up_to - sizes)))
-    return np.where(np.repeat(cut_before, sizes), ranks >= median, ranks > median).astype(np.int64)
+    return np.where(np.repeat(cut_before, rows), ranks >= median, ranks > median).astype(np.int64)

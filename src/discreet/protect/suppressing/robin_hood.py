@@ -7,27 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
-from discreet.arrays import Flags, Integers
+from discreet.arrays import Flags, Integers, Words
+from discreet.engine import ByRecord
 from discreet.errors import ColumnError, DiscreetError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.protect.drawn_records import DrawnRecords
+from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
 from discreet.protect.suppressing.attribute_masking import Allotment, allot, protection
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
 from discreet.wording import type_name
 
+_MOST_DRAWN_FROM = 10**9
+"""NumPy draws without replacement from fewer than so many."""
+
 
 @method(
     aim="company",
-    work="whole-file",
+    work="class-wise",
     references=(
         "Brown, J. T., Clayton, E. W., Matheny, M., Kantarcioglu, M., Vorobeychik, Y. and Malin, B. A. "
         "(2024). Robin Hood: a de-identification method to preserve minority representation for "
@@ -77,6 +84,11 @@ class RobinHood(Treatment):
     ``levels``. The internal log has ``classes``, one entry a class (its size A, unmasked B, masked C, masked
     elsewhere D, masked in all E, effective k, expected attempts), and ``masked_by_group``: together with the file
     they say what is behind the masks, so they stay in the house.
+
+    All is planned on the distinct combinations of key values and their counts; of a query (Polars lazy, DuckDB, Spark)
+    nothing else is collected but one draw for each class of which some records are masked, and it stays a query. The
+    draw of a record belongs to its place in the file, or to its ``record_key``, which Spark needs: the same records
+    are masked on every engine.
 
     What it costs
     -------------
@@ -152,18 +164,28 @@ class RobinHood(Treatment):
                 f"'{engine.unit_in_words(data)}' has several records for some people, and RobinHood masks records: one "
                 "that stays unmasked gives the masked ones away. Bring the file to one record a person first."
             )
-        original = engine.collect(data, keys)
-        _must_be_new(original[self.fairness], self.mask_value, self.fairness)
+        lattice = Lattice(data, keys, self.hierarchies, by_classes=True)
+        _must_be_new(lattice.columns[self.fairness], self.mask_value, self.fairness)
 
-        levels, table, classes, plan = self._planned(data, keys, original)
+        levels, table, classes, plan = self._planned(lattice, keys)
         if plan.infeasible.any() and self.on_infeasible == "raise":
             raise ParameterError(_infeasible(plan, classes))
-        masked = classes.draw(plan, self.k_target, stream("masked records"))
+        masked = classes.split(plan, self.k_target, stream("masked by class"))
         report = classes.report(masked, plan, self.k_target)
-        fairness = _masked(table[self.fairness], masked, self.mask_value)
-        raised = {key: table[key] for key in keys if levels[key]}
+        raised = {key: table[key] for key in keys if levels[key] or key == self.fairness}
+        drawn = DrawnRecords(
+            lattice.columns, classes.of_combination, classes.sizes, stream.keyed("masked records")
+        )
+
+        def of_records(record_key: tuple[str, ...]) -> ByRecord:
+            last = _last_masked(data, drawn, masked, record_key)
+            work = _Masking(drawn, raised, self.fairness, self.mask_value, last)
+            nobody = _masked(table[self.fairness].head(0), np.zeros(0, dtype=np.bool_), self.mask_value)
+            makes = {key: column.dtype for key, column in raised.items()} | {self.fairness: nobody.dtype}
+            return ByRecord(tuple(keys), makes, work, draws=True)
+
         return Change(
-            columns={**raised, self.fairness: fairness},
+            of_records=of_records,
             notes=self._notes(classes, plan, masked),
             parameters={
                 "feasible": not plan.infeasible.any(),
@@ -174,16 +196,16 @@ class RobinHood(Treatment):
             },
             internal={
                 "classes": report.to_dict(as_series=False),
-                "masked_by_group": _by_group(table[self.fairness], masked),
+                "masked_by_group": _by_group(table[self.fairness], classes, masked),
             },
         )
 
     def _planned(
-        self, data: Microdata, keys: Sequence[str], original: pl.DataFrame
+        self, lattice: Lattice, keys: Sequence[str]
     ) -> tuple[dict[str, int], pl.DataFrame, _Classes, Allotment]:
         """Take the first recoding, or the first that leaves no class unprotected, with its plan of masking."""
-        for levels, table in self._generalized(data, keys, original):
-            classes = _Classes.of(table, keys, self.fairness)
+        for levels, table in self._generalized(lattice, keys):
+            classes = _Classes.of(table, keys, self.fairness, lattice.many)
             plan = allot(
                 classes.sizes,
                 classes.masking_class,
@@ -199,13 +221,12 @@ class RobinHood(Treatment):
         )
 
     def _generalized(
-        self, data: Microdata, keys: Sequence[str], original: pl.DataFrame
+        self, lattice: Lattice, keys: Sequence[str]
     ) -> Iterator[tuple[dict[str, int], pl.DataFrame]]:
         """List the recodings that give every class k_initial records, by rising loss."""
-        from discreet.protect.generalizing.lattice_classes import Lattice
         from discreet.protect.generalizing.light_generalization import nodes_by_loss
 
-        lattice = Lattice(data, keys, self.hierarchies)
+        original = lattice.columns
         heights = [key.height if key.name in self.hierarchies else 0 for key in lattice.keys]
         found = False
         for node, _ in nodes_by_loss(lattice, self.k_initial, heights):
@@ -222,11 +243,12 @@ class RobinHood(Treatment):
                 "for more keys, or lower k_initial."
             )
 
-    def _notes(self, classes: _Classes, plan: Allotment, masked: Flags) -> tuple[str, ...]:
-        smallest = int(classes.sizes.min())
+    def _notes(self, classes: _Classes, plan: Allotment, masked: Integers) -> tuple[str, ...]:
+        smallest, records, hidden = (
+            int(number) for number in (classes.sizes.min(), classes.sizes.sum(), masked.sum())
+        )
         notes = [
-            f"'{self.fairness}' was masked in {int(masked.sum()):,} of {len(masked):,} records "
-            f"({percent(float(masked.mean()))}).",
+            f"'{self.fairness}' was masked in {hidden:,} of {records:,} records ({percent(hidden / records)}).",
             f"A single try points at the right record with a chance of up to {percent(1 / smallest)} (one over the "
             "smallest class); masking raises the expected number of attempts, not this.",
         ]
@@ -241,19 +263,20 @@ class RobinHood(Treatment):
 
 @dataclass(frozen=True)
 class _Classes:
-    """The classes of a file on all keys, the masking class of each, and the class of each record."""
+    """The classes of a file on all keys, the masking class of each, and the class of each combination of values."""
 
     sizes: Integers
     masking_class: Integers
-    of_record: Integers
+    of_combination: Integers
 
     @classmethod
-    def of(cls, table: pl.DataFrame, keys: Sequence[str], fairness: str) -> _Classes:
+    def of(cls, table: pl.DataFrame, keys: Sequence[str], fairness: str, many: Integers) -> _Classes:
         """Number the classes in the order of their keys, which settles ties between classes of one size."""
         named = table.select(pl.col(key).alias(f"k{i}") for i, key in enumerate(keys))
         fair = f"k{list(keys).index(fairness)}"
         names = [name for name in named.columns if name != fair] + [fair]
-        classes = named.group_by(names).agg(records=pl.len()).sort(names).with_row_index("number")
+        counted = named.with_columns(pl.Series("records", many))
+        classes = counted.group_by(names).agg(pl.col("records").sum()).sort(names).with_row_index("number")
         # Sorted by the other keys first, a masking class is a run of classes.
         new = np.zeros(classes.height, dtype=np.bool_)
         for name in names[:-1]:
@@ -267,27 +290,26 @@ class _Classes:
             joined["number"].to_numpy().astype(np.int64),
         )
 
-    def draw(self, plan: Allotment, k_target: int, random: np.random.Generator) -> Flags:
-        """Mask as many records of each pool as allotted, each record of a pool with the same chance.
+    def split(self, plan: Allotment, k_target: int, random: np.random.Generator) -> Integers:
+        """Say how many records of each class are masked.
 
-        A small class is a pool; so are all records of large classes in one masking class.
+        What is allotted to the large classes of a masking class falls on them as if it was drawn from all their
+        records, each with the same chance.
         """
-        count = len(self.sizes)
-        pool_of_class = np.where(self.sizes >= k_target, count + self.masking_class, np.arange(count))
-        allotted = np.concatenate([plan.minority, plan.majority])
-        pool = pool_of_class[self.of_record]
-        shuffled = random.permutation(len(pool))
-        order = shuffled[np.argsort(pool[shuffled], kind="stable")]
-        starts = np.searchsorted(pool[order], np.arange(len(allotted)))
-        place = np.arange(len(pool)) - starts[pool[order]]
-        masked = np.zeros(len(pool), dtype=np.bool_)
-        masked[order] = place < allotted[pool[order]]
+        masked = plan.minority.copy()
+        large = np.flatnonzero(self.sizes >= k_target)
+        inside = self.masking_class[large]
+        begins = np.flatnonzero(np.diff(inside, prepend=-1))
+        for begin, end in pairwise([*begins, len(large)]):
+            allotted = int(plan.majority[inside[begin]])
+            if allotted:
+                members = large[begin:end]
+                masked[members] = _drawn_from(self.sizes[members], allotted, random)
         return masked
 
-    def report(self, masked: Flags, plan: Allotment, k_target: int) -> pl.DataFrame:
-        """Work out from the final mask how well each class is protected."""
-        hidden = np.bincount(self.of_record, weights=masked, minlength=len(self.sizes)).astype(np.int64)
-        table = protection(self.sizes, hidden, self.masking_class)
+    def report(self, masked: Integers, plan: Allotment, k_target: int) -> pl.DataFrame:
+        """Work out from what is masked how well each class is protected."""
+        table = protection(self.sizes, masked, self.masking_class)
         reached = table["effective_k"].to_numpy() >= k_target - 1e-9
         if (~reached & ~plan.infeasible).any():
             raise DiscreetError(
@@ -297,6 +319,43 @@ class _Classes:
         return table.with_columns(
             pl.Series("masking_class", self.masking_class), pl.Series("feasible", reached)
         )
+
+
+def _drawn_from(sizes: Integers, drawn: int, random: np.random.Generator) -> Integers:
+    if int(sizes.sum()) >= _MOST_DRAWN_FROM:
+        raise ParameterError(
+            f"More than {_MOST_DRAWN_FROM:,} records share all keys but the fairness attribute, more than can be drawn "
+            "from. Name more keys, or treat the file in parts."
+        )
+    return random.multivariate_hypergeometric(sizes, drawn, method="marginals").astype(np.int64)
+
+
+def _last_masked(
+    data: Microdata, drawn: DrawnRecords, masked: Integers, record_key: tuple[str, ...]
+) -> Integers:
+    """Find the highest draw of each class that is still masked; -1 where none is."""
+    last = np.where(masked == drawn.sizes, np.iinfo(np.int64).max, -1)
+    some = np.flatnonzero((masked > 0) & (masked < drawn.sizes))
+    ranks = pl.DataFrame({"class": some, "rank": masked[some]})
+    last[some] = drawn.last(data, ranks, record_key, purpose="robin-hood")
+    return last
+
+
+@dataclass(frozen=True, eq=False)
+class _Masking:
+    """Gives the records of a batch the coarser keys of their class, and masks those with low draws."""
+
+    drawn: DrawnRecords
+    raised: Mapping[str, pl.Series]
+    fairness: str
+    mask_value: str | int
+    last: Integers
+
+    def __call__(self, rows: pl.DataFrame, records: Words) -> Mapping[str, pl.Series]:
+        place = self.drawn.places(rows)
+        masked = self.drawn.draw(records) <= self.last[self.drawn.numbers[place]]
+        made = {key: column.gather(place) for key, column in self.raised.items()}
+        return made | {self.fairness: _masked(made[self.fairness], masked, self.mask_value)}
 
 
 def _must_be_new(column: pl.Series, mask_value: str | int, name: str) -> None:
@@ -329,12 +388,16 @@ def _masked(column: pl.Series, masked: Flags, mask_value: str | int) -> pl.Serie
     return plain.zip_with(pl.Series(~masked), mask).cast(dtype).alias(column.name)
 
 
-def _by_group(column: pl.Series, masked: Flags) -> dict[str, float]:
+def _by_group(column: pl.Series, classes: _Classes, masked: Integers) -> dict[str, float]:
     """Give the share of masked records by value of the fairness attribute."""
+    of_class = pl.DataFrame({"class": classes.of_combination, "group": column.cast(pl.String)}).unique(
+        "class"
+    )
+    counts = pl.DataFrame({"class": np.arange(len(masked)), "masked": masked, "records": classes.sizes})
     shares = (
-        pl.DataFrame({"group": column.cast(pl.String), "masked": masked})
+        counts.join(of_class, on="class", how="left")
         .group_by("group")
-        .agg(share=pl.col("masked").mean())
+        .agg(share=pl.col("masked").sum() / pl.col("records").sum())
         .sort("group")
     )
     return {"missing" if group is None else group: share for group, share in shares.rows()}

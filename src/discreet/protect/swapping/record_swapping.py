@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from discreet import engine
 from discreet.arrays import Integers
+from discreet.cards import Work
 from discreet.errors import ColumnError, ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
-from discreet.protect.coded_columns import Units, coded, crossed
+from discreet.protect.coded_columns import Units
 from discreet.protect.columns import existing, group_column
+from discreet.protect.drawn_records import DrawnRecords
+from discreet.protect.swapping.standing_out import TRIES, StandingOut, runs
+from discreet.protect.swapping.swapping_by_classes import ClassSwap, moved_records
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
-
-_TRIES = 32
 
 
 @method(
     aim="doubt",
-    work="whole-file",
+    work="class-wise",
     references=(
         "Shlomo, N., Tudor, C. and Groom, P. (2010). Data swapping for protecting census tables. Privacy "
         "in Statistical Databases, LNCS 6344, 41–51.",
@@ -72,6 +75,12 @@ class RecordSwap(Treatment):
     order. A household without a place takes no part. Weighted totals of areas may change, because weights stay
     with the people.
 
+    Without households the exchanges are worked out between the distinct combinations of the columns that are named, and
+    their counts; of a query (Polars lazy, DuckDB, Spark) nothing else is collected but one draw for every pair of
+    combinations that exchange records, and it stays a query. Which records of a combination move is decided by their
+    draws, which belong to their place in the file or to their ``record_key`` (Spark needs one): the same ones on every
+    engine. A household is told by all its members together; with one, the columns are collected.
+
     What it costs
     -------------
     Relations between place and the columns that partners do not have in common, mostly for rare households.
@@ -118,36 +127,72 @@ class RecordSwap(Treatment):
         if not lists:
             raise ParameterError("match has no list of columns. Leave it out to match the size only.")
 
+    @property
+    def work(self) -> Work:
+        """Class-wise where records are swapped singly: the members of a household are looked at together."""
+        return "class-wise" if self.household is None else "whole-file"
+
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Find partners and exchange the places."""
         places = existing(
             data, data.roles.location if self.geography is None else self.geography, treatment=self.name
         )
-        table, household, keys = self._collected(data, places)
-        units = Units.of(table[household] if household else None, table.height)
+        household = group_column(data, self.household, ("household",), treatment=self.name)
+        wanted, keys = self._wanted(data, places, household)
         carry = existing(data, self.carry, treatment=self.name) if self.carry else ()
         moving = [*places, *carry]
-        if household:
-            units.check_same(table, moving, household)
-        swap = _Swap(self, table, units, places, keys)
-        partner = swap.partners(stream("partners"))
+        if household is None:
+            table, many = engine.counted_combinations(data, wanted)
+            self._check_flag(table)
+            units = Units.of(None, table.height)
+            classes = ClassSwap(table, units, places, keys, k=self.k, at_risk=self.at_risk, many=many)
+            return self._by_classes(data, classes, moving, stream)
+        table = engine.collect(data, wanted)
+        self._check_flag(table)
+        units = Units.of(table[household], table.height)
+        units.check_same(table, moving, household)
+        swap = _Households(table, units, places, keys, k=self.k, at_risk=self.at_risk)
+        partner = swap.partners(stream("partners"), self.match or [[]], self.share)
         source = np.where(partner < 0, np.arange(len(units)), partner)
         records = units.first[source][units.of_record]
+        swapped = _Swapped(
+            len(units),
+            int(swap.standing_out.sum()),
+            int((swap.standing_out & (partner >= 0)).sum()),
+            int((partner >= 0).sum()),
+        )
         return Change(
             columns={name: table[name].gather(records) for name in moving},
-            notes=(*self._notes(swap, household, partner), *self._about_people(data, household)),
-            parameters={
-                "units": len(units),
-                "units_at_risk": int(swap.standing_out.sum()),
-                "units_at_risk_swapped": int((swap.standing_out & (partner >= 0)).sum()),
-                "units_swapped": int((partner >= 0).sum()),
-            },
+            notes=self._notes(swapped, "households"),
+            parameters=asdict(swapped),
         )
 
-    def _collected(
-        self, data: Microdata, places: Sequence[str]
-    ) -> tuple[pl.DataFrame, str | None, tuple[str, ...]]:
-        household = group_column(data, self.household, ("household",), treatment=self.name)
+    def _by_classes(self, data: Microdata, swap: ClassSwap, moving: Sequence[str], stream: Stream) -> Change:
+        """Exchange places between classes of records, and choose the records by their draws."""
+        many = swap.records
+        moves = swap.moves(stream("partners"), self.match or [[]], self.share)
+        gone = np.bincount(moves["from"].to_numpy(), weights=moves["records"].to_numpy(), minlength=len(many))
+        swapped = _Swapped(
+            int(many.sum()),
+            int(many[swap.standing_out].sum()),
+            int(gone[swap.standing_out].sum()),
+            int(gone.sum()),
+        )
+        drawn = DrawnRecords(swap.table, np.arange(len(many)), many, stream.keyed("moved records"))
+        return Change(
+            of_records=moved_records(data, drawn, moves, moving),
+            notes=(*self._notes(swapped, "records"), *self._about_people(data)),
+            parameters=asdict(swapped),
+        )
+
+    def _check_flag(self, table: pl.DataFrame) -> None:
+        if self.at_risk and table[self.at_risk].dtype != pl.Boolean:
+            raise ColumnError(f"Column '{self.at_risk}' (at_risk) must hold true and false.")
+
+    def _wanted(
+        self, data: Microdata, places: Sequence[str], household: str | None
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Name the columns that the swap looks at, and the keys among them."""
         named = data.roles.keys if self.keys is None else tuple(self.keys)
         keys = tuple(key for key in named if key not in places)
         if self.at_risk is not None:
@@ -170,13 +215,10 @@ class RecordSwap(Treatment):
                 raise ParameterError(
                     f"match names '{places[-1]}', the place that is to be exchanged. Leave it out."
                 )
-        table = engine.collect(data, existing(data, list(dict.fromkeys(wanted)), treatment=self.name))
-        if self.at_risk and table[self.at_risk].dtype != pl.Boolean:
-            raise ColumnError(f"Column '{self.at_risk}' (at_risk) must hold true and false.")
-        return table, household, keys
+        return tuple(existing(data, list(dict.fromkeys(wanted)), treatment=self.name)), keys
 
-    def _about_people(self, data: Microdata, household: str | None) -> tuple[str, ...]:
-        if household is not None or engine.unit_column(data) is None:
+    def _about_people(self, data: Microdata) -> tuple[str, ...]:
+        if engine.counted_unit(data) is None:
             return ()
         return (
             f"Records were swapped one by one and counted as people, though '{engine.unit_in_words(data)}' has several "
@@ -184,14 +226,12 @@ class RecordSwap(Treatment):
             "together.",
         )
 
-    def _notes(self, swap: _Swap, household: str | None, partner: Integers) -> tuple[str, ...]:
-        what = "households" if household else "records"
-        moved, many = int((partner >= 0).sum()), len(partner)
-        risky = int(swap.standing_out.sum())
-        left = int((swap.standing_out & (partner < 0)).sum())
+    def _notes(self, swapped: _Swapped, what: str) -> tuple[str, ...]:
+        moved, many = swapped.units_swapped, swapped.units
+        left = swapped.units_at_risk - swapped.units_at_risk_swapped
         notes = [
             f"{moved:,} of {many:,} {what} ({percent(moved / many)}) exchanged their place with a similar one "
-            f"elsewhere; {risky:,} stood out in their area."
+            f"elsewhere; {swapped.units_at_risk:,} stood out in their area."
         ]
         if left:
             notes.append(
@@ -204,59 +244,37 @@ class RecordSwap(Treatment):
         return tuple(notes)
 
 
-class _Swap:
-    """The households, where they live, who stands out, and what they look like."""
+@dataclass(frozen=True)
+class _Swapped:
+    """How many households (or records) there are, stand out, stand out and found a partner, and found one."""
 
-    def __init__(
-        self,
-        asked: RecordSwap,
-        table: pl.DataFrame,
-        units: Units,
-        places: Sequence[str],
-        keys: Sequence[str],
-    ) -> None:
-        self.asked, self.table, self.units = asked, table, units
-        homes = table.select(places)[units.first]
-        self.areas = [crossed(homes.select(places[: level + 1]))[0] for level in range(len(places))]
-        self.placed = homes.select(pl.all_horizontal(pl.all().is_not_null())).to_series().to_numpy()
-        self.combinations = crossed(table.select(keys))[0] if keys else np.zeros(table.height, dtype=np.int64)
-        self.members = self.combinations[np.argsort(units.of_record, kind="stable")]
-        self.member_starts = np.concatenate([[0], np.cumsum(units.sizes())]).astype(np.int64)
-        self.known: Integers = np.zeros(0, dtype=np.int64)
-        self.counts: Integers = np.zeros(0, dtype=np.int64)
-        self.level = self._levels_of_risk()
-        self.standing_out = (self.level < len(places)) & self.placed
+    units: int
+    units_at_risk: int
+    units_at_risk_swapped: int
+    units_swapped: int
 
-    def _levels_of_risk(self) -> Integers:
-        """Give each household the largest area in which it stands out; one past the last where in none."""
-        lowest = len(self.areas) - 1
-        level = np.full(len(self.units), lowest + 1, dtype=np.int64)
-        if self.asked.at_risk is not None:
-            flagged = self.table[self.asked.at_risk].fill_null(False).to_numpy()
-            level[self.units.of_record[flagged]] = lowest
-            return level
-        width = int(self.combinations.max(initial=0)) + 1
-        for at in range(lowest, -1, -1):
-            pairs = self.areas[at][self.units.of_record] * width + self.combinations
-            known, inverse, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-            rare = counts[inverse] < self.asked.k
-            level[self.units.of_record[rare]] = at
-            if at == lowest:
-                self.known, self.counts = known.astype(np.int64), counts.astype(np.int64)
-        return level
 
-    def partners(self, rng: np.random.Generator) -> Integers:
+class _Households(StandingOut):
+    """Households that are swapped one by one."""
+
+    @cached_property
+    def _members(self) -> tuple[Integers, Integers]:
+        """Where the members of each household begin, and the combinations of key values they have."""
+        starts = np.concatenate([[0], np.cumsum(self.units.sizes())]).astype(np.int64)
+        return starts, self.combinations[np.argsort(self.units.of_record, kind="stable")]
+
+    def partners(self, rng: np.random.Generator, match: Sequence[Sequence[str]], share: float) -> Integers:
         """Find the partner of every household, -1 for none."""
         partner = np.full(len(self.units), -1, dtype=np.int64)
         # Who has no place is set aside as its own partner, and freed again at the end.
         nowhere = np.flatnonzero(~self.placed)
         partner[nowhere] = nowhere
-        looks = [self._looks(names) for names in (self.asked.match or [[]])]
+        looks = [self.looks(names) for names in match]
         for level in range(len(self.areas)):
             targets = rng.permutation(np.flatnonzero((self.level == level) & self.placed))
             for look in looks:
                 self._pair(rng, targets, partner, look=look, level=level)
-        wanted = math.ceil(self.asked.share * len(self.units) - 1e-9)
+        wanted = math.ceil(share * len(self.units) - 1e-9)
         for look in looks:
             short = wanted - int((partner >= 0).sum()) + len(nowhere)
             if short > 0:
@@ -288,41 +306,14 @@ class _Swap:
             most,
             order,
             place,
-            _runs(look[order]),
-            _runs(look[order], area[order]),
+            runs(look[order]),
+            runs(look[order], area[order]),
             partner,
             self.areas[-1],
-            self.member_starts,
-            self.members,
+            *self._members,
             self.known,
             self.counts,
-            int(self.combinations.max(initial=0)) + 1,
-            self.asked.k if len(self.known) else 0,
-            _TRIES,
+            self.width,
+            self.k if len(self.known) else 0,
+            TRIES,
         )
-
-    def _looks(self, names: Sequence[str]) -> Integers:
-        """Number what households look like: the values of their members in some columns, whatever the order."""
-        if not names:
-            return self.units.sizes()
-        values = crossed(self.table.select(names))[0]
-        together = (
-            pl.DataFrame({"unit": self.units.of_record, "value": values})
-            .group_by("unit")
-            .agg(pl.col("value").sort().cast(pl.String).str.join("-"))
-            .sort("unit")
-        )
-        return coded(together["value"])[0]
-
-
-def _runs(*codes: Integers) -> Integers:
-    """Give for every place the begin and end of the run of equal codes it lies in."""
-    size = len(codes[0])
-    fresh = np.zeros(size, dtype=np.bool_)
-    fresh[:1] = True
-    for column in codes:
-        fresh[1:] |= column[1:] != column[:-1]
-    begins = np.flatnonzero(fresh)
-    ends = np.append(begins[1:], size)
-    run = np.cumsum(fresh) - 1
-    return np.column_stack([begins[run], ends[run]]).astype(np.int64)

@@ -1,0 +1,108 @@
+"""The loop of record swapping on classes: how many records of which classes change places with which others?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.protect.swapping.rank_kernels import count_before, nth, take_out
+from discreet.protect.swapping.record_swap_kernels import common_there, free_tree
+
+
+@njit(cache=True, nogil=True)
+def take_many(tree, place, many):  # type: ignore[no-untyped-def]
+    """Let a place count for so many less."""
+    i = place + 1
+    while i < len(tree):
+        tree[i] -= many
+        i += i & -i
+
+
+@njit(cache=True, nogil=True)
+def swap_classes(  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    rng,
+    targets,
+    most,
+    order,
+    place,
+    like,
+    near,
+    free,
+    lowest,
+    members,
+    known,
+    counts,
+    combinations,
+    least,
+    tries,
+):
+    """Pair records of classes with free records of classes that look alike in another area; ``free`` is used up.
+
+    Parameters
+    ----------
+    rng
+        The random generator.
+    targets
+        A class for every record that needs a partner, in the order in which they are served; without any, records are
+        drawn from all that are free, each with the same chance.
+    most
+        Stop when this many records have been swapped; negative for no limit.
+    order, place, like, near
+        Classes sorted by likeness and area, the place of each, and for each place the begin and end of the places that
+        look alike, and of those in the same area among them.
+    free
+        The records of each class that have no partner yet.
+    lowest, members
+        The area of each class at the lowest level, and its combination of key values.
+    known, counts, combinations, least, tries
+        See `find_partners`.
+
+    Returns
+    -------
+    array
+        A row for each exchange: the two classes.
+    """
+    tree = free_tree(free[order])
+    drawing = len(targets) == 0
+    total = count_before(tree, len(order))
+    ends = (min(total, most + 1) if most >= 0 else total) if drawing else len(targets)
+    pairs = np.empty((ends, 2), np.int64)
+    made, number = 0, 0
+    while number < ends and not 0 <= most <= 2 * made:
+        if drawing:
+            if total == 0:
+                break
+            target = order[nth(tree, min(int(rng.random() * total), total - 1))]
+        else:
+            target = targets[number]
+            number += 1
+            if free[target] == 0:
+                continue
+        at = place[target]
+        before = count_before(tree, like[at, 0])
+        below = count_before(tree, near[at, 0]) - before
+        after = count_before(tree, near[at, 1])
+        candidates = below + count_before(tree, like[at, 1]) - after
+        if candidates == 0:
+            # Who finds nobody is found by nobody either: all that look alike live in one area.
+            if drawing:
+                take_many(tree, at, free[target])
+                total -= free[target]
+            continue
+        chosen = -1
+        for attempt in range(tries):
+            drawn = min(int(rng.random() * candidates), candidates - 1)
+            other = order[nth(tree, before + drawn if drawn < below else after + drawn - below)]
+            if attempt == 0:
+                chosen = other
+            own = members[target : target + 1]
+            if least < 1 or common_there(lowest[other], own, known, counts, combinations, least):
+                chosen = other
+                break
+        for each in (target, chosen):
+            take_out(tree, place[each])
+            free[each] -= 1
+        total -= 2
+        pairs[made] = target, chosen
+        made += 1
+    return pairs[:made]
