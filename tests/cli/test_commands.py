@@ -221,6 +221,20 @@ def test_a_dry_run_writes_nothing(discreet, people, plan, tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_protect_writes_parts_that_take_their_place_together(discreet, people, plan, tmp_path):
+    asked = ("protect", people, "--plan", plan, "--seed", 1, "--parts", tmp_path / "parts")
+    assert discreet(*asked).returncode == 0
+    assert (tmp_path / "parts" / "manifest.json").exists()
+    again = discreet(*asked, "--resume")
+    assert again.returncode == 2
+    assert "already exists" in again.stderr
+    for more in (("--out", tmp_path / "x.csv"), ("--overwrite",)):
+        refused = discreet(*asked, *more)
+        assert refused.returncode == 2
+        assert str(more[0]) in refused.stderr
+    assert "--parts" in discreet("protect", people, "--plan", plan, "--out", "x.csv", "--resume").stderr
+
+
 def test_protect_without_a_place_to_write_is_refused(discreet, people, plan):
     assert "--out" in discreet("protect", people, "--plan", plan).stderr
 

@@ -35,6 +35,16 @@ def protect(
         bool, typer.Option("--auto", help="Look for a plan that meets the policy, and apply it.")
     ] = False,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Where the release is written.")] = None,
+    parts: Annotated[
+        Path | None,
+        typer.Option(
+            "--parts", help="Instead of --out: a new folder for Parquet parts, which can be resumed."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with the parts of a run that was stopped; give its --seed."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would change and write nothing.")
     ] = False,
@@ -74,8 +84,13 @@ def protect(
 ) -> None:
     """Protect a file by a plan, with a log of every change and a report to sign."""
     _check_plan(plan, step, policy, auto=auto)
-    if out is None and not dry_run:
+    if out is None and parts is None and not dry_run:
         raise ParameterError("Say where the release goes with --out FILE, or use --dry-run.")
+    _check_parts(
+        parts,
+        {"--out": out, "--write-as": write_as, "--guard-formulas": guard_formulas, "--overwrite": overwrite},
+        resume=resume,
+    )
     if ledger is not None and (dry_run or auto):
         raise ParameterError(
             "--ledger enters a release, and --auto makes many and --dry-run none. Leave one of them out."
@@ -133,6 +148,8 @@ def protect(
     written = None if dry_run else out
     if written is not None:
         _write_release(release, written, overwrite=overwrite, **writing)
+    if parts is not None and not dry_run:
+        _write_parts(release, parts, resume=resume, progress=not json)
     if report is not None:
         report = report if written is None else report.of_file(written)
         if html:
@@ -143,7 +160,7 @@ def protect(
     if json:
         options.print_json((report or release).to_dict(), show_values=show_values)
     else:
-        _show(release, written, report, html)
+        _show(release, written or (None if dry_run or parts is None else str(parts)), report, html)
     if report is not None and report.verdict is not None:
         end_by([report.verdict.meets])
 
@@ -161,6 +178,17 @@ def _check_plan(plan: str | None, steps: list[str] | None, policy: str | None, *
             "Say what is to be done with --plan FILE or --step '{treatment = …}', or let --auto --policy P look for a "
             "plan."
         )
+
+
+def _check_parts(parts: Path | None, others: dict[str, Any], *, resume: bool) -> None:
+    """Refuse what does not go with a folder of parts, and what goes only with one."""
+    if parts is None:
+        if resume:
+            raise ParameterError("--resume is about parts: name their folder with --parts FOLDER.")
+        return
+    for option, given in others.items():
+        if given:
+            raise ParameterError(f"--parts writes the release as Parquet parts; leave out {option}.")
 
 
 def _steps(plan: str | None, steps: list[str] | None) -> Plan:
@@ -194,6 +222,12 @@ def _write_release(release: Release, out: str, *, overwrite: bool, **writing: An
     from discreet.io import write
 
     write(release.data, out, overwrite=overwrite, **writing)
+
+
+def _write_parts(release: Release, folder: Path, *, resume: bool, progress: bool) -> None:
+    from discreet.io import write_parts
+
+    write_parts(release.data, folder, resume=resume, progress=progress)
 
 
 def _show(release: Release, out: str | None, report: ReleaseReport | None, html: Path | None) -> None:

@@ -4,6 +4,7 @@ from discreet.files.atomic import make_folder, replacing, replacing_folder, repl
 from discreet.io.reading import options_for, read
 from discreet.io.sidecar import load_roles, load_sidecar, save_roles, sidecar_path
 from discreet.io.writing import write, write_together
+from discreet.io.writing_in_parts import write_parts
 
 __all__ = [
     "load_roles",
@@ -17,5 +18,6 @@ __all__ = [
     "save_roles",
     "sidecar_path",
     "write",
+    "write_parts",
     "write_together",
 ]

@@ -78,7 +78,7 @@ def write(
     check_target(path, overwrite=overwrite)
     with replacing(path, overwrite=overwrite) as unfinished:
         check_unchanged(metadata, frame)
-        with _explained(path.name, path.parent):
+        with explained_by_engine(path.name, path.parent):
             _write_file(frame, unfinished, kind, metadata, **options)
         check_unchanged(metadata, frame)
     return path
@@ -107,13 +107,13 @@ def write_together(
     given = [_allowed(options, format_of(path)) for path in targets]
     with replacing_together(targets, overwrite=overwrite) as unfinished:
         for item, file, chosen in zip(data, unfinished, given, strict=True):
-            with _explained(file.name, file.parent):
+            with explained_by_engine(file.name, file.parent):
                 _write_file(item.frame, file, format_of(file), item.metadata, **chosen)
     return targets
 
 
 @contextlib.contextmanager
-def _explained(name: str, place: Path | None = None) -> Iterator[None]:
+def explained_by_engine(name: str, place: Path | None = None) -> Iterator[None]:
     """Say that nothing was written, without the words of an engine, which may quote data."""
     try:
         with quiet_panics():
@@ -197,7 +197,7 @@ def _write_table(frame: Any, uri: str, *, overwrite: bool, table: str | None = N
     address = parsed_address(uri)
     if not table:
         raise ParameterError(f"Writing to {address.shown} needs the name of a table: give table='people'.")
-    with _explained(address.shown):
+    with explained_by_engine(address.shown):
         table_of_rows = _in_memory(frame)
     is_new = address.file is not None and not address.file.exists()
     if address.file is not None:

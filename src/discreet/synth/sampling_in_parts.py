@@ -7,20 +7,20 @@ processes draw. A manifest beside the parts says which are finished; a run that 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from discreet.dp.entropy import Stream
 from discreet.errors import InputError, ParameterError
 from discreet.files.atomic import replacing
+from discreet.files.parts_manifest import PartsManifest, digest_of
 from discreet.files.staging import scratch_folder
 from discreet.microdata import Microdata
 from discreet.one_thread import one_thread
@@ -29,7 +29,6 @@ from discreet.progress import track
 if TYPE_CHECKING:
     from discreet.synth.synthesizer import Fitted
 
-MANIFEST = "manifest.json"
 ROWS_PER_PART = 250_000
 _CHECKED = 16
 _UNITS = ("household", "person", "contributor")
@@ -71,14 +70,19 @@ class Parts:
 def write_parts(fitted: Fitted, parts: Parts, *, workers: int, resume: bool, progress: bool) -> Microdata:
     """Draw all parts that are not there yet, and return the folder as a file that is read part by part."""
     _check(fitted, parts, workers)
-    mark = _mark(fitted, parts)
-    done = _finished(parts, mark, resume=resume)
+    manifest = PartsManifest(
+        parts.folder,
+        {"rows": parts.rows, "rows_per_part": parts.rows_per_part, "model_and_seed": _mark(fitted, parts)},
+        parts.count,
+        others="another model, another seed, or another number of records",
+    )
+    done = manifest.finished(resume=resume)
     waiting = [number for number in range(parts.count) if number not in done]
     drawn = _here(fitted, parts, waiting) if workers == 1 else _elsewhere(fitted, parts, waiting, workers)
-    _note(parts, mark, done)
+    manifest.note(done)
     for number, digest in track(drawn, total=len(waiting), description="Drawing parts", progress=progress):
         done[number] = digest
-        _note(parts, mark, done)
+        manifest.note(done)
     return fitted.like.with_frame(pl.scan_parquet(parts.folder / "part-*.parquet"))
 
 
@@ -97,8 +101,6 @@ def _check(fitted: Fitted, parts: Parts, workers: int) -> None:
             f"The model draws a '{units[0]}' for its records, whose numbers would begin anew in every part. Raise "
             "rows_per_part to n, or sample without a folder."
         )
-    if parts.folder.exists() and not parts.folder.is_dir():
-        raise InputError(f"'{parts.folder.name}' is a file. Name a folder for the parts.")
 
 
 def _mark(fitted: Fitted, parts: Parts) -> str:
@@ -106,56 +108,6 @@ def _mark(fitted: Fitted, parts: Parts) -> str:
     few = fitted.draw(_CHECKED, Stream(parts.root, "check of parts"))
     written = few.with_columns(pl.all().cast(pl.String)).write_csv() + repr(dict(few.schema))
     return hashlib.sha256(written.encode()).hexdigest()
-
-
-def _finished(parts: Parts, mark: str, *, resume: bool) -> dict[int, str]:
-    """Read which parts are there, whole and from this model and seed."""
-    parts.folder.mkdir(parents=True, exist_ok=True)
-    there = sorted(file.name for file in parts.folder.iterdir() if not file.name.startswith("."))
-    if not there:
-        return {}
-    manifest = parts.folder / MANIFEST
-    if not resume or not manifest.exists():
-        way_out = "Name an empty one." if resume else "Name an empty one, or go on with resume=True."
-        raise InputError(f"The folder '{parts.folder.name}' is not empty. {way_out}")
-    try:
-        noted = json.loads(manifest.read_text(encoding="utf-8"))
-        same = all(noted[name] == value for name, value in _head(parts, mark).items())
-        finished = {int(number): str(digest) for number, digest in noted["finished"].items()}
-    except (ValueError, KeyError, AttributeError, OSError) as error:
-        raise InputError(
-            f"The manifest of '{parts.folder.name}' cannot be read. Name an empty folder."
-        ) from error
-    if not same:
-        raise InputError(
-            f"The parts in '{parts.folder.name}' are of another model, another seed, or another number of records. "
-            "Give the seed of the first run, or name an empty folder."
-        )
-    return {
-        number: digest
-        for number, digest in finished.items()
-        if parts.path(number).exists() and _digest(parts.path(number)) == digest
-    }
-
-
-def _head(parts: Parts, mark: str) -> dict[str, Any]:
-    return {"rows": parts.rows, "rows_per_part": parts.rows_per_part, "model_and_seed": mark}
-
-
-def _note(parts: Parts, mark: str, done: dict[int, str]) -> None:
-    document = {
-        **_head(parts, mark),
-        "parts": parts.count,
-        "complete": len(done) == parts.count,
-        "finished": {str(number): done[number] for number in sorted(done)},
-    }
-    with replacing(parts.folder / MANIFEST) as unfinished:
-        unfinished.write_text(json.dumps(document, indent=1), encoding="utf-8")
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _here(fitted: Fitted, parts: Parts, waiting: list[int]) -> Iterator[tuple[int, str]]:
@@ -176,7 +128,7 @@ def _drawn(fitted: Fitted, parts: Parts, number: int) -> str:
     path = parts.path(number)
     with replacing(path) as unfinished:
         frame.select(*there, *fresh).write_parquet(unfinished)
-    return _digest(path)
+    return digest_of(path)
 
 
 _model: Fitted | None = None
