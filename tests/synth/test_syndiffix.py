@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from discreet import Microdata, synth
 from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.synth.syndiffix.coding import coded
+from discreet.synth.syndiffix.drawn_tables import drawn_table
 from discreet.synth.syndiffix.forest import Anonymizing, Forest, Persons
 from discreet.synth.syndiffix.hashing import hash_words, normal, salted, set_seed
+from discreet.synth.syndiffix.stitching import stitched
 
 
 def people(rows=300, seed=1):
@@ -136,6 +138,58 @@ def test_a_target_is_in_every_cluster():
     assert len(fitted.clusters) > 1
     assert all(1 in cluster.columns for cluster in fitted.clusters)
     assert fitted.sample(seed=1).frame.columns == frame.columns
+
+
+def test_a_column_that_depends_on_nothing_takes_no_room_from_others():
+    """Columns in one tree thin out each other's people: those that have nothing to say are by themselves."""
+    rng = np.random.default_rng(1)
+    base = rng.integers(0, 8, 8000)
+    frame = pl.DataFrame(
+        {
+            "noise": rng.integers(0, 16, 8000),
+            **{f"x{i}": np.where(rng.random(8000) < 0.8, base, rng.integers(0, 8, 8000)) for i in range(5)},
+        }
+    )
+    fitted = synth.SynDiffix().fit(Microdata(frame), seed=1)
+    (brings,) = [own for own in fitted.clusters if 0 in own.columns and 0 not in own.stitch]
+    assert len(brings.columns) == 2
+    made = fitted.sample(seed=1).frame
+    known, drawn = (np.bincount(own["noise"], minlength=16) / own.height for own in (frame, made))
+    assert 0.5 * np.abs(known - drawn).sum() < 0.01
+
+
+def test_what_does_not_help_to_predict_leaves_the_rest_as_it_is():
+    """The records that predict are drawn first; a patch adds a column to them, and no record and no value else."""
+    frame = people(1200).with_columns(
+        *(pl.Series(f"x{i}", np.random.default_rng(i).integers(0, 50, 1200)) for i in range(3))
+    )
+    fitted = synth.SynDiffix(target="pay").fit(Microdata(frame), seed=1)
+    patches = [own for own in fitted.clusters if own.patch]
+    assert {5, 6, 7} <= {column for own in patches for column in own.columns if column not in own.stitch}
+    assert all(2 in own.stitch for own in patches)
+    here = [own for own in fitted.clusters if not own.patch]
+    stream = lambda name: np.random.default_rng(len(name))  # noqa: E731
+    names, records = drawn_table(here, fitted.codings, fitted.ranges, stream)
+    wide_names, wide = drawn_table(fitted.clusters, fitted.codings, fitted.ranges, stream)
+    assert wide_names[: len(names)] == names
+    for place in range(len(names)):
+        assert np.array_equal(np.sort(wide[:, place, 0]), np.sort(records[:, place, 0]))
+
+
+@settings(max_examples=examples(15))
+@given(st.integers(0, 1000), st.integers(1, 200), st.integers(1, 200), st.booleans())
+def test_stitched_records_come_from_both_tables(seed, left_rows, right_rows, patch):
+    rng = np.random.default_rng(seed)
+    left = np.repeat(rng.integers(0, 8, (left_rows, 2, 1)).astype(float), 3, axis=2)
+    right = np.repeat(rng.integers(0, 8, (right_rows, 2, 1)).astype(float), 3, axis=2)
+    joined = stitched(left, right, [(0, 0)], [(0.0, 8.0)], [1], np.uint64(seed), patch=patch)
+    assert joined.shape[1:] == (3, 3)
+    if patch:
+        assert np.array_equal(np.sort(joined[:, 0, 0]), np.sort(left[:, 0, 0]))
+    else:
+        assert abs(len(joined) - (left_rows + right_rows) / 2) <= 8
+    assert set(map(tuple, joined[:, 1])) <= set(map(tuple, left[:, 1]))
+    assert set(map(tuple, joined[:, 2])) <= set(map(tuple, right[:, 1]))
 
 
 def test_a_salt_is_made_kept_and_belongs_to_its_data(tmp_path):

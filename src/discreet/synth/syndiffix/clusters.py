@@ -2,7 +2,8 @@
 
 A tree of many columns holds few people in each range. Columns are therefore grouped into clusters of a few that depend
 on each other; a cluster after the first brings along columns that were placed before (its stitch), by which its records
-are joined to those that are there. All of it is worked out from shown counts, so nobody's record decides anything.
+are joined to those that are there. Dependence and room are worked out from shown counts, so nobody's record decides
+anything; only which columns predict a target, if one is named, is learned from records (`ranked_features`).
 """
 
 # ruff: noqa: PLR0917
@@ -21,16 +22,21 @@ from discreet.synth.syndiffix.hashing import compiled, inner, next_share, salted
 
 _LEAST_COUNT = 15
 _HOTTEST, _COLDEST = 5.0, 0.0035
-_DERIVED = 0.7
+_DERIVED, _RESERVED = 0.7, 0.5
 ALWAYS_ONE = 4
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Columns that share a tree: those it is joined by, and those it brings."""
+    """Columns that share a tree: those it is joined by, and those it brings.
+
+    A patch only brings: how many records there are, and what stands in the columns that it is joined by, is left as it
+    was before.
+    """
 
     stitch: tuple[int, ...]
     own: tuple[int, ...]
+    patch: bool = False
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -103,117 +109,164 @@ def clusters_for(
     """Group columns into clusters, the first of which stands by itself."""
     if len(columns) <= ALWAYS_ONE:
         return [Cluster((), tuple(columns))]
+    depends, weights = _measured(forest, columns)
+    state = np.array([salted(forest.salt, set_seed(["order of columns"]))], dtype=np.uint64)
+    alone = np.zeros(len(columns), dtype=np.bool_)
+    order = _annealed(depends, weights, max_weight, merge_threshold, alpha, state, alone)
+    return _clusters(
+        columns, alone, *_grouped(order, depends, weights, max_weight, merge_threshold, -1, alone)
+    )
+
+
+def clusters_of_target(
+    forest: Forest,
+    target: int,
+    features: Sequence[int],
+    others: Sequence[int],
+    *,
+    max_weight: float,
+    merge_threshold: float,
+) -> list[Cluster]:
+    """Put the target into every cluster, and what predicts it in the order of what it says about it.
+
+    A cluster after the first is joined by the target and, while there is room, by the columns before it that have most
+    to do with its own. A column that does not help to predict comes alone, as a patch: it takes no room from those that
+    help, and leaves them as they are.
+    """
+    columns = [target, *features, *others]
+    depends, weights = _measured(forest, columns)
+    alone = np.array([column in others for column in columns])
+    order = np.arange(len(columns))
+    return _clusters(
+        columns, alone, *_grouped(order, depends, weights, max_weight, merge_threshold, 0, alone)
+    )
+
+
+def _measured(forest: Forest, columns: Sequence[int]) -> tuple[Floats, Floats]:
+    """Measure how much every two columns depend on each other, and the room that each takes."""
     depends = np.zeros((len(columns), len(columns)))
     for a in range(len(columns)):
         for b in range(a):
             depends[a, b] = depends[b, a] = dependence(forest, columns[a], columns[b])
-    weights = np.array([weight_of(forest, column) for column in columns])
-    state = np.array([salted(forest.salt, set_seed(["order of columns"]))], dtype=np.uint64)
-    order = _annealed(depends, weights, max_weight, merge_threshold, alpha, state)
-    member, own = _grouped(order, depends, weights, max_weight, merge_threshold)
-    return [
-        Cluster(
-            tuple(columns[c] for c in range(len(columns)) if inside[c] and not mine[c]),
-            tuple(columns[c] for c in range(len(columns)) if mine[c]),
-        )
-        for inside, mine in zip(member, own, strict=True)
-        if mine.any()
-    ]
+    return depends, np.array([weight_of(forest, column) for column in columns])
 
 
-def clusters_of_target(
-    forest: Forest, target: int, ranked: Sequence[int], *, max_weight: float, merge_threshold: float
-) -> list[Cluster]:
-    """Put the target into every cluster, and the others in the order of what they say about it.
-
-    A cluster after the first is joined by the target and, while there is room, by the columns before it that have most
-    to do with its own.
-    """
-    weights = {column: weight_of(forest, column) for column in (target, *ranked)}
-    groups: list[list[int]] = [[]]
-    left = max_weight - weights[target]
-    for column in ranked:
-        if groups[-1] and weights[column] > left:
-            groups.append([])
-            left = _DERIVED * max_weight - weights[target]
-        groups[-1].append(column)
-        left -= weights[column]
-    made = [Cluster((), (target, *groups[0]))]
-    placed = list(groups[0])
-    for group in groups[1:]:
-        room = max_weight - weights[target] - sum(weights[column] for column in group)
-        stitch = [target]
-        depends = {c: [dependence(forest, c, own) for own in group] for c in placed}
-        for column in sorted(placed, key=lambda c: -sum(depends[c])):
-            if weights[column] <= room and max(depends[column]) >= merge_threshold:
-                stitch.append(column)
-                room -= weights[column]
-        made.append(Cluster(tuple(stitch), tuple(group)))
-        placed += group
+def _clusters(columns: Sequence[int], alone: Array, member: Array, own: Array) -> list[Cluster]:
+    """Name the columns of the clusters that bring some."""
+    made = []
+    for inside, mine in zip(member, own, strict=True):
+        stitch = tuple(columns[c] for c in np.flatnonzero(inside & ~mine))
+        if mine.any():
+            made.append(
+                Cluster(
+                    stitch,
+                    tuple(columns[c] for c in np.flatnonzero(mine)),
+                    patch=bool(stitch) and bool(alone[mine].any()),
+                )
+            )
     return made
 
 
 @compiled  # type: ignore[untyped-decorator]
-def _grouped(order: Any, depends: Any, weights: Any, most: float, threshold: float) -> Any:
-    """Fill clusters in an order of columns: which columns are in each, and which of them it brings."""
+def _grouped(
+    order: Any, depends: Any, weights: Any, most: float, threshold: float, main: int, alone: Any
+) -> Any:
+    """Fill clusters in an order of columns: which columns are in each, and which of them it brings.
+
+    A column goes to the cluster that has room for it and depends on it most, on average; one that hardly depends on
+    any cluster with room, or is to be ``alone``, opens a cluster of its own, where it does not thin out the people of
+    others. The column ``main`` joins every cluster; -1 for none.
+    """
     number = len(order)
     member = np.zeros((number, number), dtype=np.bool_)
     own = np.zeros((number, number), dtype=np.bool_)
-    placed = np.zeros(number, dtype=np.bool_)
-    cluster, filled, at = np.int64(0), 0.0, 0
-    while at < number:
-        column = order[at]
-        room = most if cluster == 0 else _DERIVED * most
-        if filled == 0.0 or filled + weights[column] <= room:
-            member[cluster, column] = True
-            own[cluster, column] = True
-            filled += weights[column]
-            at += 1
-            if at < number:
+    closed = np.zeros(number, dtype=np.bool_)
+    filled, sizes = np.zeros(number), np.zeros(number, dtype=np.int64)
+    later = _DERIVED * most - (weights[main] if main >= 0 else 0.0)
+    clusters = np.int64(0)
+    for column in order:
+        best, best_mean = clusters, -1.0
+        for cluster in range(clusters):
+            room = most if cluster == 0 else later
+            full = sizes[cluster] > 1 and filled[cluster] + weights[column] > room
+            if full or closed[cluster] or alone[column]:
                 continue
-        if cluster > 0:
-            _stitched(cluster, member, own, placed, depends, weights, most, threshold, filled)
+            mean = _mean_and_most(column, own[cluster], depends)[0]
+            if mean >= threshold and mean > best_mean:
+                best, best_mean = cluster, mean
+        own[best, column] = True
+        closed[best] = alone[column]
+        filled[best] += weights[column]
+        sizes[best] += 1
+        clusters = max(clusters, best + 1)
+    placed = own[0].copy()
+    for cluster in range(clusters):
         for c in range(number):
-            placed[c] = placed[c] or own[cluster, c]
-        cluster += 1
-        filled = 0.0
+            member[cluster, c] = own[cluster, c]
+        if cluster > 0:
+            reserved = max(filled[cluster], _RESERVED * most)
+            _stitched(
+                member[cluster], own[cluster], placed, depends, weights, most, threshold, reserved, main
+            )
+            for c in range(number):
+                placed[c] = placed[c] or own[cluster, c]
+    # A first cluster of one column that the next is joined by is no cluster of its own.
+    if clusters > 1 and sizes[0] == 1:
+        only = order[0]
+        joined = 0
+        for c in range(number):
+            joined += member[1, c] and not own[1, c]
+        if joined == 1 and member[1, only]:
+            own[1, only] = True
+            own[0, only] = member[0, only] = False
     return member, own
 
 
 @inner  # type: ignore[untyped-decorator]
+def _mean_and_most(column: int, inside: Any, depends: Any) -> Any:
+    """How much does a column depend on those of a cluster, on average and at most?"""
+    total, top, many = 0.0, 0.0, 0
+    for c in range(len(inside)):
+        if inside[c]:
+            total += depends[column, c]
+            top = max(top, depends[column, c])
+            many += 1
+    return total / many, top
+
+
+@inner  # type: ignore[untyped-decorator]
 def _stitched(
-    cluster: int, member: Any, own: Any, placed: Any, depends: Any, weights: Any, most: float, threshold: float,
-    filled: float,
+    member: Any, own: Any, placed: Any, depends: Any, weights: Any, most: float, threshold: float, filled: float,
+    main: int,
 ) -> None:  # fmt: skip
     """Give a cluster the columns that it is joined by: the nearest one, and others that matter while there is room."""
     number = len(weights)
     used = np.zeros(number, dtype=np.bool_)
     chosen = 0
+    if main >= 0:
+        used[main] = member[main] = True
+        filled += weights[main]
+        chosen = 1
     while True:
         best, best_mean, best_most = -1, -1.0, 0.0
         for c in range(number):
             if not placed[c] or used[c]:
                 continue
-            total, top, many = 0.0, 0.0, 0
-            for o in range(number):
-                if own[cluster, o]:
-                    total += depends[c, o]
-                    top = max(top, depends[c, o])
-                    many += 1
-            if total / many > best_mean:
-                best, best_mean, best_most = c, total / many, top
+            mean, top = _mean_and_most(c, own, depends)
+            if mean > best_mean:
+                best, best_mean, best_most = c, mean, top
         if best < 0:
             return
         used[best] = True
         if chosen == 0 or (best_most >= threshold and filled + weights[best] <= most):
-            member[cluster, best] = True
+            member[best] = True
             filled += weights[best]
             chosen += 1
 
 
 @inner  # type: ignore[untyped-decorator]
-def _unsatisfied(order: Any, depends: Any, weights: Any, most: float, threshold: float) -> float:
-    member, _ = _grouped(order, depends, weights, most, threshold)
+def _unsatisfied(order: Any, depends: Any, weights: Any, most: float, threshold: float, alone: Any) -> float:
+    member, _ = _grouped(order, depends, weights, most, threshold, -1, alone)
     number = len(order)
     lost = 0.0
     for a in range(number):
@@ -227,18 +280,20 @@ def _unsatisfied(order: Any, depends: Any, weights: Any, most: float, threshold:
 
 
 @compiled  # type: ignore[untyped-decorator]
-def _annealed(depends: Any, weights: Any, most: float, threshold: float, alpha: float, state: Any) -> Any:
+def _annealed(
+    depends: Any, weights: Any, most: float, threshold: float, alpha: float, state: Any, alone: Any
+) -> Any:
     """Look for the order of columns that leaves the least dependence between columns that never meet."""
     number = len(weights)
     order = np.arange(number)
-    now = _unsatisfied(order, depends, weights, most, threshold)
+    now = _unsatisfied(order, depends, weights, most, threshold, alone)
     best, least = order.copy(), now
     heat = _HOTTEST
     while heat > _COLDEST and least > 0.0:
         a = int(next_share(state) * number)
         b = int(next_share(state) * number)
         order[a], order[b] = order[b], order[a]
-        lost = _unsatisfied(order, depends, weights, most, threshold)
+        lost = _unsatisfied(order, depends, weights, most, threshold, alone)
         if lost <= now or next_share(state) < math.exp((now - lost) / heat * number):
             now = lost
             if now < least:

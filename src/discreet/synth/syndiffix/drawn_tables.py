@@ -27,9 +27,11 @@ class ClusterBuckets:
     columns
         Places of the columns, in the order of the dimensions.
     stitch
-        Those of them that are there already when the cluster is joined, most telling first.
+        Those of them that are there already when the cluster is joined, the least spread out first.
     low, high, count
         Ranges and number of records of each bucket.
+    patch
+        Whether the columns that are there already stay as they are.
     """
 
     columns: tuple[int, ...]
@@ -37,6 +39,7 @@ class ClusterBuckets:
     low: Floats
     high: Floats
     count: Integers
+    patch: bool = False
 
     def drawn(self, codings: Sequence[Coding], rng: np.random.Generator) -> Array:
         """Draw the records: for each and every column its value and the ends of its range."""
@@ -59,14 +62,16 @@ class ClusterBuckets:
             "low": self.low,
             "high": self.high,
             "count": self.count,
+            "patch": self.patch,
         }
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> ClusterBuckets:
         """Make the buckets again from a model file; what cannot be buckets is refused before it is drawn from."""
         own = cls(
-            tuple(state["columns"]), tuple(state["stitch"]), state["low"], state["high"], state["count"]
-        )
+            tuple(state["columns"]), tuple(state["stitch"]), state["low"], state["high"], state["count"],
+            bool(state.get("patch", False)),
+        )  # fmt: skip
         shape = (len(own.count), len(own.columns))
         whole = own.count.dtype == np.int64 and own.count.ndim == 1 and bool((own.count >= 0).all())
         ends = own.low.dtype == own.high.dtype == np.float64 and own.low.shape == own.high.shape == shape
@@ -97,6 +102,7 @@ def drawn_table(
             [ranges[column] for column in cluster.stitch],
             [cluster.columns.index(column) for column in own],
             np.uint64(stream(f"stitch {place}").integers(2**63)),
+            patch=cluster.patch,
         )
         here += own
     return here, table

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ONE_RUN = (
     "the salt was made from the seed of this run; name a salt file, so that every table has the same noise."
 )
+_RANKED_RECORDS, _RANKED_DEPTH, _FOLDS = 10_000, 8, 5
 NOT_PRIVATE = (
     "SynDiffix rests on thresholds, noise that sticks and a secret salt, not on differential privacy; no epsilon can "
     "be claimed for it."
@@ -148,20 +149,40 @@ def _persons(frame: pl.DataFrame, person: Sequence[str]) -> Persons:
     return Persons(np.stack(numbers).astype(np.int64), wide)
 
 
-def ranked_features(values: Sequence[Floats], target: int, *, classes: bool) -> list[int]:
-    """Order the columns by what they say about the target: a tree is grown, the least useful column goes, and so on."""
+def ranked_features(values: Sequence[Floats], target: int, *, classes: bool) -> tuple[list[int], int]:
+    """Order the columns by what they say about the target, and say how many of them help to predict it.
+
+    A tree is grown on some of the records, the least useful column goes, and so on; how well each of these sets of
+    columns predicts is seen on the other records, in turn. The smallest set that is within a standard error of the
+    best is what helps.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     others = [place for place in range(len(values)) if place != target]
-    rows = np.arange(0, len(values[target]), max(1, len(values[target]) // 10_000))
+    rows = np.arange(0, len(values[target]), max(1, len(values[target]) // _RANKED_RECORDS))
     wanted: Array = values[target][rows]
     if classes:
         wanted = np.unique(wanted, return_inverse=True)[1]
-    gone: list[int] = []
-    while len(others) > 1:
-        kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
-        grown = kind(max_depth=8, random_state=0).fit(
-            np.column_stack([values[place][rows] for place in others]), wanted
-        )
-        gone.append(others.pop(int(np.argmin(grown.feature_importances_))))
-    return [*others, *reversed(gone)]
+    table = np.column_stack([values[place][rows] for place in others])
+    kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
+
+    def eliminated(within: Array, beyond: Array | None) -> tuple[list[int], Floats]:
+        left, gone = list(range(len(others))), []
+        scores = np.zeros(len(others))
+        while left:
+            grown = kind(max_depth=_RANKED_DEPTH, random_state=0).fit(
+                table[np.ix_(within, left)], wanted[within]
+            )
+            if beyond is not None:
+                scores[len(left) - 1] = grown.score(table[np.ix_(beyond, left)], wanted[beyond])
+            gone.append(left.pop(int(np.argmin(grown.feature_importances_))))
+        return gone[::-1], scores
+
+    everybody = np.arange(len(rows))
+    order, _ = eliminated(everybody, None)
+    splits = (StratifiedKFold if classes else KFold)(_FOLDS, shuffle=True, random_state=0)
+    scores = np.array([eliminated(*split)[1] for split in splits.split(table, wanted)])
+    means, best = scores.mean(axis=0), int(np.argmax(scores.mean(axis=0)))
+    enough = means[best] - scores[:, best].std(ddof=1) / np.sqrt(_FOLDS)
+    return [others[place] for place in order], int(np.argmax(means >= enough)) + 1

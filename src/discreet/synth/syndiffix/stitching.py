@@ -21,6 +21,8 @@ def stitched(
     ranges: Sequence[tuple[float, float]],
     own: Sequence[int],
     seed: np.uint64,
+    *,
+    patch: bool = False,
 ) -> Floats:
     """Join two tables of drawn records.
 
@@ -32,13 +34,16 @@ def stitched(
     left, right
         Tables, one row a record and for every column its value and the ends of the range it was drawn from.
     shared
-        For every shared column its place left and right, most telling column first.
+        For every shared column its place left and right, the least spread out first.
     ranges
         The ranges of the shared columns.
     own
         Places of the columns that the right table brings.
     seed
         Of the draws.
+    patch
+        Keep the records of the left table as they are, and only add to them; else both tables have the same say in
+        how many records there are and what stands in the shared columns.
     """
     state = np.array([seed], dtype=np.uint64)
     one, other = np.arange(len(left)), np.arange(len(right))
@@ -47,15 +52,15 @@ def stitched(
     elif not shared:
         _shuffle(one, state)
         _shuffle(other, state)
-        size = (len(left) + len(right) + 1) // 2
+        size = len(left) if patch else (len(left) + len(right) + 1) // 2
         one, other = np.resize(one, size), np.resize(other, size)
     else:
         mine = np.ascontiguousarray(left[:, [place for place, _ in shared], 0])
         theirs = np.ascontiguousarray(right[:, [place for _, place in shared], 0])
-        part, one, other = _paired(mine, theirs, np.array(ranges, dtype=np.float64), one, other, state)
+        part, one, other = _paired(mine, theirs, np.array(ranges, dtype=np.float64), one, other, state, patch)
         one, other = one[_sorted_within(part, mine[one])], other[_sorted_within(part, theirs[other])]
     joined = left[one]
-    turns = np.arange(len(joined)) % 2 == 1
+    turns = (np.arange(len(joined)) % 2 == 1) & (not patch)
     for place, there in shared:
         joined[turns, place] = right[other[turns], there]
     return np.concatenate([joined, right[other][:, list(own)]], axis=1)
@@ -91,7 +96,7 @@ def _parted(table: Any, rows: Any, first: int, last: int, column: int, middle: f
 
 
 @compiled  # type: ignore[untyped-decorator]
-def _paired(left: Any, right: Any, ranges: Any, one: Any, other: Any, state: Any) -> Any:
+def _paired(left: Any, right: Any, ranges: Any, one: Any, other: Any, state: Any, patch: bool) -> Any:
     """Halve both tables while the halves match; returns, record by record, the part and who is in it on either side."""
     columns = left.shape[1]
     _shuffle(one, state)
@@ -164,7 +169,7 @@ def _paired(left: Any, right: Any, ranges: Any, one: Any, other: Any, state: Any
             break
         if done:
             continue
-        size = (b - a + d - c + int(next_share(state) < 0.5)) // 2
+        size = b - a if patch else (b - a + d - c + int(next_share(state) < 0.5)) // 2
         for i in range(size):
             part[made] = parts
             out_one[made], out_other[made] = one[a + i % (b - a)], other[c + i % (d - c)]

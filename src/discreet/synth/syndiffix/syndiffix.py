@@ -51,7 +51,8 @@ class SynDiffix(Synthesizer):
     columns
         The columns of the table; all unless given.
     target
-        A column that the others are to predict: it is part of every cluster.
+        A column that the others are to predict: it is part of every cluster, and columns that do not help to predict
+        it are added one by one. Which these are is learned from the records.
     noise
         False switches all noise off, to see how the method works; such a file protects nobody.
     value_safe_columns
@@ -152,8 +153,10 @@ def fitted_table(
     for cluster in clusters:
         order = forest.combination(cluster.columns)
         buckets = forest.buckets(order)
-        stitch = sorted(cluster.stitch, key=lambda column: -entropy_of(forest, column))
-        taken.append(ClusterBuckets(order, tuple(stitch), buckets.low, buckets.high, buckets.count))
+        stitch = sorted(cluster.stitch, key=lambda column: entropy_of(forest, column))
+        taken.append(
+            ClusterBuckets(order, tuple(stitch), buckets.low, buckets.high, buckets.count, cluster.patch)
+        )
         forest.release(order)
     codings = [
         _as_shown(ready, column, taken) if column in columns else ready.codings[column]
@@ -167,6 +170,7 @@ def fitted_table(
             own.low,
             own.high,
             own.count,
+            own.patch,
         )
         for own in taken
     ]
@@ -193,11 +197,13 @@ def _clusters(options: SynDiffix, ready: Prepared, columns: Sequence[int]) -> li
         classes = ready.codings[target].kind in ("text", "truth")
         values = [forest.values[column] for column in columns]
         classes = classes or len(np.unique(forest.values[target])) <= _FEW_CLASSES
-        ranked = ranked_features(values, list(columns).index(target), classes=classes)
+        ranked, helping = ranked_features(values, list(columns).index(target), classes=classes)
+        named = [columns[place] for place in ranked]
         return clusters_of_target(
             forest,
             target,
-            [columns[place] for place in ranked],
+            named[:helping],
+            named[helping:],
             max_weight=options.max_weight,
             merge_threshold=options.merge_threshold,
         )
