@@ -155,12 +155,12 @@ def _clusters(columns: Sequence[int], alone: Array, member: Array, own: Array) -
     """Name the columns of the clusters that bring some."""
     made = []
     for inside, mine in zip(member, own, strict=True):
-        stitch = tuple(columns[c] for c in np.flatnonzero(inside & ~mine))
+        stitch = tuple(columns[c] for c in np.flatnonzero(inside & ~mine).tolist())
         if mine.any():
             made.append(
                 Cluster(
                     stitch,
-                    tuple(columns[c] for c in np.flatnonzero(mine)),
+                    tuple(columns[c] for c in np.flatnonzero(mine).tolist()),
                     patch=bool(stitch) and bool(alone[mine].any()),
                 )
             )
@@ -183,7 +183,7 @@ def _grouped(
     closed = np.zeros(number, dtype=np.bool_)
     filled, sizes = np.zeros(number), np.zeros(number, dtype=np.int64)
     later = _DERIVED * most - (weights[main] if main >= 0 else 0.0)
-    clusters = np.int64(0)
+    clusters = 0
     for column in order:
         best, best_mean = clusters, -1.0
         for cluster in range(clusters):

@@ -171,11 +171,9 @@ def ranked_features(values: Sequence[Floats], target: int, *, classes: bool) -> 
         left, gone = list(range(len(others))), []
         scores = np.zeros(len(others))
         while left:
-            grown = kind(max_depth=_RANKED_DEPTH, random_state=0).fit(
-                table[np.ix_(within, left)], wanted[within]
-            )
+            grown = kind(max_depth=_RANKED_DEPTH, random_state=0).fit(table[within][:, left], wanted[within])
             if beyond is not None:
-                scores[len(left) - 1] = grown.score(table[np.ix_(beyond, left)], wanted[beyond])
+                scores[len(left) - 1] = grown.score(table[beyond][:, left], wanted[beyond])
             gone.append(left.pop(int(np.argmin(grown.feature_importances_))))
         return gone[::-1], scores
 
