@@ -76,8 +76,8 @@ class Relational:
     When not to use it
     ------------------
     Trees draw values of real records, so the tables are not anonymous: measure each with `discreet.compare`. Relations
-    between grandchildren and grandparents are kept only through what is between them. For two tables that belong
-    together one to one, joining them keeps more (``strategy="joined"``).
+    between grandchildren and grandparents are kept only through what is between them. Two tables that belong together
+    one to one come out as near when they are joined to one record (``strategy="joined"``), which is faster.
 
     Examples
     --------
