@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discreet.arrays import Flags, Floats, Integers
 from discreet.dominance import Contributions, contributions, dominated, p_percent
 from discreet.errors import ParameterError
-from discreet.outputs.checks.frequencies import as_flags, counted, positions
+from discreet.outputs.checks.frequencies import as_flags, counted, low_count, positions
 from discreet.outputs.checks.indicators import check_contributors
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
@@ -95,19 +95,10 @@ def check_totals(
         weighting="own" if own else "multiply",
         negative="absolute",
     )
-    low = (found.size > 0) & (found.size < policy.threshold)
-    first = Finding(
-        "low count",
-        barn,
-        "fail" if low.any() else "pass",
-        f"{counted(int(low.sum()), 'cell')} below the threshold of {policy.threshold} contributors."
-        if low.any()
-        else f"Every cell has {policy.threshold} contributors or more.",
-        positions(low),
-    )
+    first = low_count(found.size, policy, barn=barn, where="cell", whom="contributors")
     giving = np.diff(np.append(0, np.cumsum(found.values != 0))[found.starts])
     given = check_contributors(found.size, giving, policy, barn=barn).findings
-    return CheckResult([first, *given, *_dominance(found, below, low.shape, policy, barn=barn)])
+    return CheckResult([first, *given, *_dominance(found, below, found.size.shape, policy, barn=barn)])
 
 
 def check_dominance(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.outputs.checks.frequencies import counted, positions
+from discreet.outputs.checks.frequencies import counted, low_count, positions
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
@@ -52,18 +52,7 @@ def check_concentration(
     """
     policy = policy or OutputPolicy()
     number = np.atleast_1d(np.asarray(people, dtype=np.float64))
-    low = (number > 0) & (number < policy.threshold)
-    findings = [
-        Finding(
-            "low count",
-            "k",
-            "fail" if low.any() else "pass",
-            f"{counted(int(low.sum()), 'group')} below the threshold of {policy.threshold} units."
-            if low.any()
-            else f"Every group has {policy.threshold} units or more.",
-            positions(low),
-        )
-    ]
+    findings = [low_count(number, policy, barn="k", where="group", whom="units")]
     if index is None:
         return CheckResult(findings)
     indexes = np.atleast_1d(np.asarray(index, dtype=np.float64))

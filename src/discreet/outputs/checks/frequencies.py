@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, Flags, Floats
+from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.errors import ParameterError
-from discreet.outputs.findings import CheckResult, Finding, Position
+from discreet.outputs.findings import CheckResult, Finding, Position, Status
 from discreet.outputs.settings import OutputPolicy
 
 _MOST_UNKNOWNS = 1500
@@ -131,9 +131,9 @@ def check_proportions(
     fine = f"none is below {policy.threshold}"
     return CheckResult(
         [
-            _of_cells("numerator", barn, low(above), f"numerators {wording}", fine),
-            _of_cells("denominator", barn, low(below), f"denominators {wording}", fine),
-            _of_cells("complement", barn, low(below - above), f"complements {wording}", fine),
+            _of_cells("numerator", barn, low(above), f"numerators {wording}", fine, owned=True),
+            _of_cells("denominator", barn, low(below), f"denominators {wording}", fine, owned=True),
+            _of_cells("complement", barn, low(below - above), f"complements {wording}", fine, owned=True),
         ]
     )
 
@@ -257,6 +257,22 @@ def as_flags(given: npt.ArrayLike | None, table: Array) -> Flags:
     return flags
 
 
+def low_count(
+    numbers: Floats | Integers, policy: OutputPolicy, *, barn: str, where: str, whom: str
+) -> Finding:
+    """Judge how many units stand behind each group or cell; those without any are not shown."""
+    low = (numbers > 0) & (numbers < policy.threshold)
+    return Finding(
+        "low count",
+        barn,
+        "fail" if low.any() else "pass",
+        f"{counted(int(low.sum()), where)} below the threshold of {policy.threshold} {whom}."
+        if low.any()
+        else f"Every {where} has {policy.threshold} {whom} or more.",
+        positions(low),
+    )
+
+
 def positions(flags: Flags) -> tuple[Position, ...]:
     """List where flags are raised."""
     return tuple(tuple(int(i) for i in place) for place in np.argwhere(flags))
@@ -274,14 +290,23 @@ def counted(number: int, thing: str) -> str:
 
 
 def _of_cells(
-    check: str, barn: str, flags: Flags, wrong: str, fine: str, *, status: str = "fail", **figures: Any
+    check: str,
+    barn: str,
+    flags: Flags,
+    wrong: str,
+    fine: str,
+    *,
+    status: Status = "fail",
+    owned: bool = False,
+    **figures: Any,
 ) -> Finding:
+    """Say which cells are ``wrong``, or, where that is ``owned``, which are with it."""
     number = int(flags.sum())
     if number:
-        verb = "" if wrong.endswith("people") and "ators" in wrong else (" is" if number == 1 else " are")
-        what = "cell" if number == 1 else "cells"
-        reason = f"{number:,} {what}{verb} {wrong}." if verb else f"{number:,} {what} with {wrong}."
-        return Finding(check, barn, status, reason, positions(flags), figures)  # type: ignore[arg-type]
+        verb = "with" if owned else "is" if number == 1 else "are"
+        return Finding(
+            check, barn, status, f"{counted(number, 'cell')} {verb} {wrong}.", positions(flags), figures
+        )
     return Finding(check, barn, "pass", f"{fine[:1].upper()}{fine[1:]}.", (), figures)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
-from discreet.outputs.checks.frequencies import counted, positions
+from discreet.outputs.checks.frequencies import counted, low_count, positions
 from discreet.outputs.findings import CheckResult, Finding
 from discreet.outputs.settings import OutputPolicy
 
@@ -63,18 +63,7 @@ def check_inequality(
     """
     policy = policy or OutputPolicy()
     number = np.atleast_1d(np.asarray(people, dtype=np.float64))
-    low = (number > 0) & (number < policy.threshold)
-    findings = [
-        Finding(
-            "low count",
-            "l",
-            "fail" if low.any() else "pass",
-            f"{counted(int(low.sum()), 'group')} below the threshold of {policy.threshold} units."
-            if low.any()
-            else f"Every group has {policy.threshold} units or more.",
-            positions(low),
-        )
-    ]
+    findings = [low_count(number, policy, barn="l", where="group", whom="units")]
     if steps is not None:
         thin = np.asarray(steps, dtype=np.int64) < policy.threshold
         findings.append(

@@ -35,6 +35,7 @@ from discreet.synth.bayesian_network.structure import (
 from discreet.synth.bayesian_network.within_bins import WAYS, BinLaw, WithinBin
 from discreet.synth.belonging import units_left_out
 from discreet.synth.forms import as_numbers, is_numeric
+from discreet.synth.intake import weights_of
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
 
 _LONG_TEXT = 0.5
@@ -233,23 +234,14 @@ class BayesianNetwork(Synthesizer):
         return names, keys, left_out
 
     def _weights(self, data: Microdata, frame: pl.DataFrame) -> Floats | None:
-        column = data.roles.weight
-        if column is None or self.weights == "ignore":
+        if data.roles.weight is None or self.weights == "ignore":
             return None
         if self.epsilon:
             raise ParameterError(
                 "epsilon cannot be honored with survey weights: one record may then count many times. Set "
                 "weights='ignore'."
             )
-        weights = frame[column].cast(pl.Float64)
-        bad = int((weights.is_null() | ~weights.is_finite() | (weights <= 0)).fill_null(True).sum())
-        if bad:
-            raise ColumnError(
-                f"The weight '{column}' is missing, zero, negative or not finite in {bad:,} records. Correct or remove "
-                "them, or set weights='ignore'."
-            )
-        values = weights.to_numpy()
-        return np.asarray(values * (len(values) / values.sum()))
+        return weights_of(data, frame)
 
     def _attribute(self, series: pl.Series) -> Attribute:
         domain = (self.domain or {}).get(series.name)
