@@ -59,6 +59,7 @@ from discreet.engine.roles import (
     seldom_repeated,
     total,
 )
+from discreet.engine.spark_tasks import spark_tasks
 from discreet.engine.units import (
     after_treatment,
     all_suppressed,
@@ -130,6 +131,7 @@ __all__ = [
     "single_households",
     "size_spectrum",
     "smallest_classes",
+    "spark_tasks",
     "spread",
     "total",
     "types_in_polars",

@@ -1,7 +1,7 @@
-"""Synthetic files larger than memory: Parquet parts in a folder, drawn one by one or in several processes.
+"""Synthetic files larger than memory: Parquet parts in a folder, drawn one by one, in processes or by Spark.
 
-A part has a fixed number of records and a random stream of its own, so that the bytes do not depend on how many
-processes draw. A manifest beside the parts says which are finished; a run that was stopped goes on from there.
+A part has a fixed number of records and a random stream of its own, so that the bytes do not depend on who draws and
+how many there are. A manifest beside the parts says which are finished; a run that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from discreet import engine
 from discreet.dp.entropy import Stream
 from discreet.errors import InputError, ParameterError
 from discreet.files.atomic import replacing
@@ -67,9 +69,15 @@ class Parts:
         return min(self.rows_per_part, self.rows - number * self.rows_per_part)
 
 
-def write_parts(fitted: Fitted, parts: Parts, *, workers: int, resume: bool, progress: bool) -> Microdata:
+def write_parts(
+    fitted: Fitted, parts: Parts, *, workers: int, cluster: Any, resume: bool, progress: bool
+) -> Microdata:
     """Draw all parts that are not there yet, and return the folder as a file that is read part by part."""
     _check(fitted, parts, workers)
+    if cluster is not None and workers != 1:
+        raise ParameterError(
+            "Parts are drawn by workers of this machine or by a cluster. Give one of the two."
+        )
     manifest = PartsManifest(
         parts.folder,
         {"rows": parts.rows, "rows_per_part": parts.rows_per_part, "model_and_seed": _mark(fitted, parts)},
@@ -78,7 +86,12 @@ def write_parts(fitted: Fitted, parts: Parts, *, workers: int, resume: bool, pro
     )
     done = manifest.finished(resume=resume)
     waiting = [number for number in range(parts.count) if number not in done]
-    drawn = _here(fitted, parts, waiting) if workers == 1 else _elsewhere(fitted, parts, waiting, workers)
+    if cluster is not None:
+        drawn = _on_cluster(fitted, parts, waiting, cluster)
+    elif workers == 1:
+        drawn = _here(fitted, parts, waiting)
+    else:
+        drawn = _elsewhere(fitted, parts, waiting, workers)
     manifest.note(done)
     for number, digest in track(drawn, total=len(waiting), description="Drawing parts", progress=progress):
         done[number] = digest
@@ -166,3 +179,37 @@ def _elsewhere(fitted: Fitted, parts: Parts, waiting: list[int], workers: int) -
                     "fewer rows_per_part), or the script lacks the line if __name__ == '__main__': around its calls. "
                     "The parts that are finished stay; go on with resume=True and the same seed."
                 ) from error
+
+
+def _on_cluster(fitted: Fitted, parts: Parts, waiting: list[int], cluster: Any) -> Iterator[tuple[int, str]]:
+    with scratch_folder() as folder:
+        model = fitted.save(folder / "model.zip").read_bytes()
+    placed = replace(parts, folder=parts.folder.resolve())
+    for number, digest in engine.spark_tasks(cluster, _DrawnByTask(placed), model, waiting):
+        if not placed.path(number).exists():
+            raise InputError(
+                f"The executors wrote to a folder '{parts.folder.name}' that this machine does not see. Name one on a "
+                "disk that they share."
+            )
+        yield number, digest
+
+
+@dataclass(frozen=True)
+class _DrawnByTask:
+    """The work of one task of Spark."""
+
+    parts: Parts
+
+    def __call__(self, model: bytes, number: int) -> tuple[int, str]:
+        return number, _drawn(_received(model), self.parts, number)
+
+
+@lru_cache(maxsize=1)
+def _received(model: bytes) -> Fitted:
+    """Read the model that was sent; a process of an executor does so once."""
+    from discreet.synth.synthesizer import load
+
+    with scratch_folder() as folder:
+        place = folder / "model.zip"
+        place.write_bytes(model)
+        return load(place)

@@ -188,6 +188,7 @@ class Fitted(ABC):
         to: str | Path | None = None,
         rows_per_part: int = ROWS_PER_PART,
         workers: int = 1,
+        cluster: Any = None,
         resume: bool = False,
         progress: bool = False,
         seed: Seed = None,
@@ -207,6 +208,8 @@ class Fitted(ABC):
             Records of a part; another number draws other records.
         workers
             Processes that draw parts; the bytes do not depend on it.
+        cluster
+            A Spark session whose executors draw the parts instead, the same bytes; ``to`` is on a disk that they share.
         resume
             Go on with a folder in which a run with the same model, ``n`` and seed was stopped.
         seed
@@ -230,6 +233,8 @@ class Fitted(ABC):
                 "original. Leave n out, or synthesize those columns too."
             )
         root = seed_of(seed)
+        if to is None and cluster is not None:
+            raise ParameterError("A cluster draws parts into a folder. Name it under to.")
         if to is not None:
             if copies != 1:
                 raise ParameterError(
@@ -239,7 +244,9 @@ class Fitted(ABC):
                 raise ParameterError("resume=True goes on with the seed of the first run: give it.")
             with self._trusted():
                 parts = Parts(Path(to), int(size), rows_per_part, root)
-                return write_parts(self, parts, workers=workers, resume=resume, progress=progress)
+                return write_parts(
+                    self, parts, workers=workers, cluster=cluster, resume=resume, progress=progress
+                )
         from discreet.progress import track
 
         with one_thread(), self._trusted():

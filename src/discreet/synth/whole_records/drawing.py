@@ -88,10 +88,13 @@ class FittedRecords(Fitted):
         seed
             Same model, same seed: same bytes out.
         **in_parts
-            For files larger than memory: ``to``, ``rows_per_part``, ``workers`` and ``resume`` of `Fitted.sample`.
+            For files larger than memory: ``to``, ``rows_per_part``, ``workers``, ``cluster`` and ``resume`` of
+            `Fitted.sample`.
         """
-        if given and in_parts.get("workers", 1) != 1:
-            raise ParameterError("Other processes do not know what is given. Draw with workers=1.")
+        if given and (in_parts.get("workers", 1) != 1 or in_parts.get("cluster") is not None):
+            raise ParameterError(
+                "Other processes do not know what is given. Draw with workers=1, and no cluster."
+            )
         for name in given or {}:
             if name not in self.blueprint.schema:
                 raise ColumnError(f"{unknown_name(name, self.blueprint.schema)} It was named under given.")
