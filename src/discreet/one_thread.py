@@ -7,10 +7,14 @@ spread over cores themselves (columns, trees, blocks of records) is cut in the s
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,10 +31,20 @@ def one_thread() -> Iterator[None]:
     ...     print(int((np.eye(2) @ np.eye(2)).sum()))
     2
     """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
+    with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
         yield
+
+
+@lru_cache(maxsize=1)
+def _libraries(_: int) -> ThreadpoolController:
+    """Find the libraries of linear algebra, which takes milliseconds, and anew only after a module was imported.
+
+    A library comes into a program with a module that needs it, so that the number of modules says whether there may be
+    another.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:

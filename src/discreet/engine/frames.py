@@ -22,6 +22,7 @@ from discreet.wording import type_name
 Lazy = nw.LazyFrame[Any]
 WHOSE = "\0whose"
 """The name under which a query finds whose the records are, where the column itself is no longer in the file."""
+_SMALL = 10_000  # records of a file in memory that is kept as it was read
 T = TypeVar("T")
 
 
@@ -69,17 +70,25 @@ def collect(
         # Counting gives columns neutral names; whoever has several in memory calls them by their own.
         if not any_names and len(names) > 1:
             source.need_plain_names(names)
-        table = in_memory(scan(source, {name: name for name in names}), named=True)
-        return table.with_columns(
-            in_declared_order(table[name], source.schema[name])
-            for name in dict.fromkeys(names)
-            if name in source.schema
-        )
+        read = partial(_read, source, names)
+        if not isinstance(source.wrapped, nw.DataFrame) or len(source.wrapped) > _SMALL:
+            return read()
+        # A query costs as much for ten records as for thousands; whoever fits again and again waits for nothing else.
+        return remembered(source, "read", names, read).clone()
     table = in_memory(source)
     counts = [
         name for name, dtype in table.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0
     ] + [name for name, dtype in table.schema.items() if dtype == pl.UInt32]
     return table.with_columns(pl.col(counts).cast(pl.Int64)) if counts else table
+
+
+def _read(data: Microdata, names: tuple[str, ...]) -> pl.DataFrame:
+    table = in_memory(scan(data, {name: name for name in names}), named=True)
+    return table.with_columns(
+        in_declared_order(table[name], data.schema[name])
+        for name in dict.fromkeys(names)
+        if name in data.schema
+    )
 
 
 def in_memory(source: Lazy, *, named: bool = False) -> pl.DataFrame:
