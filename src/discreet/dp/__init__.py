@@ -2,8 +2,8 @@
 
 A proof of differential privacy is about a law of the noise. Floating-point draws do not have that law, and draws from a
 seed can be drawn again by whoever has the seed. So an epsilon is claimed in this package only for draws that are made
-here (`discreet.dp.samplers`, `discreet.dp.choosing`), in whole numbers, from the operating system's entropy
-(`discreet.dp.entropy`).
+here (`discreet.dp.coins`, `discreet.dp.samplers`, `discreet.dp.choosing`), in whole numbers, from the operating
+system's entropy (`discreet.dp.entropy`).
 """
 
 from discreet.dp.accounting import Total, together
@@ -17,6 +17,7 @@ from discreet.dp.calibration import (
     zcdp_from,
 )
 from discreet.dp.choosing import chosen_privately
+from discreet.dp.coins import bernoulli, bernoulli_exp, uniform_below
 from discreet.dp.costs import Cost
 from discreet.dp.cube_noise import cube_noise
 from discreet.dp.entropy import Stream, Words, os_words, seeded_words
@@ -27,14 +28,11 @@ from discreet.dp.private_tables import histogram, table
 from discreet.dp.queries import count, mean, quantiles, total, variance
 from discreet.dp.regression import linear_regression, quantile_regression, smoothed_check_loss
 from discreet.dp.samplers import (
-    bernoulli,
-    bernoulli_exp,
     discrete_gaussian,
     discrete_laplace,
     poisson,
     rounded_laplace,
     shuffled,
-    uniform_below,
     weighted_rows,
 )
 from discreet.dp.selecting import Chosen, SparseVector, choose

@@ -13,8 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.arrays import Integers
+from discreet.dp.coins import bernoulli, uniform_below
 from discreet.dp.entropy import Words
-from discreet.dp.samplers import bernoulli, discrete_laplace, uniform_below
+from discreet.dp.samplers import discrete_laplace
 
 
 def cube_noise(rate: Fraction, size: int, words: Words) -> Integers:

@@ -23,11 +23,12 @@ from discreet.dp.calibration import (
     gaussian_sigma,
     largest_rho,
 )
+from discreet.dp.coins import uniform_below
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.entropy import Words, os_words, refuse_seeded, seeded_words
 from discreet.dp.grid import Grid, grid_for
 from discreet.dp.ledger import Ledger
-from discreet.dp.samplers import discrete_gaussian, discrete_laplace, uniform_below
+from discreet.dp.samplers import discrete_gaussian, discrete_laplace
 from discreet.errors import ParameterError
 from discreet.guarantees import SEEDED, DifferentialPrivacy, settled
 from discreet.number_arrays import numbers_of

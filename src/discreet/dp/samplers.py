@@ -1,17 +1,14 @@
 """Noise of an exactly known law, in whole numbers.
 
-Every draw is made from uniform words of 64 bits by comparisons of whole numbers and fractions; no logarithm and no
-rounding comes in, so the law is the one that a proof speaks of, to the last digit. The methods are those of Canonne,
-Kamath and Steinke (2020), *The discrete Gaussian for differential privacy*, carried out for many draws at once.
-
-Where a probability is a fraction, its first 64 binary digits are compared with a word; in the one case of 2^64 where
-they are equal the remaining digits decide, in Python's whole numbers.
+Every draw is made of coins of an exactly known chance (`discreet.dp.coins`); no logarithm and no rounding comes in, so
+the law is the one that a proof speaks of, to the last digit. The methods are those of Canonne, Kamath and Steinke
+(2020), *The discrete Gaussian for differential privacy*, carried out for many draws at once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 
@@ -20,97 +17,26 @@ import numpy.typing as npt
 
 from discreet.arrays import Flags, Integers
 from discreet.dp.budget import GRID, LARGEST_EPSILON, SMALLEST_EPSILON
-from discreet.dp.entropy import Words
-from discreet.dp.single_draws import LONGEST_RUN, one_discrete_laplace
+from discreet.dp.coins import (
+    WORD,
+    Chances,
+    alternating,
+    bernoulli,
+    bernoulli_exp,
+    leading_ones,
+    runs_of_one_in_e,
+    uniform_below,
+)
+from discreet.dp.entropy import Words, os_words
+from discreet.dp.single_draws import LONGEST_RUN, held_words, one_discrete_laplace
 from discreet.errors import ParameterError
 
-_WORD = 2**64
 _AT_ONCE = 1 << 20
+_FEW = 24  # draws that are faster one by one
 _DOUBT = 2.0**-36  # relative; far more than a chance in double precision is off for distances that are drawn
 _TINY = 2.0**-62  # absolute, for the digits of the uniform number that are not known yet
 LARGEST_VARIANCE = 2**40
 SMALLEST_VARIANCE = Fraction(1, 2**20)
-
-
-def uniform_below(bound: int, size: int, words: Words) -> Integers:
-    """Draw whole numbers from 0 to ``bound`` - 1, each with the same chance; ``bound`` is at most 2^63.
-
-    Examples
-    --------
-    >>> from discreet.dp import os_words
-    >>> bool((uniform_below(6, 1000, os_words) < 6).all())
-    True
-    """
-    if not 1 <= bound <= 2**63:
-        raise ParameterError("bound must be a whole number from 1 to 2^63.")
-    unused = np.uint64(64 - max((bound - 1).bit_length(), 1))
-    drawn = words(size) >> unused
-    open_ = np.flatnonzero(drawn >= np.uint64(bound))
-    while len(open_):
-        again = words(len(open_)) >> unused
-        drawn[open_] = again
-        open_ = open_[again >= np.uint64(bound)]
-    return drawn.astype(np.int64)
-
-
-def bernoulli(chances: Sequence[Fraction], which: Integers, words: Words) -> Flags:
-    """Say yes with the chance ``chances[i]`` for every ``i`` of ``which``.
-
-    Examples
-    --------
-    >>> from discreet.dp import os_words
-    >>> bernoulli([Fraction(0), Fraction(1)], np.array([0, 1, 1]), os_words).tolist()
-    [False, True, True]
-    """
-    return _Chances(chances).drawn(which, words)
-
-
-class _Chances:
-    """Fractions between 0 and 1 with their first 64 binary digits, worked out once for many draws."""
-
-    def __init__(self, chances: Sequence[Fraction]) -> None:
-        if any(not 0 <= chance <= 1 for chance in chances):
-            raise ParameterError("A chance must lie between 0 and 1.")
-        self.exact = chances
-        self.sure = np.asarray([chance == 1 for chance in chances], dtype=bool)
-        self.first = [
-            0 if chance == 1 else chance.numerator * _WORD // chance.denominator for chance in chances
-        ]
-        self.heads = np.asarray(self.first, dtype=np.uint64)
-
-    def drawn(self, which: Integers, words: Words) -> Flags:
-        """Say yes or no for every place of ``which``."""
-        heads, sure = self.heads[which], self.sure[which]
-        drawn = words(len(which))
-        yes = (drawn < heads) | sure
-        for tie in np.flatnonzero((drawn == heads) & ~sure):
-            at = int(which[tie])
-            rest = self.exact[at] * _WORD - self.first[at]
-            yes[tie] = bool(rest) and bool(bernoulli([rest], np.zeros(1, dtype=np.int64), words)[0])
-        return np.asarray(yes)
-
-
-def bernoulli_exp(rates: Sequence[Fraction], which: Integers, words: Words) -> Flags:
-    """Say yes with the chance exp(-``rates[i]``) for every ``i`` of ``which``; rates are 0 or more.
-
-    Examples
-    --------
-    >>> from discreet.dp import os_words
-    >>> bool(bernoulli_exp([Fraction(0)], np.zeros(100, dtype=np.int64), os_words).all())
-    True
-    """
-    if any(rate < 0 for rate in rates):
-        raise ParameterError("A rate must be 0 or more.")
-    # Nothing beyond 2^40 is ever said yes to, and the number stays within a machine word.
-    whole = np.asarray([min(math.floor(rate), 2**40) for rate in rates], dtype=np.int64)[which]
-    parts = _Chances([rate - math.floor(rate) for rate in rates])
-    yes = np.ones(len(which), dtype=bool)
-    large = np.flatnonzero(whole > 0)
-    yes[large] = _runs_of_one_in_e(len(large), words) >= whole[large]
-    left = np.flatnonzero(yes)
-    own = which[left]
-    yes[left] = _alternating(lambda open_: parts.drawn(own[open_], words), len(left), words)
-    return yes
 
 
 def discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Integers:
@@ -134,6 +60,10 @@ def discrete_laplace(epsilon: Fraction, size: int, words: Words) -> Integers:
     _check_grid(epsilon)
     if size == 1:
         return np.asarray([one_discrete_laplace(epsilon, words)], dtype=np.int64)
+    if size <= _FEW and words is os_words:
+        # Nobody can draw these again, so the order in which words are taken is free.
+        held = held_words(words)
+        return np.asarray([one_discrete_laplace(epsilon, held) for _ in range(size)], dtype=np.int64)
     return _many_discrete_laplace(epsilon, size, words)
 
 
@@ -278,7 +208,7 @@ def _as_likely_as_gaussian(distances: Integers, variance: Fraction, scale: int, 
     gaps = distances - float(variance / scale)
     chances = np.exp(-gaps * gaps / (2 * float(variance)))
     drawn = words(len(distances))
-    uniform = drawn.astype(np.float64) / _WORD
+    uniform = drawn.astype(np.float64) / WORD
     yes = uniform < chances
     for at in np.flatnonzero(np.abs(uniform - chances) <= _DOUBT * chances + _TINY):
         rate = (int(distances[at]) - variance / scale) ** 2 / (2 * variance)
@@ -336,54 +266,22 @@ def _one_sided(epsilon: Fraction, size: int, words: Words) -> Integers:
     while len(own):
         drawn = uniform_below(parts, len(own), words)
         # Said yes to with chance exp(-drawn / parts): a number below `drawn` is a yes of chance drawn / parts.
-        kept = _alternating(partial(_is_below, drawn, parts, words), len(own), words)
+        kept = alternating(partial(_is_below, drawn, parts, words), len(own), words)
         low[own[kept]] = drawn[kept]
         own = own[~kept]
-    high = _runs_of_one_in_e(size, words)
+    high = runs_of_one_in_e(size, words)
     if (high >= LONGEST_RUN).any():
         raise ParameterError("The source of random bits is broken: it gave a run that cannot occur.")
     return (low + parts * high) // steps
 
 
-def _is_below(bounds: Integers, parts: int, words: Words, open_: Integers) -> Flags:
-    return np.asarray(uniform_below(parts, len(open_), words) < bounds[open_])
-
-
-def _runs_of_one_in_e(size: int, words: Words) -> Integers:
-    """How often a coin of chance 1/e comes up before it first fails."""
-    runs = np.zeros(size, dtype=np.int64)
-    own = np.arange(size)
-    while len(own):
-        own = own[_alternating(lambda open_: np.ones(len(open_), dtype=bool), len(own), words)]
-        runs[own] += 1
-    return runs
-
-
-def _alternating(yes: Callable[[Integers], Flags], size: int, words: Words) -> Flags:
-    """Say yes with chance exp(-p), where ``yes(places)`` says yes with chance p: von Neumann's game.
-
-    In round k one goes on with chance p/k; who stops in an odd round has said yes.
-    """
-    stopped = np.zeros(size, dtype=np.int64)
-    own = np.arange(size)
-    k = 1
-    while len(own):
-        on = yes(own)
-        if k > 1:
-            on &= uniform_below(k, len(own), words) == 0
-        stopped[own[~on]] = k
-        own = own[on]
-        k += 1
-    return np.asarray(stopped % 2 == 1)
-
-
 def _small_poisson(means: Sequence[Fraction], which: Integers, words: Words) -> Integers:
     made = np.zeros(len(which), dtype=np.int64)
-    unit = _Chances(means)
+    unit = Chances([mean.as_integer_ratio() for mean in means])
     own = np.flatnonzero(np.asarray([mean > 0 for mean in means], dtype=bool)[which])
     taken: list[Fraction] = []
     while len(own):
-        proposed = _leading_ones(len(own), words)
+        proposed = leading_ones(len(own), words)
         while len(taken) <= int(proposed.max()):
             k = len(taken)
             taken.append(Fraction(2**k, 2 * math.factorial(k)))
@@ -402,14 +300,8 @@ def _small_poisson(means: Sequence[Fraction], which: Integers, words: Words) -> 
     return made
 
 
-def _leading_ones(size: int, words: Words) -> Integers:
-    """How often a fair coin comes up before it first fails."""
-    runs = np.zeros(size, dtype=np.int64)
-    own = np.arange(size)
-    while len(own):
-        own = own[uniform_below(2, len(own), words) == 1]
-        runs[own] += 1
-    return runs
+def _is_below(bounds: Integers, parts: int, words: Words, open_: Integers) -> Flags:
+    return np.asarray(uniform_below(parts, len(open_), words) < bounds[open_])
 
 
 def _check_grid(epsilon: Fraction) -> None:

@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from discreet.dp.budget import rational_epsilon
 from discreet.dp.choosing import chosen_privately
+from discreet.dp.coins import bernoulli_exp
 from discreet.dp.costs import Adjacency, Cost
 from discreet.dp.grid import grid_for
 from discreet.dp.ledger import Ledger
 from discreet.dp.mechanisms import AGAINST, entered, words_of
-from discreet.dp.samplers import bernoulli_exp, discrete_laplace, shuffled
+from discreet.dp.samplers import discrete_laplace, shuffled
 from discreet.errors import ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.number_arrays import numbers_of

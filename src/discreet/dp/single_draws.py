@@ -9,12 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 from discreet.dp.entropy import Words
 from discreet.errors import ParameterError
 
+_HELD = 64
 LONGEST_RUN = 2**12
 """A run of so many has the chance exp(-4096); below it every number stays within 63 bits."""
+
+
+def held_words(words: Words) -> Words:
+    """Give words one at a time from a few that are fetched together.
+
+    Examples
+    --------
+    >>> from discreet.dp import os_words
+    >>> len(held_words(os_words)(1))
+    1
+    """
+    held: list[int] = []
+
+    def one(_: int) -> Any:
+        if not held:
+            held.extend(words(_HELD).tolist())
+        return (held.pop(),)
+
+    return one
 
 
 def one_below(bound: int, words: Words) -> int:
