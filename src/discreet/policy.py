@@ -53,6 +53,17 @@ _BUDGET = {
     "adjacency": ("add-remove", "replace"),
     "unit": ("record", "person", "household", "contributor"),
 }
+LARGEST_DELTA = 0.1
+"""The largest delta that a budget may have.
+
+Publishing one of n records, drawn at random, as it is has an epsilon of 0 and a delta of 1/n: a tenth allows that for a
+file of ten. Above it epsilon says nothing, because delta alone pays for releases that anybody would call leaks: with a
+delta of 0.9 an epsilon of 2 may truthfully be counted as 0.
+"""
+DELTA_TOO_LARGE = (
+    f"delta of a budget must be {LARGEST_DELTA:g} or less. It is the chance that nothing is promised at all, and "
+    "should be well below one in the number of records, e.g. 1e-6; with a large one an open leak counts as nothing."
+)
 
 
 @dataclass(frozen=True)
@@ -165,6 +176,8 @@ class Budget:
             raise ParameterError(
                 f"In {origin}: the budget needs an epsilon above 0 and a delta from 0 to below 1."
             )
+        if made.delta > LARGEST_DELTA:
+            raise ParameterError(f"In {origin}: {DELTA_TOO_LARGE}")
         return made
 
     def to_dict(self) -> dict[str, Any]:

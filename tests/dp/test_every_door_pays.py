@@ -24,7 +24,7 @@ finally:
 
 LEVELS = {"x": ["a", "b"], "y": ["a", "b"]}
 UNIT = {"x": (-1, 1), "y": (-1, 1)}
-DELTA, MOST_DELTA = 1e-6, 0.25
+DELTA, MOST_DELTA = 1e-6, 0.1
 
 
 def codes() -> Microdata:
@@ -43,7 +43,9 @@ def numbers() -> Microdata:
 
 
 CODES, NUMBERS = codes(), numbers()
-TABLE = tables.Table.from_microdata(CODES.frame, ["x"], hierarchies={"x": {"Total": ["a", "b"]}}, zeros="all")
+TABLE = tables.Table.from_microdata(
+    pl.concat([CODES.frame] * 40), ["x"], hierarchies={"x": {"Total": ["a", "b"]}}, zeros="all"
+)
 
 
 def line(**asked):
@@ -160,7 +162,7 @@ DOORS = {
     },
     "tables/synthesizing/count_synthesis.py": {
         "poisson-synthesis": lambda e, ledger: tables.PoissonSynthesis(
-            alpha=1, epsilon=e, domain="public"
+            alpha=40, epsilon=e, domain="public"
         ).apply(TABLE, ledger=ledger)
     },
 }
@@ -169,7 +171,7 @@ NETWORKS = ("dpgan", "pategan")
 
 
 def open_ledger(epsilon: float) -> dp.Ledger:
-    # Poisson cells cost a large delta, more so where a record is replaced.
+    # As much as a budget may have: Poisson cells cost a delta, more of it where a record is replaced.
     return dp.Ledger(epsilon, MOST_DELTA, adjacency="replace")
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from discreet import dp
 from discreet.dp import Cost, Ledger
 from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.policy import Policy
 
 PURE = st.builds(Cost, st.just("laplace"), st.just("pure"), epsilon=st.floats(0.01, 2.0))
 APPROXIMATE = st.builds(
@@ -164,3 +165,30 @@ def test_a_budget_that_makes_no_sense_is_refused(wrong):
 def test_a_ledger_lies_beside_a_file(place):
     with pytest.raises(InputError, match="name the file"):
         Ledger.place_beside(place)
+
+
+@pytest.mark.parametrize("delta", [0.11, 0.5, 0.9])
+def test_a_budget_whose_delta_would_pay_for_a_leak_is_refused(delta, tmp_path, monkeypatch):
+    with pytest.raises(ParameterError, match="delta of a budget must be"):
+        Ledger(10.0, delta, path=tmp_path / "a.privacy.toml")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ParameterError, match="delta of a budget must be"):
+        Policy.from_dict(
+            {"rules": {"k_anonymity": {"at_least": 3}}, "budget": {"epsilon": 1.0, "delta": delta}}
+        )
+    # A file that was opened before there was a limit can be looked at, and takes nothing more.
+    monkeypatch.setattr("discreet.dp.ledger.LARGEST_DELTA", 1.0)
+    Ledger(10.0, delta, path=tmp_path / "a.privacy.toml")
+    monkeypatch.undo()
+    old = Ledger.load(tmp_path / "a.privacy.toml")
+    assert old.budget == (10.0, delta)
+    with pytest.raises(ParameterError, match="delta of a budget must be"):
+        old.spend(Cost("laplace", "pure", epsilon=2.0))
+    assert old.table().height == 0
+
+
+@given(epsilon=st.floats(0.5, 50.0), delta=st.floats(1e-12, 0.1))
+def test_under_any_budget_that_is_taken_one_release_of_half_an_epsilon_or_more_counts_in_full(epsilon, delta):
+    ledger = Ledger(100.0, delta)
+    ledger.spend(Cost("laplace", "pure", epsilon=epsilon))
+    assert ledger.spent.epsilon == epsilon

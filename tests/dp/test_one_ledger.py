@@ -56,7 +56,7 @@ RELEASES = {
     "noisy-counts": lambda ledger: tables.NoisyCounts(epsilon=1.0, domain="public").apply(
         table(), ledger=ledger
     ),
-    "poisson-synthesis": lambda ledger: tables.PoissonSynthesis(alpha=1, epsilon=2.0, domain="public").apply(
+    "poisson-synthesis": lambda ledger: tables.PoissonSynthesis(alpha=3, epsilon=2.0, domain="public").apply(
         table(), ledger=ledger
     ),
     "bayesian-network": lambda ledger: synth.BayesianNetwork(epsilon=1.0, domain=LEVELS).fit(
@@ -73,7 +73,7 @@ RELEASES = {
 
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_release_with_a_guarantee_enters_its_price(name):
-    ledger = dp.Ledger(epsilon=100, delta=0.5, adjacency="replace")
+    ledger = dp.Ledger(epsilon=100, delta=0.1, adjacency="replace")
     release = RELEASES[name](ledger)
     assert release.guarantee is not None
     assert ledger.table()["mechanism"].to_list() == [name]

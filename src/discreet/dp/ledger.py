@@ -29,7 +29,7 @@ from discreet.files.atomic import replacing
 from discreet.files.staging import held
 from discreet.files.toml_files import read_toml
 from discreet.guarantees import Spending, in_plain_words
-from discreet.policy import Policy
+from discreet.policy import DELTA_TOO_LARGE, LARGEST_DELTA, Policy
 
 SUFFIX = ".privacy.toml"
 _FORMAT = 1
@@ -42,7 +42,8 @@ class Ledger:
     Parameters
     ----------
     epsilon, delta
-        The budget of all releases together.
+        The budget of all releases together. ``delta``, the chance that nothing is promised at all, should be well below
+        one in the number of records, and may not be more than 0.1.
     path
         Where the ledger is kept; without one it lives as long as the program. An existing file is opened, and must
         have been opened with the same budget, source and adjacency.
@@ -80,6 +81,8 @@ class Ledger:
         checked_epsilon(epsilon)
         if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < 1:
             raise ParameterError("delta must be a number of 0 or more and less than 1.")
+        if delta > LARGEST_DELTA:
+            raise ParameterError(DELTA_TOO_LARGE)
         if adjacency not in get_args(Adjacency):
             raise ParameterError("adjacency must be 'add-remove' or 'replace'.")
         if unit not in get_args(Unit):
@@ -332,6 +335,8 @@ class Ledger:
 
     def _check(self, entries: Sequence[dict[str, Any]]) -> None:
         epsilon, delta = self.budget
+        if delta > LARGEST_DELTA:  # a ledger that was opened before there was a limit
+            raise ParameterError(DELTA_TOO_LARGE)
         try:
             after = self._total(entries)
         except ParameterError as error:
