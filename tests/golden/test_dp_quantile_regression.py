@@ -7,7 +7,10 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.special import logsumexp
 from scipy.stats import expon, norm
 
 from discreet import Microdata, dp
@@ -223,3 +226,66 @@ def test_adaptive_descent_starts_with_the_share_of_epsilon_by_120():
     assert found["rho_first"] == pytest.approx((1 / 120) ** 2 / (4 * np.log(1e8)), rel=1e-3)
     several = dp.quantile_regression(wide(), epsilon=1.0, tau=[0.25, 0.75], **asked).detail["constants"]
     assert several["rho_first"].to_list() == pytest.approx([dp.zcdp_from(0.5 / 120, 1e-8)] * 2)
+
+
+def test_the_highest_points_of_the_kernels():
+    """Section 3.1, last column of the table."""
+    table = {"gaussian": 0.398942, "logistic": 0.25, "uniform": 0.5, "laplacian": 0.5, "epanechnikov": 0.75}
+    assert {name: round(height, 6) for name, height in HIGHEST.items()} == table
+    for kernel, height in table.items():
+        assert dp.smoothed_check_loss(0.0, 0.5, 1.0, kernel)[2] == pytest.approx(height, abs=5e-7)
+
+
+def test_normal_noise_and_replaced_records_in_objective_perturbation():
+    """Section 3.3: sd zeta sqrt(8 log(2/delta) + 4 eps) / eps; replacing takes 2 zeta and leaves Lambda as it is."""
+    asked = {"y": "y", "x": ["a", "b"], "tau": 0.95, "epsilon": 1.0, "x_bounds": [(-10, 10)] * 2, "seed": 1}
+    found = dp.quantile_regression(wide(), delta=1e-6, **asked).figures
+    assert found["sigma"] == pytest.approx(13.46858 * np.sqrt(8 * np.log(2e6) + 4), rel=1e-6)
+    replaced = dp.quantile_regression(wide(), adjacency="replace", **asked).figures
+    assert replaced["scale"] == pytest.approx(2 * 26.93715, abs=2e-5)
+    assert replaced["Lambda"] == pytest.approx(201)
+
+
+def test_the_ridge_that_makes_the_k_norm_gradient_a_density():
+    """Section 3.4: Delta is m C for one record more or less, and omega 2 Delta (p + 10) / (eps R)."""
+    asked = {"y": "y", "x": ["a", "b"], "tau": 0.95, "x_bounds": [(-10, 10)] * 2, "mechanism": "kng"}
+    found = dp.quantile_regression(wide(), epsilon=0.5, theta_bound=40, steps=50, seed=1, **asked).figures
+    assert found["Delta"] == pytest.approx(9.5)
+    assert found["omega"] == pytest.approx(2 * 9.5 * (3 + 10) / (0.5 * 40))
+
+
+LINE = st.lists(st.tuples(st.floats(-1, 1), st.floats(-50, 50)), min_size=1, max_size=6)
+
+
+@given(
+    records=LINE,
+    kernel=st.sampled_from(sorted(KERNELS)),
+    tau=st.floats(0.01, 0.99),
+    epsilon=st.floats(0.1, 4),
+)
+def test_log_ratios_of_densities_hold_on_a_grid_of_coefficients(records, kernel, tau, epsilon):
+    """Sections 3.3 and 3.4, one coefficient and one record more: objective perturbation and the K-norm gradient.
+
+    What is released by the former is the place where the noise balances the gradient and the ridge, so that its density
+    is that of the noise times the curvature; that of the latter is divided by its sum over the grid.
+    """
+    h, theta = 0.5, np.linspace(-10, 10, 401)[:, None]
+    slope, curvature = max(tau, 1 - tau), HIGHEST[kernel] / h
+    x, y = np.array(records).T
+    # The loss of a residual y - x theta, and so minus its slope times x.
+    _, down, bend = dp.smoothed_check_loss(y - x * theta, tau, h, kernel)
+    slopes, bends = -down * x, bend * x * x
+    ridge = 2 * curvature / epsilon
+
+    def objective(many):
+        noise = slopes[:, :many].sum(axis=1) + ridge * theta[:, 0]
+        return -epsilon / (2 * slope) * np.abs(noise) + np.log(bends[:, :many].sum(axis=1) + ridge)
+
+    omega = 2 * slope * 11 / (epsilon * 10)
+
+    def gradient(many):
+        logs = -epsilon / (2 * slope) * np.abs(slopes[:, :many].sum(axis=1) + omega * theta[:, 0])
+        return logs - logsumexp(logs)
+
+    for logs in (objective, gradient):
+        assert np.abs(logs(len(x)) - logs(len(x) - 1)).max() <= epsilon * (1 + 1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -100,3 +101,15 @@ def test_noisy_bayes_with_the_loosest_bounds_is_as_far_off_as_published(epsilon,
         for made in plan.fit(data, seed=seed).sample(5000, seed=seed, copies=10)[:5]
     ]
     assert float(np.mean(found)) == pytest.approx(published, abs=0.04)
+
+
+def test_the_functional_mechanism_draws_no_more_noise_than_the_bound_of_its_source():
+    """Section 3.3: D = 2 (1 + d)^2. Ours counts the sums that a record enters, each within 1, and draws for those."""
+    from discreet.dp.regression.linear_regression import _Sums
+
+    for d in range(1, 8):
+        terms = SimpleNamespace(terms=[f"x{at}" for at in range(d)])
+        for replaced in (False, True):
+            sums = _Sums.planned(terms, "functional", 1.0, replaced=replaced)
+            assert sums.moved / sums.fine == (d * (d + 1) / 2 + d) * (2 if replaced else 1)
+            assert sums.moved / sums.fine <= 2 * (1 + d) ** 2
