@@ -7,6 +7,7 @@ chance less than once in 1e9 runs of a test. Planted faults draw with a fixed se
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ _ROOT = Path(discreet.__file__).parent
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 try:
     BENCH, DOORS = importlib.import_module("dp_audit"), importlib.import_module("dp_audit_doors")
+    PARTS = importlib.import_module("dp_audit_at_once").CLAIMS
 finally:
     sys.path.pop(0)
 
@@ -60,6 +62,24 @@ def test_no_door_that_answers_one_by_one_is_refuted(name):
 def test_a_generator_of_ours_is_not_refuted(name):
     # A fit takes milliseconds; `bench/dp_audit.py` has more of them.
     assert not DOORS.GENERATORS[name].audited(1_000).figures["violated"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARTS)
+def test_no_part_of_one_call_is_refuted(name):
+    # Lines and datasets take a part of a millisecond each; `bench/dp_audit.py` has the hundred thousand.
+    many = 5_000 if name.endswith(("line by line", "dataset by dataset")) else 100_000
+    assert not PARTS[name].audited(many).figures["violated"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["histogram, level by level", "SmoothHistogram, row by row", "PerturbedHistogram, pairs of cells"],
+)
+def test_a_claim_of_half_as_much_would_be_refuted(name):
+    """What is not found in many parts of one call is not missed for want of looking."""
+    half = dataclasses.replace(PARTS[name], epsilon=0.5)
+    assert half.audited(50_000).figures["violated"]
 
 
 def test_everything_that_makes_a_claim_is_audited():
