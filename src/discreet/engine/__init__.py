@@ -5,6 +5,7 @@ pandas and PyArrow frames, whose columns are handed over through Arrow), in Duck
 out is a small Polars table; only what is asked for record by record stays lazy in the engine of the source.
 """
 
+from discreet.engine.added_moments import added_correlations, added_ratios
 from discreet.engine.attributes import (
     ClassCounts,
     attribute_profile,
@@ -59,6 +60,7 @@ from discreet.engine.roles import (
     seldom_repeated,
     total,
 )
+from discreet.engine.sampled_records import record_sample
 from discreet.engine.spark_tasks import spark_tasks
 from discreet.engine.units import (
     after_treatment,
@@ -79,6 +81,8 @@ __all__ = [
     "ClassCounts",
     "Missing",
     "Overview",
+    "added_correlations",
+    "added_ratios",
     "after_treatment",
     "all_suppressed",
     "attribute_profile",
@@ -123,6 +127,7 @@ __all__ = [
     "people_of_weights",
     "rebuilt",
     "record_numbers",
+    "record_sample",
     "repeated_identifiers",
     "resolve_keys",
     "resolve_sensitive",

@@ -292,8 +292,10 @@ def _breaks_by_counting(
     They are those of `discreet.engine.grouping.pooled_breaks`, which has all values at hand.
     """
     numbers = all(frame is None for frame in frames) and all(data.schema[name].is_numeric() for data in files)
-    if not numbers or category or name in (cutting.breaks or {}):
+    if not numbers or category:
         return None
+    if name in (cutting.breaks or {}):
+        return tuple(float(x) for x in (cutting.breaks or {})[name])
     codes = [float(code) for code in (cutting.special or {}).get(name, ()) if not isinstance(code, str)]
     least, most, many = number_range(files, name, without=codes)
     if many <= max(_MOST_LISTED, len(files) * cutting.groups) or not math.isfinite(most - least):

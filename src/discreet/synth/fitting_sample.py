@@ -13,12 +13,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import narwhals as nw
-import polars as pl
-
 from discreet import engine
-from discreet.arrays import Words
-from discreet.engine import ByRecord
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
@@ -29,7 +24,6 @@ from discreet.wording import percent
 TIMES_THE_RECORDS = 10
 """How much memory learning takes, in times the records alone: codes, trees and copies of columns."""
 _LOOKED_AT = 10_000
-_CHOSEN = "discreet chosen"
 _TOGETHER = ("household", "person", "contributor")
 
 
@@ -101,6 +95,7 @@ def fitting_sample(
 
     Examples
     --------
+    >>> import polars as pl
     >>> people = Microdata(pl.LazyFrame({"age": range(1000), "sex": ["f", "m"] * 500}))
     >>> fitting_sample(people, memory=1).rows
     1000
@@ -120,16 +115,11 @@ def fitting_sample(
         return FittingSample(whole, of_rows, of_rows)
     key = (record_key,) if isinstance(record_key, str) else tuple(record_key or ())
     draws = KeyedDraws.of(seed_of(seed), "fitting sample")
-    first = together or (key[0] if key else data.columns[0])
-    chosen = _Chosen(draws, wanted / of_rows, together)
-    work = ByRecord((first,), {_CHOSEN: pl.Boolean()}, chosen, draws=together is None)
     if key and together is None:
         engine.check_record_key(data, key, purpose="the sample to learn from")
-    source = data if engine.is_lazy(data) else data.with_frame(engine.whole_frame(data).lazy())
-    own = key if together is None else ()
-    marked = engine.made_lazily(source, work, key=own, purpose="the sample to learn from")
-    kept = nw.from_native(marked).filter(nw.col(_CHOSEN)).drop(_CHOSEN)
-    frame = engine.whole_frame(Microdata(kept.to_native()))
+    frame = engine.record_sample(
+        data, wanted / of_rows, draws, key=key, together=together, purpose="the sample to learn from"
+    )
     if frame.height < 2:
         raise ParameterError(
             f"A sample of about {wanted:,} records is too small to learn from. Allow more memory, or more rows."
@@ -163,6 +153,7 @@ def fit_on_sample(
 
     Examples
     --------
+    >>> import polars as pl
     >>> from discreet.synth import Independent
     >>> people = Microdata(pl.LazyFrame({"age": range(1000), "sex": ["f", "m"] * 500}))
     >>> fitted = fit_on_sample(Independent(), people, rows=200, seed=1)
@@ -185,19 +176,6 @@ def fit_on_sample(
         fitted.guarantee, fitted.private = None, None
         fitted.why_none = "the model was learned from a sample, for which no guarantee was proved."
     return fitted
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Marks the records of a batch that are in the sample."""
-
-    draws: KeyedDraws
-    share: float
-    together: str | None
-
-    def __call__(self, rows: pl.DataFrame, numbers: Words) -> dict[str, pl.Series]:
-        own = numbers if self.together is None else engine.record_numbers(rows, [self.together])
-        return {_CHOSEN: pl.Series(_CHOSEN, self.draws.uniforms(own) < self.share)}
 
 
 def _affordable(data: Microdata, rows: int, memory: float | None) -> int:

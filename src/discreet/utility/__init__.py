@@ -47,6 +47,7 @@ from discreet.utility.propensity import (
 from discreet.utility.rare_categories import category_coverage
 from discreet.utility.row_novelty import new_rows
 from discreet.utility.rules_learned import compliance_lift, rule_compliance
+from discreet.utility.sampled_measures import on_sample
 from discreet.utility.small_tables import (
     improvement_factor,
     inconsistencies,
@@ -102,6 +103,7 @@ __all__ = [
     "ks_two_sample",
     "margins",
     "new_rows",
+    "on_sample",
     "paired_t",
     "permutation_test",
     "pmse",

@@ -20,6 +20,7 @@ from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
 from discreet.utility.associations import correlation_ratios, correlations, cramers_v, theils_u
+from discreet.utility.counted_relations import counted_relations, sampled_in_words
 
 Correlation = Literal["pearson", "spearman"]
 _BY_CHANCE = 3.0
@@ -148,6 +149,7 @@ def dependence(
         kept, left_out = _kept(shared, max_levels)
         gaps = _gaps_added(shared, kept)
         notes |= dict.fromkeys([*said, *left_out, *([_gaps_in_words(gaps)] if gaps else [])])
+        notes |= dict.fromkeys(sampled_in_words(shared, kept))
         found.append(_pairs(shared, kept, correlation, gaps))
     whole = _averaged(found)
     kept = [name for name in compared.names if name in {*whole["column"], *whole["other"]}]
@@ -240,6 +242,13 @@ def _pairs(
         pair: {"column": pair[0], "other": pair[1]} for pair in itertools.combinations(kept, 2)
     }
     for side, file in (("before", shared.original), ("after", shared.released)):
+        if numbers and file.frame is None and not file.by_rows:
+            told = counted_relations(file, numbers, words, correlation=correlation, gaps=gaps)
+            for (one, other), found in told.items():
+                row = rows[(one, other) if (one, other) in rows else (other, one)]
+                row |= {"measure": found.pop("measure"), side: found.pop("value")}
+                row |= {f"{name}_{side}": value for name, value in found.items()}
+            continue
         columns = [*numbers, *(words if numbers else [])]
         held = file.frame if file.frame is not None else _fetched(file, columns) if numbers else None
         weights = None if held is None or file.weight is None else held[file.weight].cast(pl.Float64)

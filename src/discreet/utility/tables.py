@@ -36,7 +36,7 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
 
 
 @measure(
-    work="whole-file",
+    work="class-wise",
     title="Tables",
     question="Do tables of one and two columns say what they said?",
     headline="worst standardized difference (S_pMSE)",

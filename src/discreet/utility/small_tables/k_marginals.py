@@ -17,8 +17,13 @@ from discreet.microdata import Microdata, require_microdata
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
+from discreet.utility.small_tables.counted_marginals import counted_differences
 from discreet.utility.small_tables.table_codes import Coding
 
+_NO_RECORDS = (
+    "The tables were counted where the data is, so that no random subsample was held beside them. Read both files into "
+    "memory to have sampling_equivalent."
+)
 _RATES = (0.01, 0.05, *(step / 100 for step in range(10, 95, 10)))
 
 
@@ -28,7 +33,7 @@ _RATES = (0.01, 0.05, *(step / 100 for step in range(10, 95, 10)))
     headline="of 1,000 points for small tables by group",
     chapter="joint",
     place=40,
-    work="whole-file",
+    work="class-wise",
     references=(
         "Task, C., Bhagat, K. and Howarth, G. (2023). SDNist v2: deidentified data report tool. National Institute of "
         "Standards and Technology. doi:10.18434/mds2-2943",
@@ -74,7 +79,8 @@ def k_marginal(
     top_codes
         ``{column: value}``: values of numbers that are codes and a class of their own.
     sampling
-        Whether to look for the share of a random subsample that scores alike.
+        Whether to look for the share of a random subsample that scores alike. A query is counted where it is, and its
+        records are not at hand for that.
     seed
         Of the subsamples.
 
@@ -92,33 +98,30 @@ def k_marginal(
     """
     if bins < 2:
         raise ParameterError("bins must be at least 2.")
-    frame = engine.collect(original)
     many = hasattr(released, "table_for")
     if not many:
         require_microdata(released, "released")
-    known = set(frame.columns) if many else set(released.columns)
+    known = set(original.columns) if many else set(released.columns)
     names = (
-        [columns] if isinstance(columns, str) else list(columns or [c for c in frame.columns if c in known])
+        [columns]
+        if isinstance(columns, str)
+        else list(columns or [c for c in original.columns if c in known])
     )
     for name in (group, *names):
-        if name not in frame.columns or name not in known:
-            raise ColumnError(unknown_name(name, [c for c in frame.columns if c in known]))
+        if name not in original.columns or name not in known:
+            raise ColumnError(unknown_name(name, [c for c in original.columns if c in known]))
     names = [name for name in names if name != group]
     if len(names) < 2:
         raise ParameterError("Two columns beside the group are needed.")
-    codings = {name: Coding(frame[name], bins, (top_codes or {}).get(name)) for name in (group, *names)}
-    real = {name: codings[name].codes(frame[name]) for name in codings}
-    sizes = {name: codings[name].size for name in codings}
-    whole = None if many else {name: codings[name].codes(engine.collect(released)[name]) for name in codings}
-    rows = []
-    for one, other in combinations(names, 2):
-        three = (group, one, other)
-        if whole is None:
-            table = engine.collect(released.table_for(three))
-            made = {name: codings[name].codes(table[name]) for name in three}
-        else:
-            made = whole
-        rows.append((one, other, _difference(real, made, three, sizes)))
+    by_counting = not many and (engine.is_lazy(original) or engine.is_lazy(released))
+    if by_counting:
+        rows = counted_differences(original, released, group, names, (bins, top_codes or {}))
+    else:
+        frame = engine.collect(original)
+        codings = {name: Coding(frame[name], bins, (top_codes or {}).get(name)) for name in (group, *names)}
+        real = {name: codings[name].codes(frame[name]) for name in codings}
+        sizes = {name: codings[name].size for name in codings}
+        rows = _differences(real, released, codings, group, names)
     tables = pl.DataFrame(rows, schema=["column", "other", "difference"], orient="row").sort(
         "difference", descending=True
     )
@@ -126,7 +129,9 @@ def k_marginal(
     score = 500 * (2 - mean)
     figures: dict[str, float | int | None] = {"mean_difference": mean, "tables": len(rows)}
     figures["sampling_equivalent"] = (
-        _equivalent(real, group, names, sizes, score, generator(seed, "subsamples")) if sampling else None
+        _equivalent(real, group, names, sizes, score, generator(seed, "subsamples"))
+        if sampling and not by_counting
+        else None
     )
     alike = figures["sampling_equivalent"]
     said = (
@@ -139,9 +144,34 @@ def k_marginal(
         score,
         figures,
         f"Tables of '{group}' by two other columns score {score:.0f} of 1,000.{said}",
+        caveats=[_NO_RECORDS] if sampling and by_counting else [],
         detail={"tables": tables},
         parameters={"group": group, "bins": bins},
     )
+
+
+def _differences(
+    real: Mapping[str, Integers],
+    released: Any,
+    codings: Mapping[str, Coding],
+    group: str,
+    names: Sequence[str],
+) -> list[tuple[str, str, float]]:
+    """Compare all tables of files in memory, or of the tables that were released."""
+    sizes = {name: codings[name].size for name in codings}
+    whole = None
+    if not hasattr(released, "table_for"):
+        held = engine.collect(released)
+        whole = {name: codings[name].codes(held[name]) for name in codings}
+    rows = []
+    for one, other in combinations(names, 2):
+        three = (group, one, other)
+        made = whole
+        if made is None:
+            table = engine.collect(released.table_for(three))
+            made = {name: codings[name].codes(table[name]) for name in three}
+        rows.append((one, other, _difference(real, made, three, sizes)))
+    return rows
 
 
 def _difference(
