@@ -2,7 +2,8 @@
 
     python bench/reconstruction.py [--runs 2] [--device cpu]
 
-Runs are independent and share the processors; 100 runs take 50 times what 2 take.
+Runs are independent and share the processors; 100 runs take 50 times what 2 take. ``bench/reconstruction_on_card.py``
+asks the same of a graphics card, where there may be nothing but torch and NumPy.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ import numpy as np
 
 from discreet.arrays import Flags, Floats, Integers
 
+_LONG_RUN = 64  # numbers that are quicker written than copied
+
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def mixed(  # noqa: PLR0917 - compiled code takes its arguments by place
@@ -36,32 +38,36 @@ def all_mixed(  # noqa: PLR0917
     own: Integers,
     other: Integers,
     joined: Flags,
-    starts: Integers,
-    columns: Integers,
+    player: Integers,
+    players: int,
 ) -> None:
-    """Write, for every pair of a record and a reference, one row for every coalition of some players.
+    """Write, for every pair of a record and a reference, one column of ``out`` for every coalition of some players.
 
-    Row ``p * 2**players + mask`` takes the record ``own[p]`` in the columns of the players of the mask, and in those
-    that ``joined`` names, and the reference ``other[p]`` elsewhere. Player ``k`` has the columns from ``starts[k]`` on.
-    With every player the rows that are there are copied once, and the copies take his columns: one large copy is many
-    times faster than a choice for every column of every row.
+    Place ``p * 2**players + mask`` takes the record ``own[p]`` in the features of the players of the mask, and in those
+    that ``joined`` names, and the reference ``other[p]`` elsewhere; ``player`` says whose each feature is. One feature
+    lies in one piece of memory: there it is the same few values over and over, which are copied in growing runs or
+    written in long ones, and neither asks anything of a single row.
     """
-    width, players = out.shape[1], len(starts) - 1
-    flat = out.reshape(-1)
-    for p in range(len(own)):
-        record, reference = records[own[p]], references[other[p]]
-        first = p * (width << players)
-        for j in range(width):
-            flat[first + j] = record[j] if joined[j] else reference[j]
-        there = width
-        for k in range(players):
-            copies = flat[first + there : first + 2 * there]
-            copies[:] = flat[first : first + there]
-            for at in range(starts[k], starts[k + 1]):
-                value = record[columns[at]]
-                for cell in range(columns[at], there, width):
-                    copies[cell] = value
-            there *= 2
+    coalitions = 1 << players
+    for j in range(len(out)):
+        moves = player[j] < players
+        run = 1 << player[j] if moves else coalitions
+        for p in range(len(own)):
+            places = out[j, p * coalitions : (p + 1) * coalitions]
+            without, within = references[other[p], j], records[own[p], j]
+            if not moves:
+                places[:] = within if joined[j] else without
+            elif run < _LONG_RUN:
+                places[:run] = without
+                places[run : 2 * run] = within
+                there = 2 * run
+                while there < coalitions:
+                    places[there : 2 * there] = places[:there]
+                    there *= 2
+            else:
+                for start in range(0, coalitions, 2 * run):
+                    places[start : start + run] = without
+                    places[start + run : start + 2 * run] = within
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
