@@ -74,8 +74,17 @@ FILES: dict[str, tuple[Callable[[], pl.DataFrame], str, list[str]]] = {
         "SEX",
         ["MSP", "PINCP_DECILE", "RAC1P"],
     ),
-    "credit": (lambda: read("tabular/creditcard_default.csv.gz"), "", []),
-    "incomes": (lambda: read("laeken_eusilc.csv.gz", "rb030 db030"), "pl030", ["pl030", "age", "py010n"]),
+    "credit": (
+        lambda: read("tabular/creditcard_default.csv.gz"),
+        "has_default",
+        ["has_default", "education", "limit_bal"],
+    ),
+    "incomes": (
+        lambda: pl.read_parquet(FOLDER / "tabular/acs_income_2018_holdout.parquet"),
+        "Insurance through a current or former employer or union",
+        ["Marital Status", "Income", "Race"],
+    ),
+    "silc": (lambda: read("laeken_eusilc.csv.gz", "rb030 db030"), "pl030", ["pl030", "age", "py010n"]),
 }
 
 

@@ -15,8 +15,8 @@ from discreet.synth import Sequential
 from discreet.synth.methods.resampling import Sample
 from discreet.synth.methods.tree_donors import Cart
 from discreet.workflow.attack_battery import Gains, labels_among
-from discreet.workflow.attacked_drafts import Try, chosen_of
-from discreet.workflow.closing_steps import LEAVES, Closing
+from discreet.workflow.attacked_drafts import Try, chosen_of, worth_a_step
+from discreet.workflow.closing_steps import Closing
 from discreet.workflow.evaluation.data_sets import Parts
 from discreet.workflow.evaluation.generators import Generator, Request
 from discreet.workflow.synthesis_for_policy import synthesize_for_policy
@@ -114,9 +114,15 @@ def test_steps_go_from_cheap_to_dear_and_end():
     assert isinstance(closing.methods["pay"], Sample)
     through = pl.DataFrame({"way": ["univariate", "tree", "coin"]})
     first = closing.further(through)
-    assert first == replace(closing, blur="between", shared_by=10, leaves={"coin": LEAVES[0]})
+    # Ten who share a label need a leaf with room for them; numbers are drawn between others, and share nothing yet.
+    assert first == replace(
+        closing, blur="between", shared_by=10, leaves=dict.fromkeys(("job", "town", "coin"), 60)
+    )
     made = first.applied(Sequential())
-    assert made.method["coin"] == Cart(min_leaf=20, shared_by=10)
+    assert made.method["coin"] == Cart(min_leaf=60, shared_by=10)
+    assert "age" not in made.method
+    second = first.further(pl.DataFrame({"way": ["tree", "coin"]}))
+    assert second.leaves == {**first.leaves, "coin": 120, "age": 20, "hours": 20}
     assert made.smoothing == {"pay": "between", "age": "between", "hours": "between"}
     for _ in range(20):
         following = first.further(through)
@@ -148,6 +154,20 @@ def test_an_interval_that_clears_harmless_files_by_luck_alone_shows_nothing():
     assert gained(0.0, 0.03).unsure(0.05).is_empty()
     assert gained(0.0, 0.04).unsure(0.05)["way"].to_list() == ["coin"]
     assert gained(0.2, 0.23).unsure(0.05).is_empty()
+
+
+def test_all_columns_pay_for_one_that_is_guessed_only_where_that_is_no_luck(found):
+    def left(risk, low, leaf):
+        gains = gained(risk, 0.3)
+        gains = Gains({}, gains.table.with_columns(risk_low=pl.Series([low, -0.01])))
+        closing = Closing((), {"coin": Cart()}, leaves={"coin": leaf})
+        draft = Try(closing, Sequential(), found.fitted, found.file, gains, 0.01)
+        return worth_a_step(gains.past(0.05), draft)["way"].to_list()
+
+    # Above zero by itself, but not as one of two: its own leaves may be widened, those of others not.
+    assert left(0.10, 0.01, 200) == ["coin"]
+    assert left(0.10, 0.01, 500) == []
+    assert left(0.10, 0.05, 500) == ["coin"]
 
 
 @pytest.mark.parametrize(

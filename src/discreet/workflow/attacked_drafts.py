@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,7 @@ from discreet.workflow.closing_steps import Closing
 FEWEST = 100
 _TRIES = 12
 _LOOKS = 8
+_LOOKING = 10_000  # where the seeds of looks begin, far from those of judgments
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +34,12 @@ class Scene:
     rows: int | None
     root: int
 
-    def draft(self, closing: Closing, chosen: Sequential) -> Try:
-        """Fit, draw, and let a few attackers look for what is open."""
+    def draft(self, closing: Closing, chosen: Sequential, look: int) -> Try:
+        """Fit, draw, and let a few attackers look for what is open.
+
+        Every look asks other people of the file: some who happen to be easier to guess than those beside them would
+        otherwise send every draft to the next step.
+        """
         synthesizer = closing.applied(chosen)
         fitted = synthesizer.fit(self.used, seed=self.root)
         file: Any = fitted.sample(self.rows, seed=self.root)
@@ -43,7 +49,7 @@ class Scene:
             self.first,
             secrets=self.secrets,
             attacks=max(self.attacks // 4, FEWEST),
-            seed=self.root,
+            seed=self.root + _LOOKING + look,
         )
         return Try(closing, synthesizer, fitted, file, gains, distance_of(self.used, file))
 
@@ -90,17 +96,17 @@ def closed(scene: Scene, chosen: Sequential, limit: float, *, progress: bool) ->
     """Take step after step until the limit holds, or no step or look is left."""
     closing: Closing | None = Closing.none_yet(scene.used, chosen)
     tries: list[Try] = []
-    for _ in track(range(_TRIES), description="Closing to attackers", progress=progress):
+    for look in track(range(_TRIES), description="Closing to attackers", progress=progress):
         if closing is None:
             break
-        draft = scene.draft(closing, chosen)
+        draft = scene.draft(closing, chosen, look)
         tries.append(draft)
         # A gain that may as well be none, among few attacks, is left to the judgment, which has more of them.
-        through = draft.gains.past(limit).filter(pl.col("risk_low") > 0)
+        through = worth_a_step(draft.gains.past(limit).filter(pl.col("risk_low") > 0), draft)
         if not through.height:
             verdict = scene.judged(draft)
             tries[-1] = verdict
-            through = _open(verdict.gains, limit)
+            through = worth_a_step(_open(verdict.gains, limit), verdict)
             if not through.height or sum(one.judged for one in tries) >= _LOOKS:
                 break
         closing = closing.further(through)
@@ -136,6 +142,18 @@ def _open(gains: Gains, limit: float) -> pl.DataFrame:
     unsure = pl.col("way").is_in(gains.unsure(limit)["way"].implode())
     found = (pl.col("risk") > limit) & (pl.col("risk_low") > 0)
     return gains.past(limit, "risk_high").filter(~unsure | found)
+
+
+def worth_a_step(through: pl.DataFrame, draft: Try) -> pl.DataFrame:
+    """Leave out guessed columns whose own leaves are as wide as they get, unless they are guessed beyond any luck.
+
+    Such a column costs all others their leaves, and one of several ways is above zero by luck in more than one of 20
+    cases: here its interval must be so with all ways together.
+    """
+    ways = max(draft.gains.table.height, 1)
+    beyond = NormalDist().inv_cdf(1 - 0.025 / ways) / NormalDist().inv_cdf(0.975)
+    surely = pl.col("risk") - (pl.col("risk") - pl.col("risk_low")) * beyond > 0
+    return through.filter(~pl.col("way").is_in(list(draft.closing.widest)) | surely)
 
 
 def holds(gains: Gains, limit: float) -> bool:
