@@ -13,9 +13,10 @@ from scipy.stats import norm
 
 torch = pytest.importorskip("torch", reason="the networks need torch: pip install 'discreet[deep]'")
 
-from discreet.networks.adversarial import Asked, asked_loss, gradient_penalty  # noqa: E402
+from discreet.networks.adversarial import Asked, asked_loss  # noqa: E402
 from discreet.networks.autoencoder import fit_loss, normal_divergence  # noqa: E402
 from discreet.networks.blocks import Blocks  # noqa: E402
+from discreet.networks.critic import Critic, slope_penalty  # noqa: E402
 from discreet.networks.diffusion import Schedule, even_chances  # noqa: E402
 from discreet.synth.deep.coding import LevelCoding, ModeCoding, ScoreCoding  # noqa: E402
 from discreet.synth.variables import Variable  # noqa: E402
@@ -81,14 +82,52 @@ def test_conditions_ask_for_levels_by_the_logarithm_of_their_frequency():
 
 
 def test_the_penalty_of_a_linear_critic_is_known():
-    weights = torch.tensor([0.6, 0.8])
+    critic = Critic(2, pack=2, width=1, layers=1, dropout=0.0)
+    with torch.no_grad():
+        critic.body[0].weight.copy_(torch.tensor([[0.6, 0.8, 0.6, 0.8]]))
+        critic.body[0].bias.fill_(100.0)  # far from the bend
+        critic.body[3].weight.fill_(1.0)
+    _, _, slopes = critic.both(torch.randn(6, 2), torch.randn(6, 2))
+    assert slopes.shape == (3, 4)
+    assert float(slope_penalty(slopes, 10.0)) == pytest.approx(10 * (math.sqrt(2) - 1) ** 2, rel=1e-5)
 
-    def critic(records):
-        return (records @ weights).reshape(-1, 2).sum(1)
 
-    real, fake = torch.randn(6, 2), torch.randn(6, 2)
-    found = gradient_penalty(critic, real, fake, pack=2, penalty=10.0)
-    assert float(found) == pytest.approx(10 * (math.sqrt(2) - 1) ** 2, rel=1e-5)
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_the_penalty_and_its_gradient_are_those_of_differentiating_twice(layers):
+    torch.manual_seed(layers)
+    critic = Critic(3, pack=2, width=8, layers=layers, dropout=0.5).eval()
+    fake, real = torch.randn(10, 3), torch.randn(10, 3)
+    torch.manual_seed(7)
+    drawn, true, slopes = critic.both(fake, real)
+    slope_penalty(slopes, 10.0).backward()
+    ours = [None if one.grad is None else one.grad.clone() for one in critic.parameters()]
+    critic.zero_grad()
+    torch.manual_seed(7)
+    mix = torch.rand(5, 1).repeat_interleave(2, 0)
+    between = (fake + mix * (real - fake)).requires_grad_(True)
+    twice = torch.autograd.grad(critic(between).sum(), between, create_graph=True)[0].reshape(5, -1)
+    slope_penalty(twice, 10.0).backward()
+    assert torch.allclose(slopes, twice, atol=1e-6)
+    assert torch.allclose(drawn, critic(fake), atol=1e-6)
+    assert torch.allclose(true, critic(real), atol=1e-6)
+    for own, one in zip(ours, critic.parameters(), strict=True):
+        wanted = torch.zeros_like(one) if one.grad is None else one.grad
+        assert torch.allclose(torch.zeros_like(one) if own is None else own, wanted, atol=1e-5)
+
+
+def test_gradients_of_the_chances_within_blocks_are_those_of_each_block_alone():
+    blocks = Blocks((2, 1, 4), CPU)
+    torch.manual_seed(3)
+    logits = torch.randn(5, 7)
+    above = torch.randn(5, 7)
+    for whole, alone in ((blocks.softmax, torch.softmax), (blocks.log_softmax, torch.log_softmax)):
+        own, other = (logits.clone().requires_grad_(True) for _ in range(2))
+        made = whole(own)
+        wanted = torch.cat([alone(part, 1) for part in other.split((2, 1, 4), 1)], 1)
+        assert torch.allclose(made, wanted, atol=1e-6)
+        (made * above).sum().backward()
+        (wanted * above).sum().backward()
+        assert torch.allclose(own.grad, other.grad, atol=1e-6)
 
 
 def test_the_loss_of_what_was_asked_is_the_cross_entropy_of_its_column():

@@ -18,6 +18,7 @@ from torch import nn
 
 from discreet.arrays import Codes, Floats, Singles
 from discreet.networks.blocks import Blocks, Records, pair_distance
+from discreet.networks.critic import Critic, held_still, slope_penalty
 from discreet.networks.matching import MOST_INPUTS, pair_products, table_distance
 from discreet.networks.stepping import Average, adam, own_noise, set_rate
 from discreet.networks.tables import CodedTable, log_frequencies, rows_by_code
@@ -111,41 +112,6 @@ class Generator(nn.Module):
         return self.body(inputs)
 
 
-class Critic(nn.Module):
-    """How real do packs of records look?"""
-
-    def __init__(self, shape: GanShape, inputs: int) -> None:
-        super().__init__()
-        self.pack = shape.pack
-        width = inputs * shape.pack
-        layers: list[nn.Module] = []
-        for _ in range(shape.layers):
-            layers += [nn.Linear(width, shape.width), nn.LeakyReLU(0.2), nn.Dropout(shape.dropout)]
-            width = shape.width
-        layers.append(nn.Linear(width, 1))
-        self.body = nn.Sequential(*layers)
-
-    def forward(self, records: torch.Tensor) -> torch.Tensor:
-        """Return one number a pack."""
-        return self.body(records.reshape(len(records) // self.pack, -1))
-
-
-def gradient_penalty(
-    critic: nn.Module, real: torch.Tensor, fake: torch.Tensor, *, pack: int, penalty: float
-) -> torch.Tensor:
-    """Return the penalty for a critic whose slope, between real and drawn packs, is not one."""
-    mix = (
-        torch.rand(len(real) // pack, 1, 1, device=real.device)
-        .expand(-1, pack, real.shape[1])
-        .reshape(real.shape)
-    )
-    between = (mix * real + (1 - mix) * fake).requires_grad_(True)
-    judged = critic(between)
-    slopes = torch.autograd.grad(judged.sum(), between, create_graph=True)[0]
-    lengths = slopes.reshape(-1, pack * real.shape[1]).norm(2, 1)
-    return penalty * ((lengths - 1) ** 2).mean()
-
-
 def bounded(raw: torch.Tensor, numbers: int, blocks: Blocks, temperature: float) -> torch.Tensor:
     """Turn raw outputs into a record: numbers within -1 and 1, categories nearly one-hot."""
     return torch.cat([torch.tanh(raw[:, :numbers]), blocks.gumbel_softmax(raw[:, numbers:], temperature)], 1)
@@ -175,7 +141,13 @@ class GanTrainer(Trainer):
         self.generator = Generator(self.shape, self.asked.width, table.width).to(device)
         self.slow = Average(self.generator, shape.average)
         self.average = self.slow.network
-        self.critic = Critic(self.shape, table.width + self.asked.width).to(device)
+        self.critic = Critic(
+            table.width + self.asked.width,
+            pack=pack,
+            width=shape.width,
+            layers=shape.layers,
+            dropout=shape.dropout,
+        ).to(device)
         rates: dict[str, Any] = {"lr": shape.learning_rate, "betas": (0.5, 0.9)}
         self.adam_generator = adam(self.generator.parameters(), device, weight_decay=shape.decay, **rates)
         self.adam_critic = adam(self.critic.parameters(), device, **rates)
@@ -249,38 +221,31 @@ class GanTrainer(Trainer):
         self.slow.taken = epochs * self.steps_per_epoch()
 
     def learn(self) -> dict[str, torch.Tensor]:
-        """Let the critic learn, then the generator."""
-        return {"critic": self.critic_step(), "generator": self.generator_step()}
+        """Draw records, let the critic learn from them, then the generator from what the critic now says of them."""
+        column, level, vector, rows = self._conditions()
+        raw = self._raw(vector)
+        fake = bounded(raw, self.numbers, self.records.blocks, self.shape.temperature)
+        drawn = torch.cat([fake, vector], 1)
+        judged = self._critic_step(drawn.detach(), torch.cat([self.records.dense(rows), vector], 1))
+        with held_still(self.critic.parameters()):
+            loss = -self.critic(drawn).mean()
+            if self.wanted is not None:
+                loss = loss + self.shape.match * table_distance(fake, self.wanted)
+            if self.asked.width:
+                logits = raw[:, self.numbers :]
+                loss = loss + asked_loss(logits, self.records.blocks, self.asked.places, column, level)
+            self.adam_generator.zero_grad(set_to_none=True)
+            loss.backward()
+        self.adam_generator.step()
+        return {"critic": judged, "generator": loss.detach()}
 
-    def critic_step(self) -> torch.Tensor:
+    def _critic_step(self, fake: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
         """Let the critic learn to tell real packs from drawn ones."""
-        _, _, vector, rows = self._conditions()
-        with torch.no_grad():
-            fake = bounded(self._raw(vector), self.numbers, self.records.blocks, self.shape.temperature)
-        real = torch.cat([self.records.dense(rows), vector], 1)
-        fake = torch.cat([fake, vector], 1)
-        slope = gradient_penalty(self.critic, real, fake, pack=self.shape.pack, penalty=self.shape.penalty)
-        loss = self.critic(fake).mean() - self.critic(real).mean() + slope
+        drawn, true, slopes = self.critic.both(fake, real)
+        loss = drawn.mean() - true.mean() + slope_penalty(slopes, self.shape.penalty)
         self.adam_critic.zero_grad(set_to_none=True)
         loss.backward()
         self.adam_critic.step()
-        return loss.detach()
-
-    def generator_step(self) -> torch.Tensor:
-        """Let the generator learn to please the critic and to give what is asked for."""
-        column, level, vector, _ = self._conditions()
-        raw = self._raw(vector)
-        fake = bounded(raw, self.numbers, self.records.blocks, self.shape.temperature)
-        loss = -self.critic(torch.cat([fake, vector], 1)).mean()
-        if self.wanted is not None:
-            loss = loss + self.shape.match * table_distance(fake, self.wanted)
-        if self.asked.width:
-            loss = loss + asked_loss(
-                raw[:, self.numbers :], self.records.blocks, self.asked.places, column, level
-            )
-        self.adam_generator.zero_grad(set_to_none=True)
-        loss.backward()
-        self.adam_generator.step()
         return loss.detach()
 
     def held_out_loss(self) -> float | None:
@@ -297,8 +262,8 @@ def asked_loss(
     logits: torch.Tensor, blocks: Blocks, places: torch.Tensor, column: torch.Tensor, level: torch.Tensor
 ) -> torch.Tensor:
     """Return the cross-entropy of the level that was asked for, in the category that was asked about."""
-    at = blocks.starts[places[column]] + level
-    return -blocks.log_softmax(logits).gather(1, at[:, None]).mean()
+    own = blocks.padded(logits, places[column])
+    return nn.functional.cross_entropy(own, level)
 
 
 def sample_gan(
