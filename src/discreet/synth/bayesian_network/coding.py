@@ -22,6 +22,7 @@ from discreet.synth.bayesian_network.bin_kernels import bins_of
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
 from discreet.wording import type_name
 
+_COMPANY = 5  # records that a bin cut by quantiles holds at least, and a heap
 _MANY = 100_000  # texts from which on they are told apart by their hashes
 
 
@@ -41,6 +42,8 @@ class Attribute:
         Whether missing is a code (the last one).
     decimals
         Decimal places that drawn numbers are rounded to.
+    heaps
+        Values of a number that have a code of their own, in order; their codes follow those of the bins.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Attribute:
     edges: Floats | None
     has_missing: bool
     decimals: int | None = None
+    heaps: Floats | None = None
 
     @property
     def size(self) -> int:
@@ -58,6 +62,11 @@ class Attribute:
     @property
     def bins(self) -> int:
         """Number of codes that are no missing."""
+        return self.ordinary + (0 if self.heaps is None else len(self.heaps))
+
+    @property
+    def ordinary(self) -> int:
+        """Number of codes that are neither missing nor a heap: levels, or bins between edges."""
         if self.levels is not None:
             return len(self.levels)
         assert self.edges is not None
@@ -88,7 +97,12 @@ class Attribute:
             numbers = as_numbers(series)
             # Values beyond a declared range belong to its first or last bin.
             filled = numbers.fill_null(0.0) if numbers.null_count() else numbers
-            codes = pl.Series(bins_of(filled.to_numpy(), self.edges, self.small_type))
+            values = filled.to_numpy()
+            places = bins_of(values, self.edges, self.small_type)
+            if self.heaps is not None:
+                at = np.minimum(np.searchsorted(self.heaps, values), len(self.heaps) - 1)
+                places = np.where(self.heaps[at] == values, self.ordinary + at, places)
+            codes = pl.Series(places)
             codes = codes.set(numbers.is_null(), None) if numbers.null_count() else codes
         return _filled(self, codes)
 
@@ -106,6 +120,9 @@ class Attribute:
             return self.levels.gather(at).cast(self.dtype).rename(self.name)
         assert numbers is not None
         values = numbers if self.decimals is None else np.round(numbers, self.decimals)
+        if self.heaps is not None:
+            at = np.clip(codes - self.ordinary, 0, len(self.heaps) - 1)
+            values = np.where(codes >= self.ordinary, self.heaps[at], values)
         if missing is not None:
             values = np.where(missing, 0.0, values)
         return from_numbers(values, missing, self.dtype, self.name)
@@ -119,6 +136,7 @@ class Attribute:
             "edges": self.edges,
             "has_missing": self.has_missing,
             "decimals": self.decimals,
+            "heaps": self.heaps,
         }
 
     @classmethod
@@ -131,6 +149,7 @@ class Attribute:
             state["edges"],
             state["has_missing"],
             state["decimals"],
+            state.get("heaps"),
         )
 
 
@@ -139,8 +158,20 @@ def levels_of(attributes: Sequence[Attribute]) -> dict[str, pl.Series | None]:
     return {attribute.name: attribute.levels for attribute in attributes}
 
 
-def observed_attribute(series: pl.Series, *, threshold: int, bins: int, by: str) -> Attribute:
-    """Read an attribute off the data: few values are categories, more numbers come in bins."""
+def observed_attribute(
+    series: pl.Series,
+    *,
+    threshold: int,
+    bins: int,
+    by: str,
+    heap: float | None = None,
+    declared: Sequence[Any] = (),
+) -> Attribute:
+    """Read an attribute off the data: few values are categories, more numbers come in bins.
+
+    A value that a share of ``heap`` have, and those that are ``declared`` to pile up, have a code of their own: spread
+    over a bin, they would make up values that nobody has.
+    """
     has_missing = as_numbers(series).null_count() > 0 if series.dtype.is_float() else series.null_count() > 0
     there = series.drop_nulls()
     distinct = there.n_unique()
@@ -153,18 +184,57 @@ def observed_attribute(series: pl.Series, *, threshold: int, bins: int, by: str)
             levels = pl.Series("level", [v for v in series.dtype.categories.to_list() if v in seen])
         return Attribute(series.name, series.dtype, levels, None, has_missing)
     values = as_numbers(there).drop_nulls().to_numpy()
-    if by == "quantile":
-        edges = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)))
-    else:
-        edges = np.linspace(values.min(), values.max(), bins + 1)
-    if len(edges) < 2:
-        edges = np.array([values.min(), np.nextafter(values.max(), np.inf)])
     whole = series.dtype.is_integer() or series.dtype.is_temporal()
-    return Attribute(series.name, series.dtype, None, edges, has_missing, 0 if whole else decimals_of(values))
+    decimals = 0 if whole else decimals_of(values)
+    heaps = _heaps(series, values, heap, declared)
+    rest = values if heaps is None else values[~np.isin(values, heaps)]
+    rest = rest if len(rest) else values
+    even = np.linspace(rest.min(), rest.max(), bins + 1)
+    edges = _quantiles(rest, bins, decimals) if by == "quantile" else even
+    if len(np.unique(edges)) < 2:
+        edges = np.array([rest.min(), np.nextafter(rest.max(), np.inf)])
+    return Attribute(series.name, series.dtype, None, edges, has_missing, decimals, heaps)
 
 
-def declared_attribute(series: pl.Series, domain: Any, *, bins: int, never_missing: bool) -> Attribute:
-    """Make an attribute from its declared levels or range alone."""
+def _heaps(series: pl.Series, values: Floats, heap: float | None, declared: Sequence[Any]) -> Floats | None:
+    """The values that pile up, in order; None where there are none."""
+    found = _declared_heaps(series, declared)
+    if heap is not None:
+        known, counts = np.unique(values, return_counts=True)
+        found = np.append(found, known[counts >= max(heap * len(values), _COMPANY)])
+    return np.unique(found) if len(found) else None
+
+
+def _declared_heaps(series: pl.Series, declared: Sequence[Any]) -> Floats:
+    if not len(declared):
+        return np.empty(0)
+    try:
+        own = as_numbers(pl.Series(list(declared), dtype=series.dtype, strict=True)).drop_nulls().to_numpy()
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise ColumnError(
+            f"semicontinuous names values of column '{series.name}' that are no numbers of its type."
+        ) from error
+    return np.unique(np.asarray(own, dtype=np.float64))
+
+
+def _quantiles(values: Floats, bins: int, decimals: int | None) -> Floats:
+    """Borders of bins that are about equally full, with some company in each.
+
+    Values are drawn evenly between borders and rounded: borders that lie half a step below a value give every value
+    of a bin the same chance, and none to a value of the next.
+    """
+    bins = max(min(bins, len(values) // _COMPANY), 1)
+    edges = np.quantile(values, np.linspace(0, 1, bins + 1), method="higher")
+    if decimals is not None:
+        step = 10.0**-decimals
+        edges = np.append(edges[:-1] - step / 2, edges[-1] + step / 2)
+    return np.unique(edges)
+
+
+def declared_attribute(
+    series: pl.Series, domain: Any, *, bins: int, never_missing: bool, heaps: Sequence[Any] = ()
+) -> Attribute:
+    """Make an attribute from its declared levels or range, and the values declared to pile up, alone."""
     name, dtype = series.name, series.dtype
     if domain is None and isinstance(dtype, pl.Enum):
         domain = dtype.categories.to_list()
@@ -187,6 +257,7 @@ def declared_attribute(series: pl.Series, domain: Any, *, bins: int, never_missi
             edges,
             not never_missing,
             0 if dtype.is_integer() or dtype.is_temporal() else None,
+            _declared_heaps(series, heaps) if len(heaps) else None,
         )
     if isinstance(domain, str) or not isinstance(domain, Sequence) or not domain:
         raise ColumnError(

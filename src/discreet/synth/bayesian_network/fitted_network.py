@@ -80,7 +80,7 @@ class FittedBayesianNetwork(Fitted):
     def _decoded(self, attribute: Attribute, codes: Integers, stream: Stream) -> pl.Series:
         if attribute.name not in self.within:
             return attribute.decode(codes, None)
-        bins = np.minimum(codes, attribute.bins - 1)
+        bins = np.minimum(codes, attribute.ordinary - 1)
         numbers = self.within[attribute.name].draw(bins, stream("within", attribute.name))
         return attribute.decode(codes, numbers)
 

@@ -79,13 +79,23 @@ class BayesianNetwork(Synthesizer):
     category_threshold
         Numbers with at most this many distinct values are categories.
     bins, bins_by
-        Number of bins of other numbers, of equal ``"width"`` or by ``"quantile"``.
+        Number of bins of other numbers, of equal ``"width"`` or by ``"quantile"`` (each about equally full, at least
+        five records). None: by quantile without noise, of equal width with it.
+    heap
+        A number that this share of the records have is no part of a bin but drawn by itself, so that zeros and other
+        piles stay what they are; None looks for none. With ``epsilon`` none is looked for.
+    semicontinuous
+        ``{column: [values]}``: values at which numbers pile up, drawn by themselves however many have them. With
+        ``epsilon`` they count as public, as the domain does.
     within_bin
         Which number of its bin a record gets: ``"uniform"``, any; ``"empirical"``, an observed one; ``"histogram2"``,
         by a histogram ten times finer; ``"spikes+uniform"``, observed ones at which records pile up, any otherwise.
         With ``epsilon`` only the first and the third.
     weights
         ``"use"`` counts every record with its survey weight; ``"ignore"`` counts records. Not with ``epsilon``.
+    least_records
+        Without noise: where fewer records share the values of the parents, a column is drawn given one parent less, and
+        so on. At 1, whoever is alone with them is copied.
     max_cells
         Largest table of a column and its parents.
     structure_rows
@@ -113,9 +123,12 @@ class BayesianNetwork(Synthesizer):
     never_missing: Columns = None
     category_threshold: int = 20
     bins: int = 20
-    bins_by: Literal["width", "quantile"] = "width"
+    bins_by: Literal["width", "quantile"] | None = None
+    heap: float | None = 0.05
+    semicontinuous: Mapping[str, Sequence[Any]] | None = None
     within_bin: WithinBin = "uniform"
     weights: Literal["use", "ignore"] = "use"
+    least_records: int = 5
     max_cells: int = 10_000_000
     structure_rows: int = 100_000
     leave_out: Columns = None
@@ -129,8 +142,12 @@ class BayesianNetwork(Synthesizer):
             dp.checked_epsilon(self.epsilon)
         if self.within_bin not in WAYS:
             raise ParameterError(unknown_name(str(self.within_bin), WAYS, what="within_bin"))
-        if self.bins_by not in ("width", "quantile"):
-            raise ParameterError('bins_by must be "width" or "quantile".')
+        if self.bins_by not in (None, "width", "quantile"):
+            raise ParameterError('bins_by must be "width" or "quantile", or None to choose it.')
+        if self.heap is not None and not 0 < self.heap <= 1:
+            raise ParameterError("heap must be a share above 0 and up to 1, or None.")
+        if self.least_records < 1:
+            raise ParameterError("least_records must be at least 1.")
         if self.weights not in ("use", "ignore"):
             raise ParameterError('weights must be "use" or "ignore".')
         if self.bins < 2 or self.category_threshold < 1 or self.max_cells < 4 or self.structure_rows < 2:
@@ -205,7 +222,12 @@ class BayesianNetwork(Synthesizer):
         never = (
             (self.never_missing,) if isinstance(self.never_missing, str) else tuple(self.never_missing or ())
         )
-        for setting, named in (("leave_out", given), ("domain", self.domain or {}), ("never_missing", never)):
+        for setting, named in (
+            ("leave_out", given),
+            ("domain", self.domain or {}),
+            ("semicontinuous", self.semicontinuous or {}),
+            ("never_missing", never),
+        ):
             for name in named:
                 if name not in data.schema:
                     raise ColumnError(f"{unknown_name(name, data.columns)} It was named under {setting}.")
@@ -251,10 +273,26 @@ class BayesianNetwork(Synthesizer):
         )
         if self.epsilon or domain is not None:
             missing = series.name in never if self.epsilon else series.null_count() == 0
-            return declared_attribute(series, domain, bins=self.bins, never_missing=missing)
+            return declared_attribute(
+                series, domain, bins=self.bins, never_missing=missing, heaps=self._piles(series)
+            )
         if series.null_count() == len(series):
             raise ColumnError(f"Column '{series.name}' is missing in every record. Name it under leave_out.")
-        return observed_attribute(series, threshold=self.category_threshold, bins=self.bins, by=self.bins_by)
+        return observed_attribute(
+            series,
+            threshold=self.category_threshold,
+            bins=self.bins,
+            by=self.bins_by or "quantile",
+            heap=self.heap,
+            declared=self._piles(series),
+        )
+
+    def _piles(self, series: pl.Series) -> Sequence[Any]:
+        """The values of a column that were declared to pile up."""
+        own = (self.semicontinuous or {}).get(series.name, ())
+        if len(own) and not is_numeric(series.dtype):
+            raise ColumnError(f"semicontinuous names column '{series.name}', which holds no numbers.")
+        return own
 
     def _structure(self, coded: _Coded, epsilon: float, stream: Stream) -> list[Node]:
         rng = stream()
@@ -294,7 +332,12 @@ class BayesianNetwork(Synthesizer):
             if each is not None:
                 laws.append(CellLaw.noisy(above, child, (cells, size), each, words))
             else:
-                laws.append(CellLaw.counted(above, child, size, coded.weights))
+                above_sizes = [coded.sizes[parent] for parent in node.parents]
+                laws.append(
+                    CellLaw.counted(
+                        above, child, size, coded.weights, sizes=above_sizes, least=self.least_records
+                    )
+                )
         return laws
 
     def _within(
@@ -305,7 +348,7 @@ class BayesianNetwork(Synthesizer):
         laws = {}
         for attribute, own in numbers:
             assert attribute.edges is not None
-            there = own < attribute.bins
+            there = own < attribute.ordinary
             values = as_numbers(frame[attribute.name]).fill_null(0.0).to_numpy()[there]
             laws[attribute.name] = BinLaw.fit(
                 np.clip(values, attribute.edges[0], attribute.edges[-1]),

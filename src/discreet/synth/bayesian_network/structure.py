@@ -35,6 +35,7 @@ class Informations:
     sizes: Sequence[int]
     weights: Floats | None = None
     _known: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
+    _occupied: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def of(self, child: int, parents: tuple[int, ...]) -> float:
         """Return I(child; parents) in nats."""
@@ -44,12 +45,22 @@ class Informations:
             self._known[key] = max(self._entropy((child,)) + self._entropy(parents) - joint, 0.0)
         return self._known[key]
 
+    def beyond_chance(self, child: int, parents: tuple[int, ...]) -> float:
+        """Return I(child; parents) less what as many cells would show by chance (half their degrees of freedom, by n).
+
+        Without it the parents with the most levels say most about everything: whoever is alone in a cell is predicted
+        perfectly, by a copy.
+        """
+        known = self.of(child, parents)
+        free = (self._occupied[(child,)] - 1) * (self._occupied[tuple(sorted(parents))] - 1)
+        return known - free / (2 * max(len(self.codes[child]), 1))
+
     def _entropy(self, columns: tuple[int, ...]) -> float:
         key = (-1, tuple(sorted(columns)))
         if key not in self._known:
-            self._known[key] = entropy(
-                counts_of(packed(self.codes, self.sizes, columns)[0], self._cells(columns), self.weights)
-            )
+            counts = counts_of(packed(self.codes, self.sizes, columns)[0], self._cells(columns), self.weights)
+            self._known[key] = entropy(counts)
+            self._occupied[key[1]] = int(np.count_nonzero(counts))
         return self._known[key]
 
     def _cells(self, columns: tuple[int, ...]) -> int:
@@ -152,30 +163,33 @@ def greedy_network(
     """Place the columns one after the other, each with the parents that say most about it.
 
     With ``epsilon`` the choice is by the exponential mechanism, a share of it for each of the d - 1 choices. Sets of
-    parents whose table would be too large are no candidates; that depends on the domain alone.
+    parents whose table would be too large are no candidates; that depends on the domain alone. Without, fewer parents
+    than ``parents`` are taken where more say nothing beyond chance, and those that say most come first.
     """
     d = len(informations.sizes)
     root = int(rng.integers(d))
     placed, network = [root], [Node(root, ())]
     while len(placed) < d:
-        candidates = list(_candidates(informations.sizes, placed, parents, max_cells))
-        scores = np.array([informations.of(child, own) for child, own in candidates])
+        candidates = list(_candidates(informations.sizes, placed, parents, max_cells, fewer=not epsilon))
         if epsilon:
+            scores = [informations.of(child, own) for child, own in candidates]
             limits = [_limit(informations.sizes, records, child, own) for child, own in candidates]
             # A record moves a score by its sensitivity, _GRID parts; cutting it to a whole number of parts, and the
             # rounding errors of the entropies (far below one part), move it by one more each.
             whole = [math.floor(_GRID * score / limit) for score, limit in zip(scores, limits, strict=True)]
             at = dp.chosen_privately(whole, dp.rational_epsilon(epsilon, d - 1), _GRID + 2, words)
         else:
-            at = int(np.argmax(scores))
+            at = int(np.argmax([informations.beyond_chance(child, own) for child, own in candidates]))
         child, own = candidates[at]
+        if not epsilon:
+            own = tuple(sorted(own, key=lambda parent: -informations.beyond_chance(child, (parent,))))
         network.append(Node(child, own))
         placed.append(child)
     return network
 
 
 def _candidates(
-    sizes: Sequence[int], placed: Sequence[int], parents: int, max_cells: int
+    sizes: Sequence[int], placed: Sequence[int], parents: int, max_cells: int, *, fewer: bool
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     free = [column for column in range(len(sizes)) if column not in placed]
     for child in free:
@@ -186,7 +200,7 @@ def _candidates(
                 if sizes[child] * math.prod(sizes[p] for p in own) <= max_cells:
                     found = True
                     yield child, own
-            if found:
+            if found and not fewer:
                 break
 
 
