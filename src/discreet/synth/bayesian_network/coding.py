@@ -97,11 +97,11 @@ class Attribute:
             numbers = as_numbers(series)
             # Values beyond a declared range belong to its first or last bin.
             filled = numbers.fill_null(0.0) if numbers.null_count() else numbers
-            values = filled.to_numpy()
-            places = bins_of(values, self.edges, self.small_type)
+            plain = filled.to_numpy()
+            places: npt.NDArray[np.integer[Any]] = bins_of(plain, self.edges, self.small_type)
             if self.heaps is not None:
-                at = np.minimum(np.searchsorted(self.heaps, values), len(self.heaps) - 1)
-                places = np.where(self.heaps[at] == values, self.ordinary + at, places)
+                near = np.minimum(np.searchsorted(self.heaps, plain), len(self.heaps) - 1)
+                places = np.where(self.heaps[near] == plain, self.ordinary + near, places)
             codes = pl.Series(places)
             codes = codes.set(numbers.is_null(), None) if numbers.null_count() else codes
         return _filled(self, codes)
@@ -121,8 +121,8 @@ class Attribute:
         assert numbers is not None
         values = numbers if self.decimals is None else np.round(numbers, self.decimals)
         if self.heaps is not None:
-            at = np.clip(codes - self.ordinary, 0, len(self.heaps) - 1)
-            values = np.where(codes >= self.ordinary, self.heaps[at], values)
+            piled = np.clip(codes - self.ordinary, 0, len(self.heaps) - 1)
+            values = np.where(codes >= self.ordinary, self.heaps[piled], values)
         if missing is not None:
             values = np.where(missing, 0.0, values)
         return from_numbers(values, missing, self.dtype, self.name)
