@@ -8,7 +8,8 @@ import pytest
 
 from discreet import Microdata, synth
 from discreet.synth.syndiffix.coding import null_code
-from discreet.synth.syndiffix.forest import Anonymizing, Forest, Persons
+from discreet.synth.syndiffix.forest import Forest
+from discreet.synth.syndiffix.forest_parts import Anonymizing, Persons
 from discreet.synth.syndiffix.hashing import hash_numbers
 
 PLAIN = Anonymizing(b"a salt of sixteen").without_noise()
@@ -86,3 +87,15 @@ def test_contributions_of_persons_are_flattened(rows, nobody, shown):
     owner = [person for person, own in enumerate(rows) for _ in range(own)] + [-1] * nobody
     persons = Persons(np.array([owner], dtype=np.int64), hash_numbers(0, len(rows))[np.newaxis])
     assert buckets([1] * len(owner), persons=persons)[0] == shown
+
+
+def test_a_value_that_all_people_of_a_range_share_is_theirs():
+    """Section 3.6: where all records of a node have one value, its refinement mixes in none of its neighbors."""
+    x = [2] * 4 + [3] * 4 + [100] * 60
+    y = [0, 2, 4, 6, 8, 10, 12, 14, *range(8), 1, 5, *range(8, 16), 9, 13, *[16, 20, 24, 28] * 10]
+    found, _ = buckets(x, y)
+    few = {key: count for key, count in found.items() if key[0] in (2.0, 3.0)}
+    assert {value for value, _ in few} == {2.0, 3.0}
+    for value, where in few:
+        start = where if isinstance(where, float) else where[0]
+        assert value == (2.0 if start < 8 else 3.0)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import synth
-from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.synth.relational.schema import check_tables
 
 BANK = {
@@ -242,6 +242,59 @@ def test_the_command_synthesizes_linked_tables(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     entry, account = pl.read_csv("made/entry.csv"), pl.read_csv("made/account.csv")
     assert set(entry["account_id"]) <= set(account["account_id"])
+
+
+ACCOUNTS = {"account_id": range(1, 61), "kind": ["a", "b"] * 30}
+ENTRIES = {
+    "entry_id": range(1, 121),
+    "account_id": [1 + n // 2 for n in range(120)],
+    "day": [n % 9 for n in range(120)],
+}
+LINKS = (
+    '[tables.account]\nkey = "account_id"\nfile = "account.csv"\n'
+    '[tables.entry]\nkey = "entry_id"\nparents = {account_id = "account"}\norder = "day"\nfile = "entry.csv"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("account", "entry", "links", "said"),
+    [
+        ({}, {"account_id": [99] * 120}, LINKS, "120 records name a 'account'"),
+        ({"account_id": [1, 1, 2] * 20}, {}, LINKS, "repeats another in 58"),
+        ({}, {}, LINKS.replace('"account.csv"', '"account.csv"\nparents = {kind = "entry"}'), "circle"),
+        ({}, {}, LINKS.replace('"account_id"\nfile', '"acount_id"\nfile'), "Did you mean 'account_id'"),
+        ({}, {}, LINKS.replace("entry.csv", "entries.csv"), "Table 'entry': There is no file"),
+        ({}, None, LINKS, "Table 'entry': The file 'entry.csv' has a header but no records"),
+        ({}, {}, "confirmed = false\n" + LINKS, "confirmed"),
+    ],
+)
+def test_the_command_refuses_what_cannot_be_and_writes_nothing(
+    tmp_path, monkeypatch, account, entry, links, said
+):
+    from typer.testing import CliRunner
+
+    from discreet.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({**ACCOUNTS, **account}).write_csv("account.csv")
+    own = pl.DataFrame({**ENTRIES, **(entry or {})})
+    (own if entry is not None else own.clear()).write_csv("entry.csv")
+    (tmp_path / "schema.toml").write_text(links)
+    done = CliRunner().invoke(app, ["synthesize", "--schema", "schema.toml", "--out", "made", "--seed", "1"])
+    assert isinstance(done.exception, DiscreetError)
+    assert said in str(done.exception)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_folder_that_is_there_is_refused_before_any_work(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from discreet.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made").mkdir()
+    done = CliRunner().invoke(app, ["synthesize", "--schema", "not-even-there.toml", "--out", "made"])
+    assert "--overwrite" in str(done.exception)
 
 
 def test_children_that_no_draw_can_fit_to_their_parent_are_left_out_and_counted():

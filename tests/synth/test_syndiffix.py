@@ -19,7 +19,8 @@ from discreet import Microdata, synth
 from discreet.errors import ColumnError, DiscreetWarning, InputError, ParameterError
 from discreet.synth.syndiffix.coding import coded
 from discreet.synth.syndiffix.drawn_tables import drawn_table
-from discreet.synth.syndiffix.forest import Anonymizing, Forest, Persons
+from discreet.synth.syndiffix.forest import Forest
+from discreet.synth.syndiffix.forest_parts import Anonymizing, Persons
 from discreet.synth.syndiffix.hashing import hash_words, normal, salted, set_seed
 from discreet.synth.syndiffix.stitching import stitched
 
@@ -158,6 +159,16 @@ def test_a_column_that_depends_on_nothing_takes_no_room_from_others():
     assert 0.5 * np.abs(known - drawn).sum() < 0.01
 
 
+def test_clusters_are_found_on_a_sample_and_tables_made_of_all():
+    """Which columns go together is measured on some records, with persons as without; every record is counted."""
+    frame = people(900).with_columns(twin=pl.col("sex"), who=pl.int_range(pl.len()) // 2)
+    for person in (None, "who"):
+        plan = synth.SynDiffix(sample_size=300, person=person, columns=["age", "sex", "pay", "job", "twin"])
+        made = plan.fit(Microdata(frame), seed=1).sample(seed=1).frame
+        assert abs(made.height - 900) < 30
+        assert (made["sex"] == made["twin"]).mean() > 0.95
+
+
 def test_what_does_not_help_to_predict_leaves_the_rest_as_it_is():
     """The records that predict are drawn first; a patch adds a column to them, and no record and no value else."""
     frame = people(1200).with_columns(
@@ -215,8 +226,25 @@ def test_a_short_salt_is_refused(tmp_path):
 
 def test_where_nothing_may_be_shown_the_table_is_empty():
     data = Microdata(pl.DataFrame({"x": [1, 500], "y": ["a", "b"]}))
-    made = synth.SynDiffix().fit(data, seed=1).sample(seed=1).frame
+    with pytest.warns(DiscreetWarning, match="Nothing of the 2 records"):
+        made = synth.SynDiffix().fit(data, seed=1).sample(seed=1).frame
     assert made.shape == (0, 2)
+
+
+@pytest.mark.filterwarnings("ignore:Nothing of the")
+@pytest.mark.parametrize("more", [("syndiffix",), ("multi-table", "--set", "size=2")])
+def test_the_command_writes_no_empty_file(tmp_path, monkeypatch, more):
+    from typer.testing import CliRunner
+
+    from discreet.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"x": [1, 500, 90_000], "y": ["a", "b", "c"]}).write_csv("few.csv")
+    out = "made.csv" if len(more) == 1 else "made"
+    done = CliRunner().invoke(app, ["synthesize", "few.csv", "--method", *more, "--out", out])
+    assert isinstance(done.exception, InputError)
+    assert "written" in str(done.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["few.csv"]
 
 
 @pytest.mark.parametrize(
@@ -271,6 +299,13 @@ def test_a_release_is_saved_whole_and_read_again(tmp_path):
         synth.MultiTableRelease.load(place)
 
 
+def test_a_release_of_empty_tables_is_listed_saved_and_read(tmp_path):
+    release = synth.MultiTable(size=1).release(Microdata(people(2).select("sex", "age")), seed=1)
+    assert [table["rows"] for table in release.manifest] == [0, 0]
+    again = synth.MultiTableRelease.load(release.save(tmp_path / "tables"))
+    assert [table["rows"] for table in again.manifest] == [0, 0]
+
+
 def test_the_command_makes_a_table_and_a_release(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
@@ -322,6 +357,7 @@ def test_a_table_is_drawn_part_by_part_and_the_same_however_often_it_was_stopped
 
 
 def test_nothing_that_may_be_shown_is_no_part_either(tmp_path):
-    fitted = synth.SynDiffix(columns=["age"], low_threshold=50).fit(Microdata(people(20)), seed=1)
+    with pytest.warns(DiscreetWarning, match="Nothing of the 20 records"):
+        fitted = synth.SynDiffix(columns=["age"], low_threshold=50).fit(Microdata(people(20)), seed=1)
     assert fitted.total == 0
     assert fitted.sample(30, to=tmp_path / "out", rows_per_part=10, seed=2).frame.collect().height == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli import options
 from discreet.cli.printing import say
-from discreet.errors import ParameterError, unknown_name
+from discreet.errors import InputError, ParameterError, unknown_name
 
 if TYPE_CHECKING:
     from discreet.cli.source import Source
@@ -36,12 +36,16 @@ def release_tables(
         raise ParameterError("Say which folder the tables go to with --out FOLDER.")
     if Path(out).suffix:
         raise ParameterError("A release of tables is a folder: give --out a name without an ending.")
-    if Path(out).exists() and not overwrite:
-        raise ParameterError(f"'{Path(out).name}' is there already; use --overwrite or another name.")
+    _refuse_to_replace(out, overwrite=overwrite)
     wanted = MultiTable.from_dict(settings)
     release = wanted.release(source.read(), seed=seed, progress=not json)
-    place = release.save(out, overwrite=overwrite)
     empty = sum(not table["rows"] for table in release.manifest)
+    if empty == len(release.tables):
+        raise InputError(
+            f"All {empty:,} tables are empty, because too few people have anything in common to be shown; nothing was "
+            "written. Take columns with fewer values, or more records."
+        )
+    place = release.save(out, overwrite=overwrite)
     summary = {
         "folder": place.name,
         "tables": [{"columns": table["columns"], "rows": table["rows"]} for table in release.manifest],
@@ -57,13 +61,19 @@ def release_tables(
     say("No guarantee: thresholds and noise that sticks protect, no epsilon is claimed.")
 
 
+def _refuse_to_replace(out: str, *, overwrite: bool) -> None:
+    """Refuse a folder that is there before any work is done."""
+    if Path(out).exists() and not overwrite:
+        raise ParameterError(f"'{Path(out).name}' is there already; use --overwrite or another name.")
+
+
 def synthesize_linked(
     schema: Path, out: str | None, settings: dict[str, Any], *, seed: int | None, overwrite: bool, json: bool
 ) -> None:
     """Read the tables of a schema, synthesize them together and write them to a folder."""
     import time
 
-    from discreet.engine import overview
+    from discreet import engine
     from discreet.files.atomic import replacing_folder
     from discreet.microdata import Microdata
     from discreet.synth import LinkedTables, Relational, Schema
@@ -72,6 +82,7 @@ def synthesize_linked(
         raise ParameterError("Say which folder the tables go to with --out FOLDER.")
     if Path(out).suffix:
         raise ParameterError("Linked tables go to a folder: give --out a name without an ending.")
+    _refuse_to_replace(out, overwrite=overwrite)
     links = Schema.load(schema)
     scale = settings.pop("scale", 1.0)
     unknown = [name for name in settings if name not in ("strategy", "by", "max_rounds")]
@@ -90,7 +101,7 @@ def synthesize_linked(
     summary = {
         "folder": Path(out).name,
         "tables": {
-            name: {"rows": overview(file, ()).rows, "columns": list(file.columns)}
+            name: {"rows": engine.collect(file).height, "columns": list(file.columns)}
             for name, file in files.items()
         },
         "left_out": fitted.left_out,

@@ -21,7 +21,7 @@ from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
 from discreet.cli.several_tables import plan_of_tables, refuse_others, release_tables, synthesize_linked
 from discreet.cli.source import Source, takes_source
-from discreet.errors import ParameterError
+from discreet.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from discreet.microdata import Microdata
@@ -243,6 +243,7 @@ def synthesize(
     else:
         files = _drawn(fitted, rows, copies, seed, progress=not json) if targets else []
     seconds_draw = time.perf_counter() - began
+    _refuse_empty(files if parts is None and judged is None else [])
     # Only now, when nothing can be refused any more.
     if chosen is not None and save_plan is not None:
         _save(chosen, save_plan, overwrite=overwrite)
@@ -438,6 +439,17 @@ def _height(data: Microdata) -> int:
     from discreet import engine
 
     return engine.overview(data, ()).rows
+
+
+def _refuse_empty(files: list[Microdata]) -> None:
+    """Write no file without records: a generator that may show nobody has drawn none."""
+    from discreet import engine
+
+    if any(not engine.collect(file).height for file in files):
+        raise InputError(
+            "Nothing was drawn, because too few people have anything in common to be shown; no file was written. Take "
+            "fewer columns, or columns with fewer values, or more records."
+        )
 
 
 def _show(summary: dict[str, Any], said: str | None = None) -> None:

@@ -61,9 +61,15 @@ class LinkedTables:
         without = [name for name, table in schema.tables.items() if not table.file]
         if without:
             raise InputError(f"In '{place.name}': table '{without[0]}' does not say its file = \"…\".")
-        return cls.of(
-            schema, {name: read(place.parent / str(table.file)) for name, table in schema.tables.items()}
-        )
+        tables = {}
+        for name, table in schema.tables.items():
+            try:
+                tables[name] = read(place.parent / str(table.file))
+            except InputError as error:
+                # A text file without records does not say what its columns are.
+                empty = " Or take the table out of the schema." if "no records" in str(error) else ""
+                raise InputError(f"Table '{name}': {error}{empty}") from error
+        return cls.of(schema, tables)
 
     @classmethod
     def released(cls, folder: str | Path, like: LinkedTables) -> LinkedTables:

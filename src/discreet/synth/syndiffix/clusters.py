@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array, Floats, Integers
-from discreet.synth.syndiffix.forest import Forest, Tree
+from discreet.synth.syndiffix.forest import Forest
+from discreet.synth.syndiffix.forest_parts import Tree
 from discreet.synth.syndiffix.hashing import compiled, inner, next_share, salted, set_seed
 
 _LEAST_COUNT = 15
@@ -104,12 +105,18 @@ def _pairs_below(tree: Tree, nodes: Array) -> Floats:
 
 
 def clusters_for(
-    forest: Forest, columns: Sequence[int], *, max_weight: float, merge_threshold: float, alpha: float
+    forest: Forest,
+    columns: Sequence[int],
+    *,
+    max_weight: float,
+    merge_threshold: float,
+    alpha: float,
+    sample_size: int,
 ) -> list[Cluster]:
     """Group columns into clusters, the first of which stands by itself."""
     if len(columns) <= ALWAYS_ONE:
         return [Cluster((), tuple(columns))]
-    depends, weights = _measured(forest, columns)
+    depends, weights = _measured(forest, columns, sample_size)
     state = np.array([salted(forest.salt, set_seed(["order of columns"]))], dtype=np.uint64)
     alone = np.zeros(len(columns), dtype=np.bool_)
     order = _annealed(depends, weights, max_weight, merge_threshold, alpha, state, alone)
@@ -126,6 +133,7 @@ def clusters_of_target(
     *,
     max_weight: float,
     merge_threshold: float,
+    sample_size: int,
 ) -> list[Cluster]:
     """Put the target into every cluster, and what predicts it in the order of what it says about it.
 
@@ -134,7 +142,7 @@ def clusters_of_target(
     help, and leaves them as they are.
     """
     columns = [target, *features, *others]
-    depends, weights = _measured(forest, columns)
+    depends, weights = _measured(forest, columns, sample_size)
     alone = np.array([column in others for column in columns])
     order = np.arange(len(columns))
     return _clusters(
@@ -142,12 +150,13 @@ def clusters_of_target(
     )
 
 
-def _measured(forest: Forest, columns: Sequence[int]) -> tuple[Floats, Floats]:
-    """Measure how much every two columns depend on each other, and the room that each takes."""
+def _measured(forest: Forest, columns: Sequence[int], sample_size: int) -> tuple[Floats, Floats]:
+    """Measure how much every two columns depend on each other, on a sample, and the room that each takes."""
     depends = np.zeros((len(columns), len(columns)))
+    some = forest.sampled(sample_size)
     for a in range(len(columns)):
         for b in range(a):
-            depends[a, b] = depends[b, a] = dependence(forest, columns[a], columns[b])
+            depends[a, b] = depends[b, a] = dependence(some, columns[a], columns[b])
     return depends, np.array([weight_of(forest, column) for column in columns])
 
 

@@ -8,99 +8,21 @@ combination of columns has the same tree, the same noise and the same buckets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, Floats, Integers
+from discreet.arrays import Array, Floats
+from discreet.synth.syndiffix.forest_parts import Anonymizing, Buckets, Persons, Tree
 from discreet.synth.syndiffix.harvest_kernels import final_counts, harvest, most_buckets, weigh
-from discreet.synth.syndiffix.hashing import hash_numbers, hashed, salted, set_seed
+from discreet.synth.syndiffix.hashing import hashed, salted, set_seed
 from discreet.synth.syndiffix.noise_kernels import shown_counts
 from discreet.synth.syndiffix.snapping import snap_range
 from discreet.synth.syndiffix.tree_kernels import count_again, grow, leaf_for, lowest_root
 
+_MANY_RECORDS = 500_000
 _STEPS = ("suppress", "outlier", "top", "noise of the bucket", "noise of the persons")
-
-
-@dataclass(frozen=True)
-class Anonymizing:
-    """How small sets are hidden and how much noise counts carry; `SynDiffix` says what each number means."""
-
-    salt: bytes
-    low_threshold: int = 3
-    low_mean_gap: float = 2.0
-    suppress_sd: float = 1.0
-    layer_noise_sd: float = 1.0
-    outliers: tuple[int, int] = (2, 5)
-    top: tuple[int, int] = (2, 5)
-    singularity_low_threshold: int = 5
-    range_low_threshold: int = 15
-    precision_limit_depth: int = 15
-    precision_limit_row_fraction: int = 10_000
-
-    def without_noise(self) -> Anonymizing:
-        """Return the same with noise switched off, for tests and to show how the method works."""
-        return replace(self, suppress_sd=0.0, layer_noise_sd=0.0)
-
-
-@dataclass(frozen=True)
-class Persons:
-    """Whom the records belong to.
-
-    Attributes
-    ----------
-    of_record
-        For every column that names persons one row: the number of the person of each record, -1 for nobody. No column
-        where every record is a person.
-    hashes
-        For every such column one row: the hashes of the persons.
-    """
-
-    of_record: Array
-    hashes: Array
-
-    @classmethod
-    def records(cls, rows: int) -> Persons:
-        """Take every record for a person."""
-        return cls(np.empty((1, 0), dtype=np.int64), hash_numbers(0, rows)[np.newaxis])
-
-    def unseen(self) -> Array:
-        """Return a mark for every person that says that nobody was met yet; none where records are persons."""
-        return np.full((len(self.hashes), self.hashes.shape[1] if self.of_record.shape[1] else 0), -1)
-
-
-@dataclass(eq=False)
-class Tree:
-    """A tree of ranges over a combination of columns, with its buckets once they were asked for."""
-
-    whole: Array
-    stop: Integers
-    lows: Floats
-    width: Floats
-    seen_low: Floats
-    seen_high: Floats
-    subs: Array
-    counts: Array
-    seeds: Array
-    order: Array
-    shown: Integers
-    raw: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        """Number of records that may be shown for the whole tree; 0 where nothing may."""
-        return int(self.shown[0])
-
-
-@dataclass(frozen=True, eq=False)
-class Buckets:
-    """Ranges, one column a dimension, and how many records each stands for."""
-
-    low: Floats
-    high: Floats
-    count: Integers
 
 
 class Forest:
@@ -155,6 +77,19 @@ class Forest:
         self.folded: dict[int, int] = {}
         """How many records of a column lie outside its range and were counted with the nearest that may be shown."""
 
+    def sampled(self, size: int) -> Forest:
+        """Return a forest over about so many of the records, evenly taken; itself where there are not more."""
+        if self.rows <= size:
+            return self
+        rows = np.arange(0, self.rows, -(-self.rows // size))
+        return Forest(
+            [column[rows] for column in self.values],
+            self.names,
+            self.persons.of(rows),
+            self.settings,
+            safe=self.safe,
+        )
+
     def combination(self, columns: Sequence[int]) -> tuple[int, ...]:
         """Bring columns into the order in which trees have them: that of their names."""
         return tuple(sorted(dict.fromkeys(columns), key=lambda column: self.by_name[column]))
@@ -163,12 +98,17 @@ class Forest:
         """Return the tree of a combination of columns."""
         key = self.combination(columns)
         if key not in self._trees:
+            if len(key) > 2:
+                # Buckets of the smaller trees are needed later anyway, and a tree that has them takes little room.
+                for sub in combinations(key, len(key) - 1):
+                    self._raw(sub)
             self._trees[key] = self._grown_one(key[0]) if len(key) == 1 else self._grown(key)
         return self._trees[key]
 
     def release(self, columns: Sequence[int]) -> None:
-        """Forget the trees of more than two columns inside a combination, to spare memory."""
-        for key in [key for key in self._trees if len(key) > 2 and set(key) <= set(columns)]:
+        """Forget trees inside a combination, to spare memory: those of three columns on, in a large file of two."""
+        kept = 1 if self.rows > _MANY_RECORDS else 2
+        for key in [key for key in self._trees if len(key) > kept and set(key) <= set(columns)]:
             del self._trees[key]
 
     def buckets(self, columns: Sequence[int]) -> Buckets:
@@ -389,4 +329,6 @@ class Forest:
         raw["weight"], raw["hidden"] = weigh(
             tree.whole, tree.stop, tree.shown, raw["mode"], raw["about"], raw["first"], raw["last"]
         )
+        if dims > 1:
+            tree.lighten()
         return raw

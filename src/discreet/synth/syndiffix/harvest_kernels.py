@@ -57,6 +57,15 @@ def _picked(upto: Any, first: int, last: int, state: Any) -> int:
 
 
 @inner  # type: ignore[untyped-decorator]
+def _alike_without(node: int, gone: int, seen_low: Any, seen_high: Any) -> Any:
+    """Whether the records of a node all have the same values in every dimension but one."""
+    alike = True
+    for d in range(seen_low.shape[1]):
+        alike = alike and (d == gone or seen_low[node, d] == seen_high[node, d])
+    return alike
+
+
+@inner  # type: ignore[untyped-decorator]
 def _without_outliers(
     node: int, base: int, whole: Any, lows: Any, width: Any, values: Any, order: Any, persons: Any, hashes: Any,
     seen: Any, mark: int, part: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any, low: Any, high: Any,
@@ -150,8 +159,8 @@ def harvest(
     one_low, one_high = np.empty(dims), np.empty(dims)
     fit_low, fit_high = np.empty(dims), np.empty(dims)
     least, most = np.empty((dims, dims)), np.empty((dims, dims))
-    kept = np.empty(len(sub_low), dtype=np.int64)
-    upto = np.empty(len(sub_low))
+    kept = np.empty(len(sub_low) + dims, dtype=np.int64)  # -1 stands for the values that the node itself has
+    upto = np.empty(len(sub_low) + dims)
     ends = np.empty(dims + 1, dtype=np.int64)
     while walked > 0:
         node = walk[walked - 1]
@@ -197,11 +206,18 @@ def harvest(
                 for j in range(dims):
                     for d in range(dims):
                         least[j, d], most[j, d] = np.inf, -np.inf
+                    ends[j] = filled
+                    if _alike_without(node, dims - 1 - j, seen_low, seen_high):
+                        kept[filled] = -1
+                        filled += 1
+                        for d in range(dims):
+                            if d != dims - 1 - j:
+                                least[j, d] = most[j, d] = seen_low[node, d]
+                        continue
                     up = node
                     while subs[up, j] < 0:
                         up = whole[up, 0]
                     sub = subs[up, j]
-                    ends[j] = filled
                     for b in range(sub_first[sub], sub_last[sub]):
                         if sub_weight[b] > 0 and sub_hidden[b] < sub_depth[sub]:
                             kept[filled] = b
@@ -244,13 +260,11 @@ def harvest(
                             inside = True
                             for d in range(dims):
                                 if d != dims - 1 - j:
-                                    inside = (
-                                        inside
-                                        and sub_low[b, d] >= fit_low[d]
-                                        and sub_high[b, d] <= fit_high[d]
-                                    )
+                                    low_end = sub_low[b, d] if b >= 0 else seen_low[node, d]
+                                    high_end = sub_high[b, d] if b >= 0 else seen_low[node, d]
+                                    inside = inside and low_end >= fit_low[d] and high_end <= fit_high[d]
                             if inside:
-                                before += sub_weight[b]
+                                before += sub_weight[b] if b >= 0 else float(shown[node])
                                 kept[filled] = b
                                 upto[filled] = before
                                 filled += 1
@@ -262,8 +276,8 @@ def harvest(
                         gone = dims - 1 - j
                         b = kept[_picked(upto, ends[j], ends[j + 1], state)]
                         for d in range(dims):
-                            low[number, d] = sub_low[b, d]
-                            high[number, d] = sub_high[b, d]
+                            low[number, d] = sub_low[b, d] if b >= 0 else seen_low[node, d]
+                            high[number, d] = sub_high[b, d] if b >= 0 else seen_low[node, d]
                         # The missing range: from any of the smaller trees that have the column.
                         weight_own = upto[ends[j + 1] - 1] - (upto[ends[j] - 1] if ends[j] > 0 else 0.0)
                         if dims == 2:
@@ -276,8 +290,8 @@ def harvest(
                                 b = kept[_picked(upto, np.int64(0), ends[j], state)]
                             else:
                                 b = kept[_picked(upto, ends[j + 1], filled, state)]
-                        low[number, gone] = sub_low[b, gone]
-                        high[number, gone] = sub_high[b, gone]
+                        low[number, gone] = sub_low[b, gone] if b >= 0 else seen_low[node, gone]
+                        high[number, gone] = sub_high[b, gone] if b >= 0 else seen_low[node, gone]
                         about[number, 0] = 1
                         about[number, 1] = node
                         number += 1

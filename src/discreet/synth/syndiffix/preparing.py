@@ -15,7 +15,8 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
 from discreet.synth.intake import columns_of
 from discreet.synth.syndiffix.coding import Coding, coded
-from discreet.synth.syndiffix.forest import Anonymizing, Forest, Persons
+from discreet.synth.syndiffix.forest import Forest
+from discreet.synth.syndiffix.forest_parts import Anonymizing, Persons
 from discreet.synth.syndiffix.hashing import hashed
 from discreet.synth.syndiffix.salts import bind, fingerprints, salt_of_file, salt_of_seed
 from discreet.value_text import canonical_text

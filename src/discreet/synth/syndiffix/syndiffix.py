@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -9,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from discreet.citations import FRANCIS_2024
-from discreet.errors import ParameterError
+from discreet.errors import DiscreetWarning, ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
@@ -71,6 +72,8 @@ class SynDiffix(Synthesizer):
         Trees of one column that are deeper than this split only ranges with at least one in so many records.
     strategy
         ``"default"`` groups columns into clusters, ``"single"`` puts all into one tree, ``"none"`` draws each alone.
+    sample_size
+        On how many of the records it is measured which columns depend on each other.
     max_weight, merge_threshold, alpha
         How much room a cluster has, from which dependence on a further column joins clusters, and how slowly the
         search for clusters cools down.
@@ -110,6 +113,7 @@ class SynDiffix(Synthesizer):
     precision_limit_depth: int = 15
     precision_limit_row_fraction: int = 10_000
     strategy: Literal["default", "single", "none"] = "default"
+    sample_size: int = 100_000
     max_weight: float = 15.0
     merge_threshold: float = 0.1
     alpha: float = 0.01
@@ -118,6 +122,7 @@ class SynDiffix(Synthesizer):
     def __post_init__(self) -> None:
         for setting in (
             "low_threshold", "singularity_low_threshold", "range_low_threshold", "precision_limit_row_fraction",
+            "sample_size",
         ):  # fmt: skip
             if getattr(self, setting) < 1:
                 raise ParameterError(f"{setting} must be at least 1.")
@@ -140,7 +145,18 @@ class SynDiffix(Synthesizer):
     def fit(self, data: Microdata, *, progress: bool = False, seed: Seed = None) -> FittedSynDiffix:
         """Grow the trees and keep their buckets; the fitted model holds no record."""
         ready = prepared(self, data, seed=seed_of(seed))
-        return fitted_table(self, data, ready, list(range(len(ready.names))))
+        fitted = fitted_table(self, data, ready, list(range(len(ready.names))))
+        if not fitted.total:
+            warnings.warn(nothing_shown(ready.frame.height), DiscreetWarning, stacklevel=2)
+        return fitted
+
+
+def nothing_shown(records: int) -> str:
+    """Say that nothing is left, and what could be done."""
+    return (
+        f"Nothing of the {records:,} records may be shown: every range holds too few people. Take fewer columns, or "
+        "columns with fewer values, or more records."
+    )
 
 
 def fitted_table(
@@ -206,6 +222,7 @@ def _clusters(options: SynDiffix, ready: Prepared, columns: Sequence[int]) -> li
             named[helping:],
             max_weight=options.max_weight,
             merge_threshold=options.merge_threshold,
+            sample_size=options.sample_size,
         )
     if options.strategy == "single":
         return [Cluster((), tuple(columns))]
@@ -217,6 +234,7 @@ def _clusters(options: SynDiffix, ready: Prepared, columns: Sequence[int]) -> li
         max_weight=options.max_weight,
         merge_threshold=options.merge_threshold,
         alpha=options.alpha,
+        sample_size=options.sample_size,
     )
 
 
