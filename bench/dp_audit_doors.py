@@ -309,7 +309,7 @@ GENERATORS = {
     ),
     "Sequential, catall with noise": Claim(
         _fitted(synth.Sequential(method="catall", method_options={"catall": {"epsilon": 1.0}}), _drawn_cells),
-        (_small_file(10, 0), _small_file(9, 1)),
+        (_small_file(9, 0), _small_file(9, 1)),
         1.0,
     ),
 }
