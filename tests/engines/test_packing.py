@@ -1,11 +1,13 @@
 from datetime import date, datetime
 
+import narwhals as nw
 import numpy as np
 import polars as pl
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engine.packing import packed_classes, packing_of
+from discreet.engine.packing import packed_by_engine, packed_classes, packing_of
 
 COLUMNS = {
     "whole": (pl.Int64, st.integers(-3, 3)),
@@ -66,3 +68,43 @@ def test_numbers_rise_with_the_values_and_missing_comes_last(frame):
 def test_combinations_that_do_not_fit_are_left_to_the_engine():
     wide = pl.DataFrame({f"c{i}": np.arange(1000) for i in range(8)})
     assert packing_of(wide.lazy(), wide.columns) is None
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.one_of(st.none(), st.integers(-3, 3)),
+            st.one_of(st.none(), st.integers(0, 2)),
+            st.integers(5, 7),
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_an_engine_that_packs_by_itself_counts_the_same_classes(rows):
+    duckdb = pytest.importorskip("duckdb")
+    table = pl.DataFrame(rows, schema={"k0": pl.Int32, "k1": pl.Int8, "s": pl.Int64}, orient="row")
+    arrow = table.to_arrow()
+    found = packed_by_engine(nw.from_native(duckdb.connect().from_arrow(arrow)), ["k0", "k1", "s"])
+    expected = packed_classes(table.lazy(), ["k0", "k1", "s"])
+    assert found.numbers.tolist() == expected.numbers.tolist()
+    assert found.records.tolist() == expected.records.tolist()
+    assert found.packing.decode(found.numbers).equals(expected.packing.decode(expected.numbers))
+    known = table.filter(pl.col("k0").is_not_null() | pl.col("k1").is_not_null())
+    if known.height:
+        without = packed_classes(known.lazy(), ["k0", "k1"])
+        rolled = found.without_last()
+        ours, theirs = (part.packing.decode(part.numbers) for part in (rolled, without))
+        assert ours.equals(theirs)
+        assert rolled.records.tolist() == without.records.tolist()
+
+
+def test_columns_that_are_no_whole_numbers_are_not_packed_by_an_engine():
+    duckdb = pytest.importorskip("duckdb")
+    arrow = pl.DataFrame({"a": ["x"], "b": [1.5]}).to_arrow()
+    rows = nw.from_native(duckdb.connect().from_arrow(arrow))
+    assert packed_by_engine(rows, ["a"]) is None
+    assert packed_by_engine(rows, ["b"]) is None
+    wide = pl.DataFrame({"a": [-(2**62), 2**62]}).to_arrow()
+    assert packed_by_engine(nw.from_native(duckdb.connect().from_arrow(wide)), ["a"]) is None

@@ -18,7 +18,7 @@ import polars as pl
 from discreet.arrays import Floats, Integers
 from discreet.engine.classes import Missing, countable, key_names, keyed_rows
 from discreet.engine.frames import Lazy, collect, in_memory, remembered
-from discreet.engine.packing import PackedClasses, Packing, packed_classes
+from discreet.engine.packing import PackedClasses, Packing, packed_by_engine, packed_classes
 from discreet.engine.units import all_suppressed, counted_unit
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
@@ -154,6 +154,12 @@ def _sparse(
     queried = _target_rows(data, keys, target, missing, breaks)
     several = 0
     if counted_unit(data) is None:
+        in_place = None if queried.implementation.is_polars() else packed_by_engine(queried, [*names, "s"])
+        if in_place is not None and len(in_place.numbers):
+            if not breaks:
+                # The classes themselves can be read off it, without another query.
+                remembered(data, "packed pairs", (tuple(keys), missing), lambda: in_place)
+            return _unpacked(in_place, names)
         rows, counts = countable(queried, [*names, "s"])
     else:
         table, several = _one_value_each(queried, names)
@@ -212,10 +218,17 @@ def _one_value_each(rows: Lazy, names: Sequence[str]) -> tuple[pl.DataFrame, int
 def _unpacked(packed: PackedClasses, names: Sequence[str]) -> ClassCounts:
     """Read class counts off the packed cells, which are sorted by class and then by value."""
     coding = packed.packing.codings["s"]
-    classes, codes = packed.numbers // coding.size, packed.numbers % coding.size
+    classes = packed.numbers // coding.size
+    codes = packed.numbers - classes * coding.size
     starts = np.flatnonzero(np.diff(classes, prepend=-1))
     # Codes of numbers span their range: a few incomes must not fill an array as long as the largest of them.
-    present, place = np.unique(codes, return_inverse=True)
+    if coding.size <= len(codes):
+        there = np.zeros(coding.size, dtype=np.bool_)
+        there[codes] = True
+        present = np.flatnonzero(there)
+        place = (np.cumsum(there) - 1)[codes]
+    else:
+        present, place = np.unique(codes, return_inverse=True)
     keys = Packing({name: packed.packing.codings[name] for name in names})
     return ClassCounts(
         key_values=partial(keys.decode, classes[starts]),

@@ -17,7 +17,7 @@ import polars as pl
 from discreet.arrays import Integers
 from discreet.engine.alignment import comparable, recoded
 from discreet.engine.frames import Lazy, collect, in_declared_order, remembered, scan
-from discreet.engine.packing import PackedClasses, is_whole, packed_classes
+from discreet.engine.packing import PackedClasses, is_whole, packed_by_engine, packed_classes
 from discreet.engine.roles import overview
 from discreet.engine.units import (
     all_suppressed,
@@ -151,7 +151,14 @@ def packed_table(data: Microdata, keys: Sequence[str], missing: Missing) -> Pack
     names = list(key_names(keys))
 
     def pack() -> PackedClasses | None:
-        rows, counts = countable(counted_rows(data, keys, counted_as), names)
+        finer = data.memory.get("packed pairs", {}).get((tuple(keys), counted_as))
+        if finer is not None:
+            return finer.without_last()  # type: ignore[no-any-return]
+        counted = counted_rows(data, keys, counted_as)
+        packed = None if counted.implementation.is_polars() else packed_by_engine(counted, names)
+        if packed is not None:
+            return packed
+        rows, counts = countable(counted, names)
         return packed_classes(rows, names, counts=counts)
 
     return remembered(data, "packed classes", (tuple(keys), counted_as), pack)
@@ -208,12 +215,14 @@ def _spectrum(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.Da
         table = class_table(data, keys, missing)
         by_company = table.lazy().group_by(class_size="company").agg(**by_size)
         return by_company.sort("class_size").collect()
-    if data.wrapped.implementation.is_polars() and not _finer_held(data, keys, missing):
+    at_hand = data.wrapped.implementation.is_polars() or (keys, missing) in data.memory.get(
+        "packed pairs", {}
+    )
+    if at_hand and not _finer_held(data, keys, missing):
         packed_table(data, keys, missing)
     finer = _finer_sizes(data, keys, missing)
     if finer is not None and len(finer):
-        sizes = pl.LazyFrame({"class_size": finer, "records": finer})
-        return sizes.group_by("class_size").agg(**by_size).sort("class_size").collect()
+        return _tally_of(finer)
     rows = counted_rows(data, keys, missing)
     sizes_in_place = rows.group_by(*key_names(keys)).agg(nw.len().cast(nw.Int64).alias("class_size"))
     spectrum = collect(sizes_in_place.group_by("class_size").agg(nw.len().cast(nw.Int64).alias("classes")))
@@ -224,6 +233,23 @@ def _spectrum(data: Microdata, keys: tuple[str, ...], missing: Missing) -> pl.Da
             "values."
         )
     return spectrum.sort("class_size").with_columns(records=pl.col("class_size") * pl.col("classes"))
+
+
+def _tally_of(sizes: pl.Series) -> pl.DataFrame:
+    """Count the classes of every size."""
+    found, many = (
+        _counted_sizes(sizes.to_numpy())
+        if int(sizes.max()) <= 4 * len(sizes) + 2**16  # type: ignore[arg-type]
+        else np.unique(sizes.to_numpy(), return_counts=True)
+    )
+    spectrum = pl.DataFrame({"class_size": found, "classes": many}, schema_overrides={"classes": pl.Int64})
+    return spectrum.with_columns(records=pl.col("class_size") * pl.col("classes"))
+
+
+def _counted_sizes(sizes: Integers) -> tuple[Integers, Integers]:
+    counted = np.bincount(sizes)
+    found = np.flatnonzero(counted)
+    return found, counted[found]
 
 
 def _finer_held(data: Microdata, keys: tuple[str, ...], missing: Missing) -> bool:

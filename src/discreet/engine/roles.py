@@ -32,11 +32,17 @@ def overview(data: Microdata, columns: Sequence[str]) -> Overview:
     wanted = [column for column in dict.fromkeys(columns) if column not in known]
     if wanted or "rows" not in data.memory:
         names = {f"c{i}": column for i, column in enumerate(wanted or data.columns[:1])}
+        nothing_known = nw.all_horizontal(*(nw.col(name).is_null() for name in names), ignore_nulls=False)
         lazy = scan(data, names).select(
-            nw.len().alias("records"), *(nw.col(name).is_null().cast(nw.Int64).sum() for name in names)
+            nw.len().alias("records"),
+            nothing_known.cast(nw.Int64).sum().alias("silent"),
+            *(nw.col(name).is_null().cast(nw.Int64).sum() for name in names),
         )
         counted = collect(lazy).row(0, named=True)
         data.memory["rows"] = int(counted["records"])
+        # Asked next about the same columns: who has none of them (`discreet.engine.units.all_suppressed`).
+        silent = data.memory.setdefault("all suppressed", {})
+        silent[frozenset(names.values())] = int(counted["silent"] or 0)
         known.update({column: int(counted[name] or 0) for name, column in names.items()})
     rows: int = data.memory["rows"]
     if rows == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -89,6 +90,8 @@ def assess(
     cases = intruder_cases(
         data, scenarios, population=population, population_size=population_size, missing=missing, seed=seed
     )
+    for case in cases.values():
+        _count_once(case)
     work = [(name, question) for name in cases for question in by_name().values()]
     measures: dict[str, dict[str, Measure]] = {name: {} for name in cases}
     skipped: dict[str, dict[str, str]] = {name: {} for name in cases}
@@ -121,6 +124,18 @@ def assess(
         advice=next_steps(data, main, verdict),
         show_values=show_values,
     )
+
+
+def _count_once(case: Case) -> None:
+    """Count keys by sensitive value first where another engine holds the file: the classes are read off that."""
+    data, keys = case.data, case.data.roles.keys
+    sensitive = [column for column in data.roles.sensitive if column not in keys]
+    elsewhere = engine.is_lazy(data) and not data.wrapped.implementation.is_polars()
+    alone = engine.counted_unit(data) is None and case.missing != "wildcard"
+    if elsewhere and alone and keys and sensitive:
+        with contextlib.suppress(DiscreetError):
+            # What cannot be counted is said by the measure that needs it.
+            engine.class_counts(data, keys, sensitive[0], case.missing)
 
 
 def _asked(question: Question, case: Case, policy: Policy | None) -> Measure | str:
