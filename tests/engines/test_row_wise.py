@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, engine
-from discreet.errors import ColumnError, ParameterError
+from discreet.errors import ColumnError, DiscreetError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect import (
     AddNoise,
@@ -232,3 +232,25 @@ def test_spark_gives_the_same_bytes_and_collects_nothing(spark_session):
         order = "name" if name not in ("drop", "pseudonyms") else ["day", "x"]
         ours, theirs = (cells(each.data.frame).sort(order) for each in (found, expected))
         assert ours.equals(theirs), name
+
+
+@pytest.mark.parametrize("engine_of", ["polars", "duckdb"])
+@pytest.mark.parametrize(
+    "other", [pl.DataFrame({"age": ["ancient"], "job": ["cook"]}), pl.DataFrame({"age": [3]})]
+)
+def test_parts_of_unequal_schema_are_refused_and_nothing_is_written(engine_of, other, tmp_path):
+    from discreet import write
+
+    (tmp_path / "parts").mkdir()
+    pl.DataFrame({"age": [31, 42], "job": ["cook", "clerk"]}).write_parquet(tmp_path / "parts" / "0.parquet")
+    other.write_parquet(tmp_path / "parts" / "1.parquet")
+    files = str(tmp_path / "parts" / "*.parquet")
+    frame = pl.scan_parquet(files)
+    if engine_of == "duckdb":
+        frame = pytest.importorskip("duckdb").connect().read_parquet(files)
+    with pytest.raises(DiscreetError) as said:
+        write(Band(widths={"age": 10}).apply(Microdata(frame)).data, tmp_path / "out.parquet")
+    assert "ancient" not in str(said.value)
+    told = ("parts have other columns or types", "of another type further down")
+    assert any(words in str(said.value) for words in told)
+    assert not (tmp_path / "out.parquet").exists()

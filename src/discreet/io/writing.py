@@ -129,7 +129,8 @@ def explained_by_engine(name: str, place: Path | None = None) -> Iterator[None]:
             raise full_disk(name) from None
         raise InputError(
             f"'{name}' cannot be written: the format cannot hold a column of the data, or the data could "
-            f"not be read to its end ({type(error).__name__}). Nothing of it was written."
+            f"not be read to its end ({type(error).__name__}), as where parts have other columns or types than the "
+            "first. Nothing of it was written."
         ) from None
 
 
