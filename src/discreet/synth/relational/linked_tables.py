@@ -66,9 +66,7 @@ class LinkedTables:
             try:
                 tables[name] = read(place.parent / str(table.file))
             except InputError as error:
-                # A text file without records does not say what its columns are.
-                empty = " Or take the table out of the schema." if "no records" in str(error) else ""
-                raise InputError(f"Table '{name}': {error}{empty}") from error
+                raise InputError(f"Table '{name}': {error} Or take the table out of the schema.") from error
         return cls.of(schema, tables)
 
     @classmethod
