@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from discreet.networks.number_coding import ScoreCoding
+from discreet.networks.number_coding import ModeCoding, ScoreCoding
 
 
 @pytest.mark.parametrize("high", [3, 40, 900])
@@ -23,6 +23,18 @@ def test_scores_follow_the_normal_law_however_many_are_tied():
     ranks = np.sort(ndtr(ScoreCoding.of(values).encode(values, rng)))
     # The largest distance of a sample of this size from the law is below 0.0212 but once in ten million times.
     assert np.abs(ranks - (np.arange(20_000) + 0.5) / 20_000).max() < 0.0212
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_whose_squares_no_float_holds_have_modes():
+    rng = np.random.default_rng(7)
+    values = np.concatenate([[1e300, -1e300, 0.0, 5.0] * 20, np.arange(30.0)])
+    coding = ModeCoding.of(values, rng, 10)
+    places, modes = coding.encode(values, rng)
+    assert np.isfinite(places).all()
+    back = coding.decode(places, modes)
+    assert np.isfinite(back).all()
+    assert np.abs(back - values).max() < 1e299
 
 
 def test_many_distinct_values_keep_their_order_and_their_range():

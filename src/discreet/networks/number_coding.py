@@ -38,7 +38,7 @@ class ModeCoding:
         from sklearn.mixture import BayesianGaussianMixture
 
         distinct = np.unique(values)
-        center, scale = float(values.mean()), float(values.std())
+        center, scale = _center_and_scale(values)
         if len(distinct) < 2 or not scale > 0:
             return cls(np.array([center]), np.array([1.0]), np.array([1.0]))
         sample = values if len(values) <= _MOST_FITTED else rng.choice(values, _MOST_FITTED, replace=False)
@@ -81,6 +81,16 @@ class ModeCoding:
     def state(self) -> dict[str, Any]:
         """Return the coding for a model file."""
         return {"coding": "modes", "means": self.means, "spreads": self.spreads, "weights": self.weights}
+
+
+def _center_and_scale(values: Floats) -> tuple[float, float]:
+    """Return mean and standard deviation, also of numbers whose squares no float holds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = float(values.mean()), float(values.std())
+    if np.isfinite(found).all():
+        return found
+    largest = float(np.abs(values).max())
+    return float((values / largest).mean()) * largest, float((values / largest).std()) * largest
 
 
 @dataclass(frozen=True, eq=False)

@@ -237,17 +237,18 @@ def train(
     device = chosen_device(course.device)
     report = Report(device=_device_name(device))
     torch.manual_seed(course.seed)
-    with memory_told(smaller), quiet_threads(course.threads):
+    with memory_told(smaller, device), quiet_threads(course.threads):
         trainer = make(device)
         _run(trainer, course, report, hear)
         return trainer.weights(), report
 
 
 @contextlib.contextmanager
-def memory_told(smaller: str) -> Iterator[None]:
+def memory_told(smaller: str, device: torch.device) -> Iterator[None]:
     """Say which settings to lower where memory runs out while a network is trained within the block."""
+    elsewhere = "" if device.type == "cpu" else ", or use device='cpu'"
     with _memory_told(
-        f"Memory ran out in training. Lower {smaller}, leave out columns with many levels, or use device='cpu'."
+        f"Memory ran out in training. Lower {smaller}, or leave out columns with many levels{elsewhere}."
     ):
         yield
 

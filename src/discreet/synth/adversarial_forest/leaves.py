@@ -199,12 +199,14 @@ def _laws(
         held = np.bincount(leaf, w, count)
         safe = np.maximum(held, 1e-300)
         middle = np.bincount(leaf, w * values, count) / safe
-        around = np.bincount(leaf, w * (values - middle[leaf]) ** 2, count) / safe
+        with np.errstate(over="ignore"):  # Where no float holds the square, a leaf is as wide as its borders.
+            around = np.bincount(leaf, w * (values - middle[leaf]) ** 2, count) / safe
         means[:, at] = middle
         if kind == "normal":
             # An unbiased spread where leaves are small; one record has none.
             n = np.bincount(leaf, w > 0, count)
-            spreads[:, at] = np.sqrt(around * n / np.maximum(n - 1, 1))
+            wide = np.sqrt(around * n / np.maximum(n - 1, 1))
+            spreads[:, at] = np.where(np.isfinite(wide), wide, np.nan)
         ordinary = w > 0
         least, most = (values[ordinary].min(), values[ordinary].max()) if ordinary.any() else (0.0, 0.0)
         lows[:, at] = np.clip(lows[:, at], least, most)

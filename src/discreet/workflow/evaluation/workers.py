@@ -133,7 +133,11 @@ def _serve(line: Any) -> None:
             cell = line.recv()
         except EOFError:
             return
-        line.send(run_cell(cell))
+        found = run_cell(cell)
+        try:
+            line.send(found)
+        except BrokenPipeError:  # The study was killed meanwhile; the next one runs the cell again.
+            return
 
 
 def _in_processes(cells: Sequence[Cell], count: int, limits: Limits) -> Iterator[Record]:
