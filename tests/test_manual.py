@@ -133,6 +133,7 @@ def test_every_test_named_in_the_list_of_corrections_exists():
 @pytest.mark.parametrize(
     "page",
     [
+        pytest.param("howto/answer-your-data-protection-officer", marks=pytest.mark.slow),
         pytest.param("howto/copula-synthesis", marks=pytest.mark.slow),
         pytest.param("howto/evaluate-generators", marks=pytest.mark.slow),
         pytest.param("howto/find-the-least-costly-plan", marks=pytest.mark.slow),
