@@ -150,3 +150,24 @@ def test_values_do_not_depend_on_how_many_players_move_in_one_question(monkeypat
     np.testing.assert_allclose(
         attack.shapley_values(predict, records, references, groups=groups), whole, rtol=1e-12, atol=1e-13
     )
+
+
+def test_scores_that_cancel_out_are_refused_where_they_are_infinite_and_taken_where_they_are_large():
+    def both(rows):
+        return np.where(rows[:, 0] > 0, np.inf, -np.inf)
+
+    with pytest.raises(ParameterError, match="infinite"):
+        attack.shapley_values(both, [[1.0, 0.0]], [[-1.0, 0.0]])
+    large = attack.shapley_values(lambda rows: np.full(len(rows), 1e308), [[1.0, 0.0]], [[0.0, 2.0]])
+    assert large.tolist() == [[0.0, 0.0]]
+
+
+def test_features_of_several_columns_and_more_players_than_one_question_holds_are_mixed_as_defined():
+    rng = np.random.default_rng(4)
+    records, background = rng.normal(size=(2, 15)), rng.normal(size=(1, 15))
+    found = attack.shapley_values(lambda rows: rows @ np.arange(15.0), records, background)
+    assert found == pytest.approx((records - background) * np.arange(15.0))
+    pairs = [[0, 14], [13, 1, 7], [2, 3, 4, 5, 6], [8, 9, 10, 11, 12]]
+    joined = attack.shapley_values(lambda rows: rows @ np.arange(15.0), records, background, groups=pairs)
+    parts = (records - background) * np.arange(15.0)
+    assert joined == pytest.approx(np.column_stack([parts[:, group].sum(axis=1) for group in pairs]))
