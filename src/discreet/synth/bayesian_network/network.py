@@ -13,10 +13,10 @@ import polars as pl
 from discreet import dp, engine
 from discreet.arrays import Floats, Integers
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.guarantees import DifferentialPrivacy
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
+from discreet.synth.bayesian_network.budgets import Budgets, claimed, shared_table
 from discreet.synth.bayesian_network.coding import (
     Attribute,
     declared_attribute,
@@ -193,10 +193,12 @@ class BayesianNetwork(Synthesizer):
             [attribute.size for attribute in attributes],
             self._weights(data, frame),
         )
-        budgets = _Budgets.of(self, any(a.edges is not None for a in attributes))
-        stream.enter(_claim(self.epsilon), _NO_NOISE, purpose="synthetic file")
+        budgets = Budgets.of(
+            self.epsilon, self.within_bin, has_numbers=any(a.edges is not None for a in attributes)
+        )
+        stream.enter(claimed(self.epsilon), _NO_NOISE, purpose="synthetic file")
         network = self._structure(coded, budgets.structure, stream.child("structure"))
-        joint = _shared(network) if self.epsilon else 0
+        joint = shared_table(network) if self.epsilon else 0
         laws = self._laws(network, coded, budgets.counts, joint, stream)
         within = self._within(coded, frame, budgets.bins, stream)
         kept = [name for name in data.columns if name not in left_out]
@@ -211,7 +213,7 @@ class BayesianNetwork(Synthesizer):
             joint=joint,
             left_out=left_out,
         )
-        fitted.promise(_claim(self.epsilon), _NO_NOISE, seeded=stream.seeded, ledger=ledger)
+        fitted.promise(claimed(self.epsilon), _NO_NOISE, seeded=stream.seeded, ledger=ledger)
         if coded.weights is not None:
             fitted.combining_rule = "pseudo-likelihood"
         return fitted
@@ -372,46 +374,8 @@ class _Coded:
     weights: Floats | None
 
 
-@dataclass(frozen=True)
-class _Budgets:
-    """How the privacy budget is divided."""
-
-    structure: float = 0.0
-    counts: float = 0.0
-    bins: float = 0.0
-
-    @classmethod
-    def of(cls, options: BayesianNetwork, has_numbers: bool) -> _Budgets:
-        if options.within_bin == "histogram2" and has_numbers:
-            return cls(options.epsilon / 4, options.epsilon / 2, options.epsilon / 4)
-        return cls(options.epsilon / 2, options.epsilon / 2)
-
-
-def _shared(network: Sequence[Node]) -> int:
-    """Return the last place whose column and parents are all columns placed so far: one table serves them all."""
-    last = 0
-    for place, node in enumerate(network):
-        if {node.child, *node.parents} == {own.child for own in network[: place + 1]}:
-            last = place
-        else:
-            break
-    return last
-
-
 def _is_range(domain: Any, dtype: pl.DataType) -> bool:
     """A plan file has no tuples: two numbers for a column of numbers are its range."""
     if not (is_numeric(dtype) and isinstance(domain, Sequence) and len(domain) == 2):
         return False
     return isinstance(domain, tuple) or not dtype.is_integer()
-
-
-def _claim(epsilon: float) -> DifferentialPrivacy | None:
-    if not epsilon:
-        return None
-    return DifferentialPrivacy(
-        epsilon,
-        against="the replacement of one record",
-        covers=" for the network and its counts, and so for any number of files drawn from it; the number of records "
-        "and the declared domain count as public",
-        adjacency="replace",
-    )
