@@ -96,9 +96,9 @@ def method_card(kind: type[Any]) -> MethodCard | None:
 
     Examples
     --------
-    >>> from discreet.protect import Mondrian
-    >>> method_card(Mondrian).work, method_card(int)
-    ('whole-file', None)
+    >>> from discreet.protect import Recode
+    >>> method_card(Recode).work, method_card(int)
+    ('row-wise', None)
     """
     return _CARDS.get(kind)
 

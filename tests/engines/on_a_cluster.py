@@ -9,10 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+import pytest
 from pyspark.sql import SparkSession
 
-from discreet import Microdata, risk
-from discreet.protect import Plan
+from discreet import Microdata, assess, risk
+from discreet.errors import ParameterError
+from discreet.protect import AddNoise, LocalSuppression, Mondrian, Plan, RecordSwap
 from discreet.synth import Sequential
 from engines.agreement import in_kind, in_polars
 from engines.test_row_wise import ROLES, TREATMENTS, people
@@ -33,6 +37,45 @@ def executors() -> list[int]:
 
 def digests(folder: Path) -> list[str]:
     return [hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.glob("*.parquet"))]
+
+
+def register(rows: int = 4000) -> pl.DataFrame:
+    """People with coarse keys, so that classes are large enough to be treated."""
+    rng = np.random.default_rng(1)
+    return pl.DataFrame(
+        {
+            "id": np.arange(rows),
+            "age": rng.integers(0, 60, rows),
+            "sex": rng.choice(["f", "m"], rows),
+            "town": rng.choice(["a", "b", "c"], rows),
+            "ill": rng.choice(["no", "yes"], rows),
+            "pay": rng.lognormal(size=rows),
+        }
+    )
+
+
+def by_classes(spark: SparkSession, scratch: Path) -> None:
+    """Treat by classes and write with Spark, as the how-to says."""
+    roles = {"keys": ["age", "sex"], "sensitive": "ill"}
+    table = register()
+    here, there = Microdata(table, **roles), Microdata(spark.createDataFrame(table.to_pandas()), **roles)
+    assert assess(there)["k_anonymity"].value == assess(here)["k_anonymity"].value
+    swapping = RecordSwap(geography=["town"], keys=["age", "sex"], k=2, share=0.1)
+    for treatment in (Mondrian(k=5), swapping):
+        ours, theirs = (
+            in_polars(treatment.apply(data, record_key="id", seed=1).data.frame).sort("id")
+            for data in (there, here)
+        )
+        written = [each.select(pl.all().cast(pl.String)) for each in (ours, theirs)]
+        assert written[0].equals(written[1]), treatment.name
+    left = LocalSuppression(k=3).apply(there, record_key="id", seed=1).data
+    assert assess(left)["k_anonymity"].value >= 3
+    left.frame.drop("id").write.parquet(str(scratch / "release"))
+    assert (
+        pl.scan_parquet(scratch / "release" / "*.parquet").select(pl.len()).collect().item() == table.height
+    )
+    with pytest.raises(ParameterError, match="record_key"):
+        AddNoise("pay").apply(there, seed=1)
 
 
 def main(scratch: Path) -> None:
@@ -61,6 +104,9 @@ def main(scratch: Path) -> None:
 
     assert risk.k_anonymity(there).figures == risk.k_anonymity(here).figures
     print("the same classes")
+
+    by_classes(spark, scratch)
+    print("the same cells by classes")
 
     os.kill(first[0], signal.SIGKILL)
     assert in_polars(made).sort("name").equals(wanted)

@@ -16,6 +16,7 @@ TESTS = Path(__file__).parents[1]
 SAID = (
     "the same bytes on two executors",
     "the same classes",
+    "the same cells by classes",
     "the same bytes after an executor was killed",
     "the same synthetic parts",
 )
@@ -29,6 +30,8 @@ def test_two_executors_give_the_same_bytes(tmp_path):
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")]),
         "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_WORKER_DIR": str(tmp_path / "work"),
         "DISCREET_KEY": "a secret of at least sixteen bytes",
     }
@@ -37,7 +40,7 @@ def test_two_executors_give_the_same_bytes(tmp_path):
         env=there,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
