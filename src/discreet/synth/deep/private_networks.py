@@ -185,10 +185,11 @@ class _PrivateNetwork(_Counted):
         codes = np.column_stack(alone.codes).astype(np.int64)
         shares = [on_simplex(counts, alone.records) / alone.records for counts, _ in alone.margins]
         seed = int(stream("network").integers(2**62))
+        here = torch.device("cpu")
         with (
-            memory_told("width, critic, groups or teachers"),
+            memory_told("width, critic, groups or teachers", here),
             quiet_threads(1),
-            own_noise(seed, torch.device("cpu")),
+            own_noise(seed, here),
         ):
             gan = PrivateGan(tuple(alone.sizes), np.concatenate(shares), shape)
             self._train(gan, codes, alone.records, rho, stream, progress=progress)
