@@ -141,7 +141,7 @@ def test_adult_gives_the_same_answer(kind, missing, session_of):
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*IN_PROCESS, pytest.param("pyspark", marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore")
 def test_two_files_are_matched_alike(kind, session_of):
     session = session_of(kind)
