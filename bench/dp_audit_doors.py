@@ -333,7 +333,7 @@ DOORS = {
     "protect/graphs/lapgraph.py": ("protect.LapGraph",),
     "protect/perturbing/pram.py": ("protect.Pram",),
     "protect/sampling/sample_and_anonymize.py": ("protect.SampleAndAnonymize",),
-    "synth/bayesian_network/network.py": ("BayesianNetwork",),
+    "synth/bayesian_network/budgets.py": ("BayesianNetwork",),
     "synth/pmse_mechanism/mechanism.py": ("PMSEMechanism, candidates",),
     "synth/private_histograms/noisy_bayes.py": ("NoisyBayes",),
     "synth/private_histograms/perturbed_histogram.py": ("PerturbedHistogram",),

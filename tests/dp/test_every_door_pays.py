@@ -115,7 +115,7 @@ DOORS = {
             CODES, ledger=ledger
         )
     },
-    "synth/bayesian_network/network.py": {
+    "synth/bayesian_network/budgets.py": {
         "bayesian-network": lambda e, ledger: synth.BayesianNetwork(epsilon=e, domain=LEVELS).fit(
             CODES, ledger=ledger
         )

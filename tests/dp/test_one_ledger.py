@@ -132,7 +132,7 @@ def test_everything_that_makes_a_claim_takes_a_ledger():
         "protect/graphs/lapgraph.py": (protect.LapGraph.apply,),
         "protect/perturbing/pram.py": (protect.Pram.apply,),
         "protect/sampling/sample_and_anonymize.py": (protect.SampleAndAnonymize.apply,),
-        "synth/bayesian_network/network.py": (synth.BayesianNetwork.fit,),
+        "synth/bayesian_network/budgets.py": (synth.BayesianNetwork.fit,),
         "synth/sequential/fitted.py": (synth.Sequential.fit,),
         "tables/perturbing/noisy_counts.py": (tables.NoisyCounts.apply,),
         "tables/synthesizing/count_synthesis.py": (tables.PoissonSynthesis.apply,),
