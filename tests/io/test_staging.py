@@ -96,6 +96,15 @@ def test_the_folder_of_a_run_that_still_works_is_left_alone(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_inside_a_folder_of_ones_own_is_there_at_once(tmp_path):
+    began = time.monotonic()
+    with staging(tmp_path) as outer:
+        with staging(outer) as inner:
+            assert inner.parent == outer
+        assert list(outer.iterdir()) == []
+    assert time.monotonic() - began < 2, "it does not wait for its own lock"
+
+
 def test_only_names_of_our_own_are_swept(tmp_path):
     kept = [
         ".discreet-0123456789abcdef.unfinishedx",

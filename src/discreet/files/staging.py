@@ -39,11 +39,16 @@ def staging(parent: Path) -> Iterator[Path]:
     Leftovers of runs that were killed are removed from ``parent`` on the way in.
     """
     folder = parent / f".discreet-{secrets.token_hex(8)}.unfinished"
-    # Nobody sweeps while a folder is there and its lock is not yet taken.
-    with _held_if_free(parent) as alone:
-        _sweep(parent, alone=alone)
+    if NAME.match(parent.name):
+        # A staging folder is held by whoever works in it: waiting for it would be waiting for oneself.
         folder.mkdir(mode=0o700)
-        lock = _lock(folder)
+        lock = None
+    else:
+        # Nobody sweeps while a folder is there and its lock is not yet taken.
+        with _held_if_free(parent) as alone:
+            _sweep(parent, alone=alone)
+            folder.mkdir(mode=0o700)
+            lock = _lock(folder)
     try:
         yield folder
     finally:
