@@ -273,14 +273,26 @@ def test_a_column_the_format_cannot_hold_is_named(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("suffix", ["sav", "zsav", "xpt", "dta", "xlsx"])
-def test_no_time_of_writing_stands_in_a_file(tmp_path, suffix):
+TIMED = ("sav", "zsav", "xpt", "dta", "xlsx")
+
+
+@pytest.fixture(scope="module")
+def written_a_while_ago(tmp_path_factory):
+    """A frame, and files of it that are older than a second by now."""
     pytest.importorskip("pyreadstat")
     frame = pl.DataFrame({"age": [30, 40], "job": ["a", "b"]})
-    first, second = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
-    write(frame, first)
+    folder = tmp_path_factory.mktemp("old")
+    for suffix in TIMED:
+        write(frame, folder / f"one.{suffix}")
     # Stata's time has minutes; the others have seconds.
     time.sleep(1.1)
+    return frame, folder
+
+
+@pytest.mark.parametrize("suffix", TIMED)
+def test_no_time_of_writing_stands_in_a_file(written_a_while_ago, tmp_path, suffix):
+    frame, folder = written_a_while_ago
+    first, second = folder / f"one.{suffix}", tmp_path / f"two.{suffix}"
     write(frame, second)
     assert first.read_bytes() == second.read_bytes()
     today = dt.date.today()
