@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from pathlib import Path
@@ -15,6 +16,21 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=examples(100))
 settings.register_profile("searching", deadline=None, max_examples=examples(100))
 settings.load_profile(os.environ.get("DISCREET_EXAMPLES", "repeatable"))
+
+# Nearly all that is made while ten thousand tests are collected stays: looking for what does not takes seconds.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later search for what is no longer needed."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let everything go in the end, or libraries report it as lost."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
