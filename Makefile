@@ -68,16 +68,21 @@ docs: install
 
 install: $(VENV)/installed
 
-# What the demo needs is here within a minute or so; the extras, for the tests, take longer.
-$(VENV)/core: pyproject.toml constraints.txt
+# Only what is imported is compiled to bytecode, when it first is: most of what the extras bring never is.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
+
+$(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	$(PYTHON) -m venv $(VENV)
+
+# What the demo needs is here within a minute or so; the extras, for the tests, take longer.
+$(VENV)/core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) .
 	@touch $@
 
-$(VENV)/installed: $(VENV)/core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
-	@touch $@
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) ".[$(EXTRAS)]"
+	@touch $(VENV)/core $@
 
 clean:
 	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import shutil
 import subprocess
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -34,6 +35,7 @@ MEASURES: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@cache
 def why_no_spark() -> str | None:
     """Say why Spark cannot run here, if it cannot."""
     try:
