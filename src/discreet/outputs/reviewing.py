@@ -86,7 +86,8 @@ class Reviewer:
             raise ParameterError(
                 f"Port {port} cannot be used: {error.strerror}. Leave it out for a free one."
             ) from error
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        # Closing waits until the server looks up from its work: at the latest after this many seconds.
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
     @property
@@ -161,6 +162,7 @@ class Reviewer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # the default of 5 makes a caller wait for seconds behind a few that say nothing
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print nothing: a caller that hangs up is no news, and a trace would show what the package holds."""
