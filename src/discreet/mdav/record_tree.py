@@ -206,6 +206,17 @@ def _at_most(tree: Tree, t: int, x: Floats, a: Codes) -> float:
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _put(  # noqa: PLR0917
+    stack: Integers, bounds: Floats, top: int, t: int, left: float, right: float, left_first: bool
+) -> int:
+    """Put the two halves of a box on the stack, the one to be looked at first on top; return the new height."""
+    lower = 1 if left_first else 0
+    stack[top], bounds[top] = 2 * t + lower, right if left_first else left
+    stack[top + 1], bounds[top + 1] = 2 * t + 1 - lower, left if left_first else right
+    return top + 2
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def farthest(tree: Tree, x: Floats, a: Codes, stack: Integers, bounds: Floats) -> int:
     """Return the record left that is farthest from a point; of several, the first."""
     best, winner, apart = -1.0, NOBODY, np.empty(LEAF)
@@ -226,13 +237,7 @@ def farthest(tree: Tree, x: Floats, a: Codes, stack: Integers, bounds: Floats) -
             continue
         left = _at_most(tree, 2 * t, x, a) if tree.sizes[2 * t] else -2.0
         right = _at_most(tree, 2 * t + 1, x, a) if tree.sizes[2 * t + 1] else -2.0
-        if left > right:
-            stack[top], bounds[top] = 2 * t + 1, right
-            stack[top + 1], bounds[top + 1] = 2 * t, left
-        else:
-            stack[top], bounds[top] = 2 * t, left
-            stack[top + 1], bounds[top + 1] = 2 * t + 1, right
-        top += 2
+        top = _put(stack, bounds, top, t, left, right, left > right)
     return winner
 
 
@@ -268,10 +273,4 @@ def nearest(  # noqa: PLR0917
             continue
         left = _at_least(tree, 2 * t, x, a) if tree.sizes[2 * t] else np.inf
         right = _at_least(tree, 2 * t + 1, x, a) if tree.sizes[2 * t + 1] else np.inf
-        if left < right:
-            stack[top], bounds[top] = 2 * t + 1, right
-            stack[top + 1], bounds[top + 1] = 2 * t, left
-        else:
-            stack[top], bounds[top] = 2 * t, left
-            stack[top + 1], bounds[top + 1] = 2 * t + 1, right
-        top += 2
+        top = _put(stack, bounds, top, t, left, right, left < right)

@@ -25,7 +25,6 @@ from discreet.trees.split_kernels import (
     ascending,
     compiled,
     cut_by_classes,
-    cut_by_order,
     cut_by_variance,
     list_entries,
     order_by_component,
@@ -230,14 +229,14 @@ def best_cut(  # noqa: PLR0917
     gain, cut = 0.0, 0
     for j in range(d):
         desk.sequence[j] = j
-    if d > 1 and ordered:
-        if categorical:
+    if d > 1:
+        if categorical and ordered:
             order_by_rank(desk, d, totals, node.n_classes, node.weight)
-        gain, cut = cut_by_order(desk, d, totals, node.n_classes, records, node.weight, min_leaf)
-    elif d > 1:
-        if categorical and d > 2:
+        elif categorical and d > 2:
             order_by_component(desk, d, totals, factors, node.n_classes, node.weight)
-        gain, cut = cut_by_classes(desk, d, totals, factors, node.n_classes, records, node.weight, min_leaf)
+        gain, cut = cut_by_classes(
+            desk, d, totals, factors, node.n_classes, records, node.weight, min_leaf, ordered
+        )
     wipe(desk, d)
     if categorical:
         for j in range(d):

@@ -95,6 +95,16 @@ def ascending(desk: Desk, d: int, bins: int) -> None:
 
 
 @compiled
+def meet(desk: Desk, code: int, d: int) -> int:
+    """Count a record of a code, and list the code when it is the first; return how many codes have occurred."""
+    if desk.tally[code, 0] == 0.0:
+        desk.levels[d] = code
+        d += 1
+    desk.tally[code, 0] += 1.0
+    return d
+
+
+@compiled
 def tally_outcomes(  # noqa: PLR0917
     desk: Desk, codes: Codes, y: Floats, w: Floats, weighted: bool, start: int, stop: int, center: float
 ) -> int:
@@ -103,21 +113,13 @@ def tally_outcomes(  # noqa: PLR0917
     d = 0
     if weighted:
         for i in range(start, stop):
-            code = codes[i]
-            if tally[code, 0] == 0.0:
-                levels[d] = code
-                d += 1
-            tally[code, 0] += 1.0
-            tally[code, 1] += w[i] * (y[i] - center)
-            tally[code, 2] += w[i]
+            d = meet(desk, codes[i], d)
+            tally[codes[i], 1] += w[i] * (y[i] - center)
+            tally[codes[i], 2] += w[i]
     else:
         for i in range(start, stop):
-            code = codes[i]
-            if tally[code, 0] == 0.0:
-                levels[d] = code
-                d += 1
-            tally[code, 0] += 1.0
-            tally[code, 1] += y[i] - center
+            d = meet(desk, codes[i], d)
+            tally[codes[i], 1] += y[i] - center
         for j in range(d):
             tally[levels[j], 2] = tally[levels[j], 0]
     return d
@@ -187,15 +189,11 @@ def list_entries(  # noqa: PLR0917
     summed = bins * n_classes <= min(2 * (stop - start), CELLS)
     d = 0
     for i in range(start, stop):
-        code = codes[i]
-        if tally[code, 0] == 0.0:
-            levels[d] = code
-            d += 1
-        tally[code, 0] += 1.0
+        d = meet(desk, codes[i], d)
         weight = w[i] if weighted else 1.0
-        tally[code, 2] += weight
+        tally[codes[i], 2] += weight
         if summed:
-            cells[code * n_classes + classes[i]] += weight
+            cells[codes[i] * n_classes + classes[i]] += weight
     if not categorical:
         ascending(desk, d, bins)
     at = 0
@@ -266,45 +264,6 @@ def order_by_component(  # noqa: PLR0917
 
 
 @compiled
-def cut_by_classes(  # noqa: PLR0917
-    desk: Desk,
-    d: int,
-    totals: Floats,
-    factors: Floats,
-    n_classes: int,
-    records: int,
-    weight: float,
-    min_leaf: int,
-) -> tuple[float, int]:
-    """Find the cut of the sequence of levels that lowers the (scaled) Gini risk most."""
-    left, sequence, tally, levels = desk.moved, desk.sequence, desk.tally, desk.levels
-    entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
-    whole = 0.0
-    for k in range(n_classes):
-        left[k] = 0.0
-        whole += factors[k] * totals[k] * totals[k]
-    best, cut = 0.0, 0
-    n, v, squares, rest = 0.0, 0.0, 0.0, whole
-    for j in range(d - 1):
-        at = sequence[j]
-        for e in range(entry_starts[at], entry_starts[at + 1]):
-            k, more = entry_classes[e], entry_weights[e]
-            squares += factors[k] * more * (2.0 * left[k] + more)
-            rest -= factors[k] * more * (2.0 * (totals[k] - left[k]) - more)
-            left[k] += more
-        n += tally[levels[at], 0]
-        v += tally[levels[at], 2]
-        if n < min_leaf:
-            continue
-        if records - n < min_leaf:
-            break
-        gain = squares / v + rest / (weight - v)
-        if gain > best * CLEARER:
-            best, cut = gain, j + 1
-    return best - whole / weight, cut
-
-
-@compiled
 def order_by_rank(desk: Desk, d: int, totals: Floats, n_classes: int, weight: float) -> None:
     """Sequence the levels by the mean rank of their ordered classes."""
     axis, keys, tally, levels = desk.axis, desk.keys, desk.tally, desk.levels
@@ -321,31 +280,41 @@ def order_by_rank(desk: Desk, d: int, totals: Floats, n_classes: int, weight: fl
 
 
 @compiled
-def cut_by_order(  # noqa: PLR0917
-    desk: Desk, d: int, totals: Floats, n_classes: int, records: int, weight: float, min_leaf: int
+def cut_by_classes(  # noqa: PLR0917
+    desk: Desk,
+    d: int,
+    totals: Floats,
+    factors: Floats,
+    n_classes: int,
+    records: int,
+    weight: float,
+    min_leaf: int,
+    ordered: bool,
 ) -> tuple[float, int]:
-    """Find the cut of the sequence of levels that tells ordered classes apart best.
+    """Find the cut of the sequence of levels that lowers the (scaled) Gini risk most, or tells an order apart best.
 
-    The risk is the sum of the Gini risks of all questions "up to this class, or above?", so that a shift of all
-    classes by one counts, and a shift by many counts more.
+    The risk of ordered classes is the sum of the Gini risks of all questions "up to this class, or above?", so that a
+    shift of all classes by one counts, and a shift by many counts more: a record counts in its class and all above.
     """
     left, whole, sequence, tally, levels = desk.moved, desk.axis, desk.sequence, desk.tally, desk.levels
     entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
-    last, below, rest = n_classes - 1, 0.0, 0.0
+    last, below, rest = n_classes - 1 if ordered else n_classes, 0.0, 0.0
     for k in range(last):
-        below += totals[k]
+        below = below + totals[k] if ordered else totals[k]
         left[k], whole[k] = 0.0, below
-        rest += below * below
+        rest += (1.0 if ordered else factors[k]) * below * below
     everything = rest / weight
     best, cut = 0.0, 0
     n, v, squares = 0.0, 0.0, 0.0
     for j in range(d - 1):
         at = sequence[j]
         for e in range(entry_starts[at], entry_starts[at + 1]):
-            more = entry_weights[e]
-            for k in range(entry_classes[e], last):
-                squares += more * (2.0 * left[k] + more)
-                rest -= more * (2.0 * (whole[k] - left[k]) - more)
+            first = entry_classes[e]
+            for k in range(first, last if ordered else first + 1):
+                more = entry_weights[e]
+                scaled = more if ordered else factors[k] * more
+                squares += scaled * (2.0 * left[k] + more)
+                rest -= scaled * (2.0 * (whole[k] - left[k]) - more)
                 left[k] += more
         n += tally[levels[at], 0]
         v += tally[levels[at], 2]

@@ -14,11 +14,9 @@ import numpy as np
 
 from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.protect.suppressing.agreement import CountedRows, Demand, bits, summed
-from discreet.protect.suppressing.regrouping_kernels import fill_up, gather, improve
+from discreet.protect.suppressing.regrouping_kernels import Fillings, Offers, fill_up, gather, improve
 from discreet.protect.suppressing.suppression_kernels import numbered
 from discreet.protect.suppressing.suppression_search import sets_by_cost, too_many_sets
-
-_Arrays = tuple[Integers, Integers, Floats, Integers, Integers, Integers]
 
 _MOST_ENTRIES = 600_000  # with more, only the cheap groups are looked at
 # Which groups a unit looks at: those that cost at most so many times what its best group would, if all joined it.
@@ -69,8 +67,8 @@ class _Groups:
     borrower: Integers
     lender: Integers
 
-    def fillings(self) -> tuple[Floats, Integers, Integers, Integers]:
-        return self.price, self.spare, self.smallest, self.there
+    def fillings(self, k: int) -> Fillings:
+        return Fillings(k, self.price, self.spare, self.smallest, self.there)
 
 
 @dataclass(frozen=True)
@@ -87,14 +85,14 @@ class _Entries:
         chosen: Flags = (self.cost <= limit * self.fair * (1 + _CLOSE)) | (self.group == staying)
         return chosen
 
-    def arrays(self, chosen: Integers, groups: int) -> _Arrays:
+    def offers(self, chosen: Integers, groups: int) -> Offers:
         """Lay out some of the entries by unit and by group, as the kernels take them."""
         group = self.group[chosen]
         unit = self.unit[chosen]
         start = np.searchsorted(unit, np.arange(int(unit[-1]) + 2))
         by_group = np.argsort(group, kind="stable")
         group_start = np.searchsorted(group[by_group], np.arange(groups + 1))
-        return start, group, self.cost[chosen], group_start, by_group, unit
+        return Offers(start, group, self.cost[chosen], group_start, by_group, unit)
 
 
 def _settled(rows: CountedRows, groups: _Groups, entries: _Entries, k: int) -> tuple[Integers, Integers]:
@@ -102,8 +100,8 @@ def _settled(rows: CountedRows, groups: _Groups, entries: _Entries, k: int) -> t
     count = len(groups.pattern)
     cheap = entries.up_to(_CHEAP, staying=count - 1)
     chosen = np.flatnonzero(cheap)
-    arrays = entries.arrays(chosen, count)
-    taken, groups, lending = _moved(rows, groups, arrays, gather(*arrays, k, *groups.fillings()), k)
+    offers = entries.offers(chosen, count)
+    taken, groups, lending = _moved(rows, groups, offers, gather(offers, groups.fillings(k)), k)
     taken = chosen[taken]
     if len(entries.unit) > _MOST_ENTRIES:
         left = entries.group[taken] == count - 1
@@ -111,13 +109,13 @@ def _settled(rows: CountedRows, groups: _Groups, entries: _Entries, k: int) -> t
     else:
         cheap[:] = True
     chosen = np.flatnonzero(cheap)
-    arrays = entries.arrays(chosen, count)
-    taken, groups, lending = _moved(rows, groups, arrays, np.searchsorted(chosen, taken), k)
+    offers = entries.offers(chosen, count)
+    taken, groups, lending = _moved(rows, groups, offers, np.searchsorted(chosen, taken), k)
     return chosen[taken], lending
 
 
 def _moved(
-    rows: CountedRows, groups: _Groups, arrays: _Arrays, taken: Integers, k: int
+    rows: CountedRows, groups: _Groups, offers: Offers, taken: Integers, k: int
 ) -> tuple[Integers, _Groups, Integers]:
     """Move units while that saves cells, and share out the spare records that groups are filled up with.
 
@@ -126,8 +124,8 @@ def _moved(
     fewest = len(groups.pattern) + 1
     awake = np.ones(len(taken), dtype=np.bool_)
     while True:
-        improve(taken, *arrays, k, *groups.fillings(), awake)
-        members = np.bincount(arrays[1][taken], minlength=len(groups.pattern))
+        improve(taken, offers, groups.fillings(k), awake)
+        members = np.bincount(offers.entry_group[taken], minlength=len(groups.pattern))
         lacks = np.where(members > 0, np.maximum(k - members - groups.there, 0), 0)
         start = np.searchsorted(groups.borrower, np.arange(len(groups.pattern) + 1))
         order = np.argsort(groups.spare, kind="stable")
@@ -139,7 +137,7 @@ def _moved(
         if not short.any() or short.sum() >= fewest:
             break
         fewest = int(short.sum())
-        awake = short[arrays[1][taken]]
+        awake = short[offers.entry_group[taken]]
     return taken, groups, lending
 
 

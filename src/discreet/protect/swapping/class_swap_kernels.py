@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from discreet.protect.swapping.rank_kernels import count_before, nth, take_out
-from discreet.protect.swapping.record_swap_kernels import common_there, free_tree
+from discreet.protect.swapping.record_swap_kernels import find_partner, free_tree
 
 
 @njit(cache=True, nogil=True)
@@ -19,23 +19,7 @@ def take_many(tree, place, many):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def swap_classes(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    rng,
-    targets,
-    most,
-    order,
-    place,
-    like,
-    near,
-    free,
-    lowest,
-    members,
-    known,
-    counts,
-    combinations,
-    least,
-    tries,
-):
+def swap_classes(rng, targets, most, alike, company, free, members):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Pair records of classes with free records of classes that look alike in another area; ``free`` is used up.
 
     Parameters
@@ -47,21 +31,19 @@ def swap_classes(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         drawn from all that are free, each with the same chance.
     most
         Stop when this many records have been swapped; negative for no limit.
-    order, place, like, near
-        Classes sorted by likeness and area, the place of each, and for each place the begin and end of the places that
-        look alike, and of those in the same area among them.
+    alike, company
+        Who looks like whom, and the company that combinations of key values have (see `standing_out`).
     free
         The records of each class that have no partner yet.
-    lowest, members
-        The area of each class at the lowest level, and its combination of key values.
-    known, counts, combinations, least, tries
-        See `find_partners`.
+    members
+        The combination of key values of each class.
 
     Returns
     -------
     array
         A row for each exchange: the two classes.
     """
+    order, place = alike.order, alike.place
     tree = free_tree(free[order])
     drawing = len(targets) == 0
     total = count_before(tree, len(order))
@@ -79,26 +61,13 @@ def swap_classes(  # type: ignore[no-untyped-def]  # noqa: PLR0917
             if free[target] == 0:
                 continue
         at = place[target]
-        before = count_before(tree, like[at, 0])
-        below = count_before(tree, near[at, 0]) - before
-        after = count_before(tree, near[at, 1])
-        candidates = below + count_before(tree, like[at, 1]) - after
-        if candidates == 0:
+        chosen = find_partner(rng, tree, at, members[target : target + 1], alike, company)
+        if chosen < 0:
             # Who finds nobody is found by nobody either: all that look alike live in one area.
             if drawing:
                 take_many(tree, at, free[target])
                 total -= free[target]
             continue
-        chosen = -1
-        for attempt in range(tries):
-            drawn = min(int(rng.random() * candidates), candidates - 1)
-            other = order[nth(tree, before + drawn if drawn < below else after + drawn - below)]
-            if attempt == 0:
-                chosen = other
-            own = members[target : target + 1]
-            if least < 1 or common_there(lowest[other], own, known, counts, combinations, least):
-                chosen = other
-                break
         for each in (target, chosen):
             take_out(tree, place[each])
             free[each] -= 1

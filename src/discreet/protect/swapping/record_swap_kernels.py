@@ -21,35 +21,39 @@ def free_tree(free):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def common_there(area, members, known, counts, combinations, least):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _common_there(area, members, company):  # type: ignore[no-untyped-def]
     """Say whether every member has a combination of key values that is common enough in an area."""
     for i in range(len(members)):
-        wanted = area * combinations + members[i]
-        at = np.searchsorted(known, wanted)
-        if at == len(known) or known[at] != wanted or counts[at] < least:
+        wanted = area * company.combinations + members[i]
+        at = np.searchsorted(company.known, wanted)
+        if at == len(company.known) or company.known[at] != wanted or company.counts[at] < company.least:
             return False
     return True
 
 
 @njit(cache=True, nogil=True)
-def find_partners(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    rng,
-    targets,
-    most,
-    order,
-    place,
-    like,
-    near,
-    partner,
-    lowest,
-    member_starts,
-    members,
-    known,
-    counts,
-    combinations,
-    least,
-    tries,
-):
+def find_partner(rng, tree, at, own, alike, company):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Draw one of the free who look like the one at a place and live in another area; -1 where there is none.
+
+    The first drawn in whose area the combinations of key values (``own``) are common enough; else the first drawn.
+    """
+    before = count_before(tree, alike.like[at, 0])
+    below = count_before(tree, alike.near[at, 0]) - before
+    after = count_before(tree, alike.near[at, 1])
+    candidates = below + count_before(tree, alike.like[at, 1]) - after
+    first = -1
+    for _ in range(company.tries if candidates > 0 else 0):
+        drawn = min(int(rng.random() * candidates), candidates - 1)
+        other = alike.order[nth(tree, before + drawn if drawn < below else after + drawn - below)]
+        if company.least < 1 or _common_there(company.lowest[other], own, company):
+            return other
+        if first < 0:
+            first = other
+    return first
+
+
+@njit(cache=True, nogil=True)
+def find_partners(rng, targets, most, alike, company, partner, member_starts, members):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Pair targets with free households that look like them and live in another area; ``partner`` is filled in.
 
     Parameters
@@ -60,32 +64,18 @@ def find_partners(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         Households that need a partner, in the order in which they are served.
     most
         Stop when this many households have been swapped; negative for no limit.
-    order, place
-        Households sorted by likeness and area, and the place of each.
-    like, near
-        For each place the begin and end of the places that look alike, and of those in the same area among them.
-    lowest
-        The area of each household at the lowest level.
+    alike, company
+        Who looks like whom, and the company that combinations of key values have (see `standing_out`).
     member_starts, members
         The combinations of key values of the members of each household.
-    known, counts
-        Sorted codes of (area, combination) that occur at the lowest level, and how often.
-    least
-        How often a combination must occur in an area not to be at risk; below 1 every area will do.
-    tries
-        How many candidates are looked at for one in whose area the household is not at risk.
-
-    Returns
-    -------
-    int, int
-        Households swapped, and targets that came to an area where they are not at risk.
     """
+    order, place = alike.order, alike.place
     free = np.zeros(len(order), np.int64)
     for i in range(len(order)):
         if partner[order[i]] < 0:
             free[i] = 1
     tree = free_tree(free)
-    swapped, safe = 0, 0
+    swapped = 0
     for number in range(len(targets)):
         if 0 <= most <= swapped:
             break
@@ -93,26 +83,12 @@ def find_partners(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         if partner[household] >= 0:
             continue
         at = place[household]
-        before = count_before(tree, like[at, 0])
-        below = count_before(tree, near[at, 0]) - before
-        after = count_before(tree, near[at, 1])
-        candidates = below + count_before(tree, like[at, 1]) - after
-        if candidates == 0:
-            continue
         own = members[member_starts[household] : member_starts[household + 1]]
-        chosen = -1
-        for attempt in range(tries):
-            drawn = min(int(rng.random() * candidates), candidates - 1)
-            other = order[nth(tree, before + drawn if drawn < below else after + drawn - below)]
-            if attempt == 0:
-                chosen = other
-            if least < 1 or common_there(lowest[other], own, known, counts, combinations, least):
-                chosen = other
-                safe += 1
-                break
+        chosen = find_partner(rng, tree, at, own, alike, company)
+        if chosen < 0:
+            continue
         partner[household] = chosen
         partner[chosen] = household
         take_out(tree, at)
         take_out(tree, place[chosen])
         swapped += 2
-    return swapped, safe

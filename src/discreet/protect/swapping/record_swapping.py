@@ -19,7 +19,7 @@ from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units
 from discreet.protect.columns import existing, group_column
 from discreet.protect.drawn_records import DrawnRecords
-from discreet.protect.swapping.standing_out import TRIES, StandingOut, runs
+from discreet.protect.swapping.standing_out import StandingOut
 from discreet.protect.swapping.swapping_by_classes import ClassSwap, moved_records
 from discreet.protect.treatment import Change, Stream, Treatment
 from discreet.results import percent
@@ -296,24 +296,5 @@ class _Households(StandingOut):
         """Find partners for the targets among those who look alike in another area of the level."""
         from discreet.protect.swapping.record_swap_kernels import find_partners
 
-        area = self.areas[level]
-        order = np.lexsort((area, look)).astype(np.int64)
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        find_partners(
-            rng,
-            targets.astype(np.int64),
-            most,
-            order,
-            place,
-            runs(look[order]),
-            runs(look[order], area[order]),
-            partner,
-            self.areas[-1],
-            *self._members,
-            self.known,
-            self.counts,
-            self.width,
-            self.k if len(self.known) else 0,
-            TRIES,
-        )
+        alike, company = self.sorted_by(look, level), self.company()
+        find_partners(rng, targets.astype(np.int64), most, alike, company, partner, *self._members)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -10,8 +11,36 @@ import polars as pl
 from discreet.arrays import Integers
 from discreet.protect.coded_columns import Units, coded, crossed
 
-TRIES = 32
+_TRIES = 32
 """How many candidates are looked at for one in whose area a household does not stand out."""
+
+
+class Likeness(NamedTuple):
+    """Households (or classes) sorted by likeness and area, and the place of each.
+
+    For each place the begin and end of the places that look ``like`` it, and of those in the same area among them.
+    """
+
+    order: Integers
+    place: Integers
+    like: Integers
+    near: Integers
+
+
+class Company(NamedTuple):
+    """Where a combination of key values has company enough.
+
+    The area of each household (or class) at the lowest level; the sorted codes of (area, combination) that occur
+    there, and how often; how many combinations there are; how often one must occur in an area not to stand out (below
+    1 every area will do); and how many candidates are looked at for one in whose area that is so.
+    """
+
+    lowest: Integers
+    known: Integers
+    counts: Integers
+    combinations: int
+    least: int
+    tries: int
 
 
 class StandingOut:
@@ -84,8 +113,21 @@ class StandingOut:
         )
         return coded(together["value"])[0]
 
+    def sorted_by(self, look: Integers, level: int) -> Likeness:
+        """Sort the households by what they look like and their areas of a level."""
+        area = self.areas[level]
+        order = np.lexsort((area, look)).astype(np.int64)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        return Likeness(order, place, _runs(look[order]), _runs(look[order], area[order]))
 
-def runs(*codes: Integers) -> Integers:
+    def company(self) -> Company:
+        """Say where combinations of key values have company enough, as far as that is known."""
+        least = self.k if len(self.known) else 0
+        return Company(self.areas[-1], self.known, self.counts, self.width, least, _TRIES)
+
+
+def _runs(*codes: Integers) -> Integers:
     """Give for every place the begin and end of the run of equal codes it lies in."""
     size = len(codes[0])
     fresh = np.zeros(size, dtype=np.bool_)

@@ -17,7 +17,7 @@ from discreet.arrays import Integers, Words
 from discreet.engine import ByRecord
 from discreet.microdata import Microdata
 from discreet.protect.drawn_records import DrawnRecords
-from discreet.protect.swapping.standing_out import TRIES, StandingOut, runs
+from discreet.protect.swapping.standing_out import StandingOut
 
 
 class ClassSwap(StandingOut):
@@ -60,26 +60,9 @@ class ClassSwap(StandingOut):
         """Find partners for the targets among those who look alike in another area of the level."""
         from discreet.protect.swapping.class_swap_kernels import swap_classes
 
-        area = self.areas[level]
-        order = np.lexsort((area, look)).astype(np.int64)
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
+        alike, company = self.sorted_by(look, level), self.company()
         found: Integers = swap_classes(
-            rng,
-            targets.astype(np.int64),
-            most,
-            order,
-            place,
-            runs(look[order]),
-            runs(look[order], area[order]),
-            free,
-            self.areas[-1],
-            self.combinations,
-            self.known,
-            self.counts,
-            self.width,
-            self.k if len(self.known) else 0,
-            TRIES,
+            rng, targets.astype(np.int64), most, alike, company, free, self.combinations
         )
         return found
 

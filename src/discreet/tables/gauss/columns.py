@@ -89,6 +89,16 @@ def shrink(dense: Array, touched: Array, n: int) -> int:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _multiples(lead: int, have: int, bound: float, largest: float) -> tuple[int, int, float]:
+    """How often the column and the pivot are taken so that the pivot's row vanishes, and how large entries may get."""
+    shared = divisor(lead, have)
+    by, take = lead // shared, have // shared
+    if by < 0:
+        by, take = -by, -take
+    return by, take, abs(float(by)) * bound + abs(float(take)) * largest
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def reduce_column(state: State, rows: Array, values: Array) -> tuple[int, int, bool]:
     """Bring a column into the workspace and take every pivot out of it.
 
@@ -121,19 +131,11 @@ def reduce_column(state: State, rows: Array, values: Array) -> tuple[int, int, b
         first = state.pivot_start[rank]
         last = first + state.pivot_length[rank]
         lead = state.pivot_values[first]
-        shared = divisor(lead, have)
-        by, take = lead // shared, have // shared
-        if by < 0:
-            by, take = -by, -take
-        rise = abs(float(by)) * bound + abs(float(take)) * float(state.pivot_largest[rank])
+        largest = float(state.pivot_largest[rank])
+        by, take, rise = _multiples(lead, have, bound, largest)
         if rise >= SAFE:
             bound = float(shrink(dense, touched, n))
-            have = dense[row]
-            shared = divisor(lead, have)
-            by, take = lead // shared, have // shared
-            if by < 0:
-                by, take = -by, -take
-            rise = abs(float(by)) * bound + abs(float(take)) * float(state.pivot_largest[rank])
+            by, take, rise = _multiples(lead, dense[row], bound, largest)
             if rise >= SAFE:
                 fits = False
                 continue

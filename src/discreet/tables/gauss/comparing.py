@@ -23,6 +23,16 @@ from discreet.tables.gauss.state import SAFE, State
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _sign(here: int, value: int) -> int:
+    """Say by which sign two entries are the same; 0 where they are not, or are nothing."""
+    if here == 0:
+        return 0
+    if here == value:
+        return 1
+    return -1 if here == -value else 0
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _same(state: State, column: int, n: int) -> bool:
     """Is a primary column the one in the workspace, up to the sign?"""
     if state.length[column] != n:
@@ -30,15 +40,8 @@ def _same(state: State, column: int, n: int) -> bool:
     first = state.start[column]
     sign = 0
     for i in range(first, first + n):
-        here = state.dense[state.rows[i]]
-        value = state.values[i]
-        if here == value:
-            now = 1
-        elif here == -value:
-            now = -1
-        else:
-            return False
-        if here == 0 or sign == -now:
+        now = _sign(state.dense[state.rows[i]], state.values[i])
+        if now == 0 or sign == -now:
             return False
         sign = now
     return True
@@ -67,17 +70,8 @@ def _left_over(state: State, column: int, n: int, n_ordinary: int) -> tuple[int,
         for i in range(first, last):
             row = state.rows[i]
             if state.kind[row] == ORDINARY:
-                here = state.dense[row] // ours
-                value = state.values[i] // theirs
-                if here == 0:
-                    return -1, -1
-                if here == value:
-                    now = 1
-                elif here == -value:
-                    now = -1
-                else:
-                    return -1, -1
-                if sign == -now:
+                now = _sign(state.dense[row] // ours, state.values[i] // theirs)
+                if now == 0 or sign == -now:
                     return -1, -1
                 sign = now
         theirs *= sign

@@ -114,7 +114,7 @@ class Design:
             return self._dense_products(mass, pull)
         parts = self._in_blocks(
             lambda first, last: kernels.products(
-                first, last, self._entries, self.size, mass, pull, self._plan
+                first, last, self._entries, self.size, mass, pull, self._plan, True
             )
         )
         squares, pulled = parts[0]
@@ -128,7 +128,9 @@ class Design:
         from discreet.utility.propensity import design_kernels as kernels
 
         parts = self._in_blocks(
-            lambda first, last: kernels.pulls(first, last, self._entries, self.size, pull, self._plan)
+            lambda first, last: kernels.products(
+                first, last, self._entries, self.size, pull, pull, self._plan, False
+            )[1]
         )
         total: Floats = np.sum(parts, axis=0)
         return total

@@ -50,10 +50,10 @@ def _entries(i: int, rows: Rows, at: Integers, value: Floats) -> int:
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def products(  # noqa: PLR0917
-    first: int, last: int, most: int, size: int, mass: Floats, pull: Floats, rows: Rows
+    first: int, last: int, most: int, size: int, mass: Floats, pull: Floats, rows: Rows, crossed: bool
 ) -> tuple[Floats, Floats]:
-    """Sum z z' mass and z pull over some rows z."""
-    squares = np.zeros((size, size))
+    """Sum z z' mass (unless products are not to be ``crossed``: then none) and z pull over some rows z."""
+    squares = np.zeros((size, size) if crossed else (0, 0))
     pulled = np.zeros(size)
     at = np.empty(most, np.int64)
     value = np.empty(most)
@@ -61,28 +61,16 @@ def products(  # noqa: PLR0917
         n = _entries(i, rows, at, value)
         for a in range(n):
             pulled[at[a]] += value[a] * pull[i]
-            weighted = value[a] * mass[i]
-            line = squares[at[a]]
-            for b in range(a, n):
-                line[at[b]] += weighted * value[b]
-    for a in range(size):
+            if crossed:
+                weighted = value[a] * mass[i]
+                line = squares[at[a]]
+                for b in range(a, n):
+                    line[at[b]] += weighted * value[b]
+    for a in range(len(squares)):
         for b in range(a):
             squares[a, b] += squares[b, a]
             squares[b, a] = squares[a, b]
     return squares, pulled
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def pulls(first: int, last: int, most: int, size: int, pull: Floats, rows: Rows) -> Floats:  # noqa: PLR0917
-    """Sum z pull over some rows z."""
-    pulled = np.zeros(size)
-    at = np.empty(most, np.int64)
-    value = np.empty(most)
-    for i in range(first, last):
-        n = _entries(i, rows, at, value)
-        for a in range(n):
-            pulled[at[a]] += value[a] * pull[i]
-    return pulled
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
