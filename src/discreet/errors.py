@@ -40,6 +40,11 @@ class NothingLeftWarning(DiscreetWarning):
     """The protection left nothing that could be published."""
 
 
+def gave_up(error: BaseException) -> bool:
+    """Say whether something failed, an engine's panic included, and nobody asked the program to end."""
+    return isinstance(error, Exception) or is_panic(error)
+
+
 def is_panic(error: BaseException) -> bool:
     """Whether an engine written in Rust gave up in the middle of its work; that is no `Exception` to Python."""
     return type(error).__name__ == "PanicException"

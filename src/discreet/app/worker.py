@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from discreet.app.refusals import field_of
 from discreet.app.work import TASKS
-from discreet.errors import DiscreetError, DiscreetWarning, is_panic
+from discreet.errors import DiscreetError, DiscreetWarning, gave_up
 from discreet.plain_values import jsonable
 from discreet.progress import listening
 
@@ -61,7 +61,7 @@ def answered(bench: Any, request: dict[str, Any], answers: IO[str] | None = None
             "refused": "There is not enough memory for this file on this machine. Use fewer columns or rows."
         }
     except BaseException as error:
-        if not isinstance(error, Exception) and not is_panic(error):
+        if not gave_up(error):
             raise
         if os.environ.get("DISCREET_TRACEBACK"):
             import traceback

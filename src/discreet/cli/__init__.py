@@ -37,7 +37,7 @@ from discreet.cli.search import search
 from discreet.cli.suggest import suggest
 from discreet.cli.synthesize import synthesize
 from discreet.cli.table import table
-from discreet.errors import DiscreetError, DiscreetWarning, is_panic
+from discreet.errors import DiscreetError, DiscreetWarning, gave_up
 from discreet.files.written import written
 
 app = typer.Typer(
@@ -101,7 +101,7 @@ def main() -> None:
         raise SystemExit(0) from None
     except BaseException as error:
         # An engine in Rust gives up with an error that is no Exception; what the user or the system ends is not ours.
-        if not isinstance(error, Exception) and not is_panic(error):
+        if not gave_up(error):
             raise
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             _refuse("The name of a file is longer than this system allows. Give a shorter one.", BAD_INPUT)

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet.errors import DiscreetError, DiscreetWarning, InputError, is_panic, load_extra, unknown_name
+from discreet.errors import DiscreetError, DiscreetWarning, InputError, gave_up, load_extra, unknown_name
 from discreet.io.column_types import kinds_of, typed
 from discreet.io.dates import dates_of, parsed, question_of_order, wanted_dates
 from discreet.io.dialect import MISSING_TOKENS
@@ -85,7 +85,7 @@ def _explained(path: Path) -> Iterator[None]:
     except DiscreetError:
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and not is_panic(error):
+        if not gave_up(error):
             raise
         raise InputError(
             f"The file '{path.name}' cannot be read as an Excel workbook: it is cut off, damaged, protected by a "

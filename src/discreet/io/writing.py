@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name, unpacked
+from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
 from discreet.files.atomic import check_target, replacing, replacing_together
 from discreet.files.full_disk import full_disk, is_full
 from discreet.files.written import note_written
@@ -121,7 +121,7 @@ def explained_by_engine(name: str, place: Path | None = None) -> Iterator[None]:
     except (DiscreetError, OSError):
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and not is_panic(error):
+        if not gave_up(error):
             raise
         if (refused := unpacked(error)) is not None:
             raise refused from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -10,6 +11,44 @@ from discreet import engine
 from discreet.distance import Distance, MissingRule, MixedSpace, Points
 from discreet.errors import ColumnError, unknown_name
 from discreet.microdata import Microdata
+from discreet.pairs.columns import ComparedColumns, compared_columns
+from discreet.pairs.precision import Agreed, Setting, check_precision, precise_alike
+
+
+class SideBySide(NamedTuple):
+    """Files in memory, numbers at one precision: columns, which of them are codes, tables, what was rounded."""
+
+    compared: ComparedColumns
+    categorical: tuple[str, ...]
+    tables: list[pl.DataFrame]
+    agreed: Agreed
+
+
+def side_by_side(
+    original: Microdata,
+    released: Microdata,
+    holdout: Microdata | None,
+    columns: Sequence[str] | None,
+    *,
+    categorical: Sequence[str] = (),
+    precision: Setting = None,
+    writing_only: bool = False,
+) -> SideBySide:
+    """Bring an original, a release and, where there is one, a hold-out to the same columns and precision in memory.
+
+    ``writing_only``: see `discreet.pairs.precision.precise_alike`.
+    """
+    others = [released, *([holdout] if holdout is not None else [])]
+    compared = compared_columns(original, others, columns)
+    codes = check_categorical(compared.names, categorical)
+    check_precision(precision, original.columns)
+    tables, agreed = precise_alike(
+        tables_of([original, *others], compared.names),
+        precision=precision,
+        categorical=codes,
+        writing_only=writing_only,
+    )
+    return SideBySide(compared, codes, tables, agreed)
 
 
 def tables_of(files: Sequence[Microdata], names: Sequence[str]) -> list[pl.DataFrame]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from discreet.report.chart_kinds import Contours
-from discreet.report.ink import INK, MUTED, RULE, SERIES_COLORS, clean
+from discreet.report.ink import MUTED, RULE, SERIES_COLORS, clean, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,13 +45,4 @@ def draw_contours(axes: Axes, chart: Contours) -> None:
     axes.axvline(0, color=RULE, linewidth=1)
     axes.set_xlabel(clean(chart.across), color=MUTED, fontsize=10)
     axes.set_ylabel(clean(chart.up), color=MUTED, fontsize=10)
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1.02),
-        frameon=False,
-        labelcolor=INK,
-        fontsize=10,
-        handlelength=1.8,
-        borderaxespad=0,
-        labelspacing=0.2,
-    )
+    legend(axes, handlelength=1.8)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet.report.chart_kinds import Dots, Points
 from discreet.report.chart_scale import nice_ticks
-from discreet.report.ink import BAR, INK, MUTED, RISK, RULE, SERIES_COLORS, clean, compact, shortened
+from discreet.report.ink import BAR, MUTED, RISK, RULE, SERIES_COLORS, clean, compact, legend, shortened
 from discreet.results import percent, shown
 
 if TYPE_CHECKING:
@@ -54,16 +54,7 @@ def draw_dots(axes: Axes, chart: Dots) -> None:
     axes.set_ylim(len(chart.rows) - 0.5, -0.5)
     _scale(axes, chart)
     if len(chart.series) > 1:
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            frameon=False,
-            labelcolor=INK,
-            fontsize=10,
-            handletextpad=0.3,
-            borderaxespad=0,
-            labelspacing=0.2,
-        )
+        legend(axes, above=1, handletextpad=0.3)
 
 
 def _scale(axes: Axes, chart: Dots) -> None:

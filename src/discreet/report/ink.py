@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INK, MUTED, RULE, BAR, RISK = "#1b2733", "#55626f", "#c9d1d8", "#4f7ea8", "#a8321f"
 
@@ -29,3 +33,17 @@ def shortened(label: str, longest: int = _LONGEST_LABEL) -> str:
     """Cut a label that is too long."""
     label = clean(label)
     return label if len(label) <= longest else f"{label[: longest - 1]}…"
+
+
+def legend(axes: Axes, *, above: float = 1.02, **spacing: Any) -> None:
+    """Name what was drawn, at the left above the picture."""
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, above),
+        frameon=False,
+        labelcolor=INK,
+        fontsize=10,
+        borderaxespad=0,
+        labelspacing=0.2,
+        **spacing,
+    )

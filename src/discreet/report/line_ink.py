@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet.report.chart_kinds import Grid, Lines
 from discreet.report.chart_scale import nice_ticks
-from discreet.report.ink import BAR, INK, MUTED, RULE, SERIES_COLORS, clean, compact
+from discreet.report.ink import BAR, INK, MUTED, RULE, SERIES_COLORS, clean, compact, legend
 from discreet.results import percent, shown
 
 if TYPE_CHECKING:
@@ -65,16 +65,7 @@ def draw_lines(axes: Axes, chart: Lines) -> None:
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.8)
     axes.set_axisbelow(True)
     if chart.lines:
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1.02),
-            frameon=False,
-            labelcolor=INK,
-            fontsize=10,
-            handlelength=1.8,
-            borderaxespad=0,
-            labelspacing=0.2,
-        )
+        legend(axes, handlelength=1.8)
 
 
 def grid_height(chart: Grid) -> float:

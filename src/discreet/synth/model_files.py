@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from discreet.errors import InputError, is_panic
+from discreet.errors import InputError, gave_up
 from discreet.files.atomic import replacing
 from discreet.files.nesting import parsed_json
 
@@ -81,7 +81,7 @@ def load_state(path: str | Path) -> dict[str, Any]:
         raise
     except BaseException as error:
         # A damaged archive makes its readers give up in many ways; none of them is news to the user.
-        if not isinstance(error, Exception) and not is_panic(error):
+        if not gave_up(error):
             raise
         raise damaged(place.name) from None
     if not isinstance(document, dict):

@@ -21,7 +21,7 @@ from discreet import engine
 from discreet.described import kebab, made_from, parameters_of
 from discreet.dp.entropy import Stream
 from discreet.dp.ledger import Ledger
-from discreet.errors import DiscreetError, InputError, ParameterError, is_panic, unknown_name
+from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name
 from discreet.files.toml_files import read_toml
 from discreet.guarantees import FROM_A_FILE, DifferentialPrivacy, Spending, settled, stands
 from discreet.microdata import Metadata, Microdata, Roles
@@ -274,7 +274,7 @@ class Fitted(ABC):
         except DiscreetError:
             raise
         except BaseException as error:
-            if self.loaded_from is None or not (isinstance(error, Exception) or is_panic(error)):
+            if self.loaded_from is None or not gave_up(error):
                 raise
             raise damaged(self.loaded_from) from error
 
@@ -388,7 +388,7 @@ def _whole(name: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not isinstance(error, Exception) and not is_panic(error):
+        if not gave_up(error):
             raise
         raise damaged(name) from error
 

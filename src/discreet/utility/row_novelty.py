@@ -15,15 +15,13 @@ from discreet.distance import as_float
 from discreet.distance.reach import Reach, reach_to_nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.pairs.columns import compared_columns
-from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
+from discreet.pairs.precision import Setting, stated_precision
+from discreet.pairs.side_by_side import (
+    plain_rows,
+    side_by_side,
+)
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
-from discreet.risk.synthetic_copies.side_by_side import (
-    check_categorical,
-    plain_rows,
-    tables_of,
-)
 
 Scale = Literal["value", "range"]
 
@@ -108,14 +106,10 @@ def new_rows(
     [0.8, 0.6, 0.4, 0.4]
     """
     steps = _checked(tolerance, tolerances, scale)
-    files = [original, released, *([holdout] if holdout is not None else [])]
-    compared = compared_columns(original, files[1:], columns)
-    names = compared.names
-    codes = check_categorical(names, categorical)
-    check_precision(precision, original.columns)
-    tables, agreed = precise_alike(
-        tables_of(files, names), precision=precision, categorical=codes, writing_only=True
+    compared, codes, tables, agreed = side_by_side(
+        original, released, holdout, columns, categorical=categorical, precision=precision, writing_only=True
     )
+    names = compared.names
     reaches = [_reach(tables[0], table, codes, scale) for table in tables[1:]]
     found = reaches[0]
     figures: dict[str, Any] = {

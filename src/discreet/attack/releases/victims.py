@@ -20,8 +20,8 @@ from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import Setting, check_precision, precise_alike
+from discreet.pairs.side_by_side import check_categorical, plain_rows, tables_of
 from discreet.risk.classes.company import records_only
-from discreet.risk.synthetic_copies.side_by_side import check_categorical, plain_rows, tables_of
 
 OVERLAP = "control overlaps"
 MISSING = -np.inf

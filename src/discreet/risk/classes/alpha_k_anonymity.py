@@ -16,8 +16,8 @@ from discreet.microdata import Microdata
 from discreet.named_values import named_among
 from discreet.parameters import checked
 from discreet.results import Measure, percent
-from discreet.risk.classes.class_tables import attribute_detail, worst_column
-from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
+from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters, worst_column
+from discreet.risk.classes.company import company_figures, heads_of, nobody_knows
 from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
 
 
@@ -130,23 +130,16 @@ def alpha_k(
             f"class has {k:,}.{nobody_knows(data, keys)}"
         ),
         caveats=sensitive_caveats(data, keys, columns, missing),
-        parameters={
-            "keys": list(keys),
-            "sensitive": list(columns),
-            "alpha": alpha,
-            "values": None if values is None else len(values),
-            "common": common,
-            "missing": missing,
-            **company_parameters(data),
-        },
-        detail=attribute_detail(
+        parameters=attribute_parameters(
             data,
             keys,
-            variables,
-            lambda column: by_class(column).select(pl.col(r"^k\d+$"), "class_size", "alpha"),
-            worst=worst["sensitive"],
-            descending=True,
+            columns,
+            missing,
+            alpha=alpha,
+            values=None if values is None else len(values),
+            common=common,
         ),
+        detail=attribute_detail(data, keys, variables, by_class, "alpha"),
     )
 
 

@@ -18,8 +18,8 @@ from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Measure, shown
-from discreet.risk.classes.class_tables import attribute_detail, worst_column
-from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
+from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters, worst_column
+from discreet.risk.classes.company import company_figures, heads_of, nobody_knows
 from discreet.risk.classes.l_diversity import class_profile, sensitive_caveats
 
 
@@ -132,22 +132,8 @@ def beta_likeness(
             *sensitive_caveats(data, keys, columns, missing),
             "Rare values in small classes dominate this figure; it is strict by design.",
         ],
-        parameters={
-            "keys": list(keys),
-            "sensitive": list(columns),
-            "enhanced": enhanced,
-            "threshold": threshold,
-            "missing": missing,
-            **company_parameters(data),
-        },
-        detail=attribute_detail(
-            data,
-            keys,
-            variables,
-            lambda column: by_class(column).select(pl.col(r"^k\d+$"), "class_size", "beta", "over_cap"),
-            worst=worst["sensitive"],
-            descending=True,
-        ),
+        parameters=attribute_parameters(data, keys, columns, missing, enhanced=enhanced, threshold=threshold),
+        detail=attribute_detail(data, keys, variables, by_class, "beta", "over_cap"),
     )
 
 
@@ -261,24 +247,8 @@ def delta_disclosure(
             f"in classes with a factor above {np.exp(threshold):.3g}.{nobody_knows(data, keys)}"
         ),
         caveats=caveats,
-        parameters={
-            "keys": list(keys),
-            "sensitive": list(columns),
-            "absent": absent,
-            "threshold": threshold,
-            "missing": missing,
-            **company_parameters(data),
-        },
-        detail=attribute_detail(
-            data,
-            keys,
-            variables,
-            lambda column: by_class(column).select(
-                pl.col(r"^k\d+$"), "class_size", "delta", "lacks_some_value"
-            ),
-            worst=worst["sensitive"],
-            descending=True,
-        ),
+        parameters=attribute_parameters(data, keys, columns, missing, absent=absent, threshold=threshold),
+        detail=attribute_detail(data, keys, variables, by_class, "delta", "lacks_some_value"),
     )
 
 

@@ -12,6 +12,7 @@ from discreet.engine import Missing
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.results import Detail
+from discreet.risk.classes.company import company_parameters
 
 
 def identity_detail(data: Microdata, keys: Sequence[str], missing: Missing) -> Detail:
@@ -43,24 +44,37 @@ def attribute_detail(
     keys: Sequence[str],
     variables: pl.DataFrame,
     by_class: Callable[[str], pl.DataFrame],
-    *,
-    worst: str,
-    descending: bool,
+    *figures: str,
+    descending: bool = True,
 ) -> Detail:
     """Tables of measures on sensitive columns: ``variables``, ``classes`` and ``records`` of the worst column.
 
-    ``by_class`` gives, for a sensitive column, the class table with ``k0``… and the figures of the measure.
+    ``by_class`` gives, for a sensitive column, the class table with ``k0``…, sizes and the figures of the measure;
+    ``variables`` has the worst column first.
     """
-    by = variables.columns[1]
+    worst, by = variables["sensitive"][0], variables.columns[1]
 
-    def classes() -> Any:
-        return class_rows(data, keys, by_class(worst), by=by, descending=descending)
+    def told() -> pl.DataFrame:
+        return by_class(worst).select(pl.col(r"^k\d+$"), "class_size", *figures)
 
     return Detail(
         variables=lambda: engine.like(data, variables),
-        classes=classes,
-        records=lambda: engine.carry_back(data, keys, "category", by_class(worst)),
+        classes=lambda: class_rows(data, keys, told(), by=by, descending=descending),
+        records=lambda: engine.carry_back(data, keys, "category", told()),
     )
+
+
+def attribute_parameters(
+    data: Microdata, keys: Sequence[str], columns: Sequence[str], missing: Missing, **own: Any
+) -> dict[str, Any]:
+    """Name the parameters of a measure on sensitive columns: those that all have, around its own."""
+    return {
+        "keys": list(keys),
+        "sensitive": list(columns),
+        **own,
+        "missing": missing,
+        **company_parameters(data),
+    }
 
 
 def worst_column(

@@ -18,12 +18,11 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Measure, percent, shown
-from discreet.risk.classes.class_tables import attribute_detail
+from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters
 from discreet.risk.classes.company import (
     Heads,
     company_caveats,
     company_figures,
-    company_parameters,
     heads_of,
     nobody_knows,
 )
@@ -185,26 +184,19 @@ def l_diversity(
         figures=figures,
         meaning=_meaning(worst, records, kind, heads_of(data)) + nobody_knows(data, keys),
         caveats=caveats,
-        parameters={
-            "keys": list(keys),
-            "sensitive": list(columns),
-            "kind": kind,
-            "c": c if kind == "recursive" else None,
-            "groups": groups,
-            "tolerance": tolerance,
-            "threshold": threshold,
-            "missing": missing,
-            **company_parameters(data),
-        },
-        detail=attribute_detail(
+        parameters=attribute_parameters(
             data,
             keys,
-            variables,
-            lambda column: by_class(column).select(
-                *_key_columns(keys), "class_size", "l", "best_guess", "distinct", "entropy"
-            ),
-            worst=worst["sensitive"],
-            descending=False,
+            columns,
+            missing,
+            kind=kind,
+            c=c if kind == "recursive" else None,
+            groups=groups,
+            tolerance=tolerance,
+            threshold=threshold,
+        ),
+        detail=attribute_detail(
+            data, keys, variables, by_class, "l", "best_guess", "distinct", "entropy", descending=False
         ),
     )
 
@@ -287,10 +279,6 @@ def _must_be_numeric(data: Microdata, columns: Sequence[str], parameter: str) ->
                 f"{parameter} is for numbers, and the sensitive column '{column}' is {type_name(data.schema[column])}. "
                 f"Leave {parameter} out, or name only numeric columns."
             )
-
-
-def _key_columns(keys: Sequence[str]) -> list[str]:
-    return [f"k{i}" for i in range(len(keys))]
 
 
 def _summary(column: str, table: pl.DataFrame, threshold: float) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from discreet.hierarchy import Hierarchy
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.results import Measure, percent, shown
-from discreet.risk.classes.class_tables import attribute_detail, worst_column
-from discreet.risk.classes.company import company_figures, company_parameters, heads_of, nobody_knows
+from discreet.risk.classes.class_tables import attribute_detail, attribute_parameters, worst_column
+from discreet.risk.classes.company import company_figures, heads_of, nobody_knows
 from discreet.risk.classes.l_diversity import breaks_of, class_profile, sensitive_caveats
 
 Distance = Literal["emd", "kl", "tv"]
@@ -180,24 +180,17 @@ def t_closeness(
             ),
             "Small classes are far from the whole file by chance alone: a class of one always is.",
         ],
-        parameters={
-            "keys": list(keys),
-            "sensitive": list(columns),
-            "distance": distance,
-            "ground": grounds if distance == "emd" else None,
-            "groups": groups,
-            "threshold": threshold,
-            "missing": missing,
-            **company_parameters(data),
-        },
-        detail=attribute_detail(
+        parameters=attribute_parameters(
             data,
             keys,
-            variables,
-            lambda column: by_class(column).select(pl.col(r"^k\d+$"), "class_size", "t"),
-            worst=worst["sensitive"],
-            descending=True,
+            columns,
+            missing,
+            distance=distance,
+            ground=grounds if distance == "emd" else None,
+            groups=groups,
+            threshold=threshold,
         ),
+        detail=attribute_detail(data, keys, variables, by_class, "t"),
     )
 
 

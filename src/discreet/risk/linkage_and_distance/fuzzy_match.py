@@ -12,8 +12,8 @@ import polars as pl
 from discreet.arrays import Flags, Floats, Integers
 from discreet.distance import as_float
 from discreet.distance.boxes import Boxes, Likeness, Words, alike_words, in_boxes
+from discreet.pairs.side_by_side import plain_rows
 from discreet.risk.linkage_and_distance.likeness_scores import Kind, reach_of, similarity
-from discreet.risk.synthetic_copies.side_by_side import plain_rows
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,12 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import precise_alike
+from discreet.pairs.side_by_side import (
+    check_categorical,
+    column_caveats,
+    placed,
+    tables_of,
+)
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
@@ -33,12 +39,6 @@ from discreet.risk.linkage_and_distance.interval_disclosure import (
     by_standard_deviation,
 )
 from discreet.risk.linkage_and_distance.one_to_one import cheapest_pairs
-from discreet.risk.synthetic_copies.side_by_side import (
-    check_categorical,
-    column_caveats,
-    placed,
-    tables_of,
-)
 
 Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", "robust"]
 

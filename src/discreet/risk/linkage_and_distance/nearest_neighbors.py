@@ -20,8 +20,13 @@ from discreet.distance import Distance, MixedSpace, Points, as_float, nearest
 from discreet.distance.boxes import in_boxes
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.pairs.columns import compared_columns
-from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
+from discreet.pairs.precision import Setting, stated_precision
+from discreet.pairs.side_by_side import (
+    column_caveats,
+    placed,
+    plain_rows,
+    side_by_side,
+)
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent, shown
@@ -29,13 +34,6 @@ from discreet.risk.classes.company import records_only
 from discreet.risk.linkage_and_distance.identifiability import Identified, identified, identifying_space
 from discreet.risk.linkage_and_distance.shared_neighbors import neighbor_lists, sensitivity_table, sni_at
 from discreet.risk.synthetic_copies.holdout_share import CloserShare, closer_to_original
-from discreet.risk.synthetic_copies.side_by_side import (
-    check_categorical,
-    column_caveats,
-    placed,
-    plain_rows,
-    tables_of,
-)
 
 
 def _of_samples(
@@ -205,12 +203,10 @@ def neighbors(
     """
     if hit_tolerance < 0:
         raise ParameterError("hit_tolerance must not be negative.")
-    files = [original, released, *([holdout] if holdout is not None else [])]
-    compared = compared_columns(original, files[1:], columns)
+    compared, codes, tables, agreed = side_by_side(
+        original, released, holdout, columns, categorical=categorical, precision=precision
+    )
     names = compared.names
-    codes = check_categorical(names, categorical)
-    check_precision(precision, original.columns)
-    tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
     if tables[0].height < 2:
         raise ParameterError("The original has one record; neighbors need at least two.")
     space, points = placed(tables, distance=distance, categorical=codes)
@@ -320,13 +316,8 @@ def share_closer_than_holdout(
     precision: Setting = None,
 ) -> CloserShare:
     """Give the share of released records closer to the original than to the hold-out, by itself."""
-    compared = compared_columns(original, [released, holdout], columns)
-    names = compared.names
-    codes = check_categorical(names, categorical)
-    tables, _ = precise_alike(
-        tables_of([original, released, holdout], names), precision=precision, categorical=codes
-    )
-    space, points = placed(tables, distance=distance, categorical=codes)
+    files = side_by_side(original, released, holdout, columns, categorical=categorical, precision=precision)
+    space, points = placed(files.tables, distance=distance, categorical=files.categorical)
     return closer_to_original(space, *points)
 
 

@@ -20,13 +20,13 @@ from discreet.distance.boxes import Likeness
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
+from discreet.pairs.side_by_side import check_categorical, tables_of
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.linkage_and_distance.fuzzy_match import Attack, Comparison, attack
 from discreet.risk.linkage_and_distance.likeness_scores import Kind
 from discreet.risk.linkage_and_distance.standing_out import Rule, outlier_flags
-from discreet.risk.synthetic_copies.side_by_side import check_categorical, tables_of
 
 
 @measure(

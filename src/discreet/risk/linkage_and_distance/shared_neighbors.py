@@ -20,14 +20,14 @@ from discreet.distance import MixedSpace, nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
-from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
-from discreet.risk.classes.company import records_only
-from discreet.risk.synthetic_copies.side_by_side import (
+from discreet.pairs.side_by_side import (
     check_categorical,
     column_caveats,
     tables_of,
 )
+from discreet.parameters import checked
+from discreet.results import Detail, Measure, percent
+from discreet.risk.classes.company import records_only
 
 Noise = Literal["ignore", "risky"]
 TRIED = (4, 5, 6, 7, 8)

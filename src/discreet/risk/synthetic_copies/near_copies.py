@@ -12,20 +12,18 @@ from discreet import engine
 from discreet.cards import Figure, OfPair, measure
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
-from discreet.pairs.columns import compared_columns
-from discreet.pairs.precision import Setting, check_precision, precise_alike, stated_precision
+from discreet.pairs.precision import Setting, stated_precision
+from discreet.pairs.side_by_side import (
+    column_caveats,
+    placed,
+    side_by_side,
+)
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
 from discreet.risk.synthetic_copies.copy_counts import Found, count_copies
 from discreet.risk.synthetic_copies.holdout_share import closer_to_original
-from discreet.risk.synthetic_copies.side_by_side import (
-    check_categorical,
-    column_caveats,
-    placed,
-    tables_of,
-)
 from discreet.risk.synthetic_copies.telling_values import TellingColumn, telling_columns
 
 _AS_GOOD_AS_EQUAL = 0.01
@@ -211,12 +209,10 @@ def near_copies(
     [True, False]
     """
     _check(reach, outlying, most)
-    files = [original, released, *([holdout] if holdout is not None else [])]
-    compared = compared_columns(original, files[1:], columns)
+    compared, codes, tables, agreed = side_by_side(
+        original, released, holdout, columns, categorical=categorical, precision=precision
+    )
     names = compared.names
-    codes = check_categorical(names, categorical)
-    check_precision(precision, original.columns)
-    tables, agreed = precise_alike(tables_of(files, names), precision=precision, categorical=codes)
     if tables[0].height < 3:
         raise ParameterError(
             f"The original has {tables[0].height} records; copies can only be told from chance with three or more."

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Floats
+from discreet.pairs.side_by_side import plain_rows
 from discreet.risk.synthetic_copies.copy_counts import Found
-from discreet.risk.synthetic_copies.side_by_side import plain_rows
 
 _OWN = 0.5  # from this share of values that one person has alone, a column tells people apart by itself
 _BY_CHANCE = 0.05  # up to this share of newcomers have somebody's own value by chance

@@ -19,6 +19,7 @@ from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import levels_of
+from discreet.synth.paying import pay_purely
 from discreet.synth.pmse_mechanism.drawing import (
     SURE_ODDS,
     Diagnosis,
@@ -223,19 +224,14 @@ class PMSEMechanism(Synthesizer):
         if n < 2:
             raise ParameterError("A file of fewer than two records has no pMSE.")
         reach = pmse_sensitivity(n, kind=self.sensitivity)
-        if ledger is not None:
-            ledger.spend(
-                dp.Cost(
-                    "pmse-mechanism",
-                    "pure",
-                    epsilon=float(self.epsilon),
-                    adjacency="replace",
-                    sensitivity=reach,
-                    values=self.n_datasets,
-                    purpose="synthetic file",
-                    proved=not why,
-                )
-            )
+        pay_purely(
+            ledger,
+            "pmse-mechanism",
+            self.epsilon,
+            values=self.n_datasets,
+            sensitivity=reach,
+            proved=not why,
+        )
         stream = Stream(seed_of(seed), "pmse-mechanism", seeded=seed is not None)
         quality = self._quality(generator, units, stream)
         if self.sampler == "candidates":

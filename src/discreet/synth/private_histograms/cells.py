@@ -66,12 +66,7 @@ class Box:
 
 
 def boxed(
-    data: Microdata,
-    *,
-    domain: Mapping[str, Any] | None,
-    bins: int,
-    never_missing: Columns,
-    leave_out: Columns,
+    data: Microdata, domain: Mapping[str, Any] | None, bins: int, never_missing: Columns, leave_out: Columns
 ) -> tuple[Box, pl.DataFrame, dict[str, str]]:
     """Declare the box of a file; everything that can be refused is refused here."""
     require_microdata(data)

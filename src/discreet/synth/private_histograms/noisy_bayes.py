@@ -22,6 +22,7 @@ from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata, require_microdata
 from discreet.randomness import Seed
 from discreet.synth.forms import as_numbers, is_numeric
+from discreet.synth.paying import pay_purely
 from discreet.synth.private_histograms.cells import declared_columns
 from discreet.synth.private_histograms.fitted_normal import FittedNormal
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
@@ -116,17 +117,7 @@ class NoisyBayes(Synthesizer):
                 f"epsilon is shared by {parts:,} statistics, which leaves each too little to be drawn exactly. "
                 "Raise it, or take fewer datasets or columns."
             )
-        if ledger is not None:
-            ledger.spend(
-                dp.Cost(
-                    "noisy-bayes",
-                    "pure",
-                    epsilon=float(self.epsilon),
-                    adjacency="replace",
-                    values=parts,
-                    purpose="synthetic file",
-                )
-            )
+        pay_purely(ledger, "noisy-bayes", self.epsilon, values=parts)
         widths = np.array([2 * each.most * each.step for each in ranges])
         reach = sensitivities(widths, n)
         if (np.sqrt(2) * np.diag(reach[1]) / share > widths**2).any():

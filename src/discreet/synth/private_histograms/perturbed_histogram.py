@@ -16,6 +16,7 @@ from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import levels_of
+from discreet.synth.paying import pay_purely
 from discreet.synth.private_histograms.cells import boxed
 from discreet.synth.private_histograms.fitted_cells import FittedCells
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
@@ -87,27 +88,10 @@ class PerturbedHistogram(Synthesizer):
     ) -> FittedCells:
         """Count with noise; with a ledger the price is entered before."""
         refuse_seeded(ledger, seed)
-        box, frame, left_out = boxed(
-            data,
-            domain=self.domain,
-            bins=self.bins_per_dim,
-            never_missing=self.never_missing,
-            leave_out=self.leave_out,
-        )
+        box, frame, left_out = boxed(data, self.domain, self.bins_per_dim, self.never_missing, self.leave_out)
         rate = dp.rational_epsilon(self.epsilon, 2)
         counts = np.bincount(box.encode(frame), minlength=box.cells)
-        if ledger is not None:
-            ledger.spend(
-                dp.Cost(
-                    "perturbed-histogram",
-                    "pure",
-                    epsilon=float(self.epsilon),
-                    adjacency="replace",
-                    sensitivity=2.0,
-                    values=box.cells,
-                    purpose="synthetic file",
-                )
-            )
+        pay_purely(ledger, "perturbed-histogram", self.epsilon, values=box.cells, sensitivity=2.0)
         stream = Stream(seed_of(seed), "perturbed-histogram", seeded=seed is not None)
         noisy = counts + dp.discrete_laplace(rate, box.cells, stream.words("counts"))
         fitted = FittedCells(

@@ -19,6 +19,7 @@ from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
 from discreet.randomness import Seed
 from discreet.synth.bayesian_network.coding import levels_of
+from discreet.synth.paying import pay_purely
 from discreet.synth.private_histograms.cells import boxed, cells_declared
 from discreet.synth.private_histograms.fitted_cells import FittedCells
 from discreet.synth.synthesizer import Stream, Synthesizer, empty_like, seed_of
@@ -103,27 +104,11 @@ class SmoothHistogram(Synthesizer):
     ) -> FittedCells:
         """Draw the rows; with a ledger the price is entered before."""
         refuse_seeded(ledger, seed)
-        box, frame, left_out = boxed(
-            data,
-            domain=self.domain,
-            bins=self.bins_per_dim,
-            never_missing=self.never_missing,
-            leave_out=self.leave_out,
-        )
+        box, frame, left_out = boxed(data, self.domain, self.bins_per_dim, self.never_missing, self.leave_out)
         cells = box.encode(frame)
         rows = self.n_rows or len(cells)
         weight = exact_weight(box.cells, len(cells), rows, self.epsilon)
-        if ledger is not None:
-            ledger.spend(
-                dp.Cost(
-                    "smooth-histogram",
-                    "pure",
-                    epsilon=float(self.epsilon),
-                    adjacency="replace",
-                    values=rows,
-                    purpose="synthetic file",
-                )
-            )
+        pay_purely(ledger, "smooth-histogram", self.epsilon, values=rows)
         stream = Stream(seed_of(seed), "smooth-histogram", seeded=seed is not None)
         words = stream.words("rows")
         even = dp.bernoulli([weight], np.zeros(rows, dtype=np.int64), words)
