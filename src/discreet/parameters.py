@@ -124,6 +124,14 @@ def distinct(values: Iterable[Any], name: str) -> list[Any]:
         raise ParameterError(f"{name} must be texts, numbers or dates, not lists or tables.") from error
 
 
+def keep_as_tuples(thing: Any, *fields: str) -> None:
+    """Keep lists of names in frozen fields as tuples, and a single name as a tuple of one; nothing stays nothing."""
+    for field in fields:
+        value = getattr(thing, field)
+        if value is not None:
+            object.__setattr__(thing, field, (value,) if isinstance(value, str) else tuple(value))
+
+
 def check_fields(thing: Any, *, where: str = "", plain: bool = False, but: Collection[str] = ()) -> None:
     """Refuse a dataclass one of whose parameters, but for some, is not what it declares."""
     kind: Any = type(thing)

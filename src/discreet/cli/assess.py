@@ -61,11 +61,7 @@ def assess(
         seed=seed,
     )
     written = found.to_html(html) if html else None
-    if json:
-        options.print_json(found.to_dict(), show_values=show_values)
-    elif check:
-        say(found.line)
-    else:
+    if not options.printed(found, json=json, check=check, show_values=show_values):
         _show(found, written)
     if found.verdict is not None:
         end_by([found.verdict.meets])

@@ -110,11 +110,7 @@ def compare(
     if plot:
         options.write_picture(found.plot(), plot)
     written = found.to_html(html) if html else None
-    if json:
-        options.print_json(found.to_dict(), show_values=show_values)
-    elif check:
-        say(found.line)
-    else:
+    if not options.printed(found, json=json, check=check, show_values=show_values):
         from discreet.cli.comparison_terminal import show_comparison
 
         show_comparison(found)

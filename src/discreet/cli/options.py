@@ -16,7 +16,9 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+    from discreet.comparison_results import Comparison
     from discreet.dp import Ledger
+    from discreet.results import Assessment
 
 
 MissingKeys = Annotated[
@@ -174,6 +176,15 @@ def print_json(document: Any, *, show_values: bool = False) -> None:
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False)
     typer.echo(printable_json(text))
+
+
+def printed(found: Assessment | Comparison, *, json: bool, check: bool, show_values: bool) -> bool:
+    """Print findings as one document or as one line where that was asked for; say whether it was."""
+    if json:
+        print_json(found.to_dict(), show_values=show_values)
+    elif check:
+        say(found.line)
+    return json or check
 
 
 def say_written(path: Path) -> None:

@@ -14,6 +14,7 @@ from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.parameters import keep_as_tuples
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
@@ -144,10 +145,7 @@ class SpectralAnonymize(Treatment):
     exact_match_tol: float = 1e-6
 
     def __post_init__(self) -> None:
-        for name in ("columns", "by"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+        keep_as_tuples(self, "columns", "by")
         if self.method not in ("O", "P", "J"):
             raise ParameterError("method must be 'O', 'P' or 'J'.")
         if self.missing not in ("error", "complete"):

@@ -198,6 +198,25 @@ def losses_in_steps(  # noqa: PLR0917
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _down(  # noqa: PLR0917
+    i: int,
+    theta: Floats,
+    x: Floats,
+    y: Floats,
+    weights: Floats,
+    tau: float,
+    h: float,
+    kernel: int,
+) -> float:
+    """How much the loss of a record falls with what is fitted to it."""
+    fitted = 0.0
+    for j in range(x.shape[1]):
+        fitted += x[i, j] * theta[j]
+    down = _below(kernel, (fitted - y[i]) / h) - tau
+    return float(down * weights[i] if len(weights) else down)
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def walk(  # noqa: PLR0917
     start: Floats,
     moves: Floats,
@@ -227,12 +246,7 @@ def walk(  # noqa: PLR0917
             there[j] = here[j] + (moves[at, j] if at >= 0 else 0.0)
         slope = ridge * there
         for i in range(len(y)):
-            fitted = 0.0
-            for j in range(terms):
-                fitted += x[i, j] * there[j]
-            down = _below(kernel, (fitted - y[i]) / h) - tau
-            if len(weights):
-                down *= weights[i]
+            down = _down(i, there, x, y, weights, tau, h, kernel)
             for j in range(terms):
                 slope[j] += down * x[i, j]
         largest = 0.0
@@ -267,12 +281,7 @@ def descend(  # noqa: PLR0917
     total = np.zeros(terms)
     for at in range(len(drawn)):
         i = drawn[at]
-        fitted = 0.0
-        for j in range(terms):
-            fitted += x[i, j] * theta[j]
-        down = _below(kernel, (fitted - y[i]) / h) - tau
-        if len(weights):
-            down *= weights[i]
+        down = _down(i, theta, x, y, weights, tau, h, kernel)
         for j in range(terms):
             theta[j] -= rates[at] * (down * x[i, j] + noise[at, j])
             total[j] += theta[j]

@@ -20,6 +20,7 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.hierarchy import Hierarchy
 from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.parameters import keep_as_tuples
 from discreet.protect.generalizing.coded_keys import coded_key, positions
 from discreet.protect.generalizing.mondrian_partition import Dimension, Pieces, Watched, partition
 from discreet.protect.generalizing.optimal_generalization import hierarchies_of
@@ -108,8 +109,7 @@ class Mondrian(Treatment):
         object.__setattr__(self, "hierarchies", hierarchies_of(self.hierarchies))
         if not isinstance(self.strict, bool):
             raise ParameterError("strict must be True or False.")
-        if self.keys is not None:
-            object.__setattr__(self, "keys", (self.keys,) if isinstance(self.keys, str) else tuple(self.keys))
+        keep_as_tuples(self, "keys")
         if any(isinstance(model, KMap) and model.weight is None for model in models):
             raise ParameterError(
                 "Among models: Mondrian takes k-map with weight='column' only. For a population file use "

@@ -20,6 +20,7 @@ from discreet.hierarchy import Hierarchy
 from discreet.loss import CELL_LOSSES, LOSSES
 from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.parameters import keep_as_tuples
 from discreet.protect.generalizing.lattice_classes import Lattice
 from discreet.protect.generalizing.lattice_search import (
     Answer,
@@ -144,8 +145,7 @@ class OptimalGeneralization(Treatment):
             raise ParameterError("suppressed must be 'missing' or 'remove'.")
         if self.time_limit is not None and not self.time_limit > 0:
             raise ParameterError("time_limit must be a number of seconds above 0.")
-        if self.keys is not None:
-            object.__setattr__(self, "keys", (self.keys,) if isinstance(self.keys, str) else tuple(self.keys))
+        keep_as_tuples(self, "keys")
         if self.weights is not None:
             _check_weights(self.weights, self.loss)
 

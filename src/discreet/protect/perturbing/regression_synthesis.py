@@ -13,6 +13,7 @@ from discreet.arrays import Flags, Floats
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.parameters import keep_as_tuples
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
@@ -121,10 +122,7 @@ class RegressionSynthesis(Treatment):
     by: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("columns", "given"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+        keep_as_tuples(self, "columns", "given")
         if self.method not in ("exact", "coefficients", "sampled"):
             raise ParameterError("method must be 'exact', 'coefficients' or 'sampled'.")
         if isinstance(self.similarity, bool) or not isinstance(self.similarity, int | float):

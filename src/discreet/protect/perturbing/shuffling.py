@@ -11,6 +11,7 @@ from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
+from discreet.parameters import keep_as_tuples
 from discreet.protect.columns import numeric
 from discreet.protect.perturbing.number_blocks import (
     NumberBlock,
@@ -96,10 +97,7 @@ class Shuffle(Treatment):
     by: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("columns", "given", "strata"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+        keep_as_tuples(self, "columns", "given", "strata")
         both = set(self.given or ()) & set(self.strata or ())
         if both:
             raise ParameterError(f"'{min(both)}' is both given and among the strata. Decide for one.")

@@ -15,6 +15,7 @@ from discreet.errors import ParameterError
 from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.named_values import named_among
+from discreet.parameters import keep_as_tuples
 from discreet.protect.coded_columns import crossed
 from discreet.protect.generalizing.coded_keys import positions
 from discreet.protect.generalizing.mondrian_partition import Pieces, Watched
@@ -103,8 +104,7 @@ class ClassSwap(Treatment):
                     f"Among models: {model.name} is about the size of classes, and swaps do not change it. Name models "
                     "on sensitive columns; use local-suppression or mondrian for the size."
                 )
-        if self.keys is not None:
-            object.__setattr__(self, "keys", (self.keys,) if isinstance(self.keys, str) else tuple(self.keys))
+        keep_as_tuples(self, "keys")
 
     def treat(self, data: Microdata, stream: Stream) -> Change:
         """Mend column after column."""

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.described import kebab, made_from, parameters_of
 from discreet.errors import ParameterError, unknown_name
-from discreet.parameters import typed_parameters
+from discreet.parameters import keep_as_tuples, typed_parameters
 from discreet.synth.from_outputs.bound import Bound, BoundCorrelation, BoundGroups, BoundTable
 from discreet.synth.from_outputs.codebook import Codebook
 from discreet.synth.from_outputs.columns import Column, filter_columns, number_column
@@ -181,7 +181,7 @@ class _Grouped(Target):
     is_median: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
+        keep_as_tuples(self, "by")
         if not isinstance(self.values, Mapping):
             object.__setattr__(self, "values", _as_tuples(self.values))
 
