@@ -99,10 +99,10 @@ class CategoryForm:
 
     def joined(self, parts: Sequence[Array]) -> pl.Series:
         """Turn drawn codes into the column."""
-        codes = pl.Series(parts[0].astype(np.int64))
+        levels = self.levels.cast(self.dtype)
         if self.has_missing:
-            codes = codes.set(codes == len(self.levels), None)
-        return self.levels.gather(codes).cast(self.dtype).rename(self.name)
+            levels = levels.extend(pl.Series([None], dtype=self.dtype))
+        return levels.gather(pl.Series(parts[0].astype(np.uint32))).rename(self.name)
 
     def state(self) -> dict[str, Any]:
         """Return the form for a model file."""
@@ -303,7 +303,9 @@ def from_numbers(
 ) -> pl.Series:
     """Turn floats into a column of that type; whole numbers and times may be counted from a start in units."""
     series = pl.Series("number", values)
-    if dtype.is_integer() or dtype.is_temporal():
+    if dtype == pl.Int64 and (start, unit) == (0, 1) and _all_exact(values):
+        series = series.round(0).cast(dtype)
+    elif dtype.is_integer() or dtype.is_temporal():
         low, high = _bounds(dtype)
         whole = series.round(0).clip(-_LARGEST, _LARGEST).cast(pl.Int128)
         if (start, unit) != (0, 1):
@@ -315,6 +317,11 @@ def from_numbers(
     if missing is not None:
         series = series.set(pl.Series(missing), None)
     return series.rename(name)
+
+
+def _all_exact(values: Floats) -> bool:
+    """Whether all are numbers that the most usual type of whole numbers holds, so that nothing needs to be cut off."""
+    return not len(values) or bool(values.min() >= -_EXACT and values.max() <= _EXACT)
 
 
 def _bounds(dtype: pl.DataType) -> tuple[int, int]:

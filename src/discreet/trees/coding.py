@@ -105,11 +105,13 @@ class Feature:
     def encode(self, values: npt.ArrayLike) -> Array:
         """Code new values; an unseen category, or a missing number where training had none, becomes -1."""
         if self.categorical:
-            codes = np.asarray(values)
-            known = (codes >= 0) & (codes < self.levels)
-            return np.where(known, codes, UNSEEN).astype(self.dtype)
-        column = np.asarray(values, dtype=np.float64)
-        codes = np.searchsorted(self.cuts, column, side="right").astype(self.dtype)
+            levels = np.asarray(values)
+            known = (levels >= 0) & (levels < self.levels)
+            return np.where(known, levels, UNSEEN).astype(self.dtype)
+        from discreet.trees.coding_kernels import intervals
+
+        column = np.ascontiguousarray(values, dtype=np.float64)
+        codes: Array = intervals(self.cuts, column).astype(self.dtype)
         if self.missing:
             codes += 1
         codes[np.isnan(column)] = 0 if self.missing else UNSEEN

@@ -65,7 +65,10 @@ def _leads_down(tree: Tree) -> bool:
         return False
     by_level = inner & tree.by_level
     first, end = nodes[by_level, _CUT], nodes[by_level, _END]
-    return bool((first >= 0).all() and (first <= end).all() and (end <= len(tree.members)).all())
+    levels_fit = not len(tree.members) or tree.members.min() >= 0
+    return bool(
+        levels_fit and (first >= 0).all() and (first <= end).all() and (end <= len(tree.members)).all()
+    )
 
 
 def _has_donors(tree: Tree) -> bool:

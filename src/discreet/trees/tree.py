@@ -141,17 +141,23 @@ class Tree:
 
     def donors(self, leaves: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:
         """Draw a training row for each leaf number, by weight where the tree has weights."""
-        first, u = self.starts[leaves], rng.random(len(leaves))
-        last = self.starts[leaves + np.int64(1)] - 1
-        if not len(self.weights):
-            place = first + (u * (last - first + 1)).astype(np.int64)
-        else:
-            ends = np.cumsum(self.weights)
-            before = np.append(0.0, ends)[self.starts]
-            place = np.searchsorted(ends, before[leaves] + u * np.diff(before)[leaves], side="right")
-        # Rounding may carry a draw past the end of its leaf.
-        rows: Codes = self.rows[np.clip(place, first, last)]
+        rows: Codes = self.rows[self.places(leaves, rng)]
         return rows
+
+    def places(self, leaves: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> Integers:
+        """Draw a place in ``rows`` for each leaf number, by weight where the tree has weights."""
+        from discreet.trees.walk_kernels import places_in
+
+        u = rng.random(len(leaves))
+        if not len(self.weights):
+            drawn: Integers = places_in(leaves, u, self.starts)
+            return drawn
+        ends = np.cumsum(self.weights)
+        before = np.append(0.0, ends)[self.starts]
+        place = np.searchsorted(ends, before[leaves] + u * np.diff(before)[leaves], side="right")
+        # Rounding may carry a draw past the end of its leaf.
+        kept: Integers = np.clip(place, self.starts[leaves], self.starts[leaves + np.int64(1)] - 1)
+        return kept
 
     def draw(self, codes: Array, rng: np.random.Generator) -> Codes:
         """Draw a donor, a training row, for each coded row."""

@@ -92,8 +92,13 @@ class LookUp(Conditional):
         self.line = line
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
-        """Look the values up."""
-        wanted = cell_frame(predictors)
+        """Look the values up; of a category, each level once."""
+        if len(predictors) == 1 and not predictors[0].is_number:
+            levels = pl.DataFrame({"k0": np.arange(predictors[0].levels, dtype=np.int32)})
+            return self._found(levels)[predictors[0].values]
+        return self._found(cell_frame(predictors))
+
+    def _found(self, wanted: pl.DataFrame) -> Array:
         *exact, last = wanted.columns
         found = (
             wanted.with_row_index("record")

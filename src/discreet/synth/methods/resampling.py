@@ -13,6 +13,7 @@ from discreet.errors import ColumnError
 from discreet.synth.methods.cells import Cells
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_whole
 from discreet.synth.variables import Variable
+from discreet.trees.coding_kernels import intervals
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class ObservedShares(Conditional):
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Draw values by inverse transform."""
-        at = np.searchsorted(self.mass, rng.random(size) * self.mass[-1], side="right")
+        at = intervals(np.asarray(self.mass, dtype=np.float64), rng.random(size) * self.mass[-1])
         drawn: Array = self.values[np.minimum(at, len(self.values) - 1)]
         return drawn
 

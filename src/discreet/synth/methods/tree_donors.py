@@ -241,8 +241,9 @@ class TreeDonors(Conditional):
 
     def draw(self, predictors: Sequence[Variable], size: int, rng: np.random.Generator) -> Array:
         """Drop the records down the tree and borrow a value in each leaf."""
-        columns = self.tree.n_columns
-        drawn: Array = self.values[self.tree.draw(code_table(predictors, size, columns), rng)]
+        leaves = self.tree.leaves(code_table(predictors, size, self.tree.n_columns), rng)
+        # The values of a leaf lie side by side, so that one look finds the drawn one.
+        drawn: Array = self.values[self.tree.rows][self.tree.places(leaves, rng)]
         return drawn
 
     def state(self) -> dict[str, Any]:
