@@ -107,7 +107,14 @@ def nothing_collected(most: int = 200):
 
     with pytest.MonkeyPatch.context() as patched:
         bringing = (attributes, packing, shared_tables)
-        for module in (frames, engine.by_record, engine.rebuild, engine.records, *bringing):
+        for module in (
+            frames,
+            engine.by_record,
+            engine.record_batches,
+            engine.rebuild,
+            engine.records,
+            *bringing,
+        ):
             patched.setattr(module, "in_memory", guarded)
         yield
 

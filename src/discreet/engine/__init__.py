@@ -14,7 +14,6 @@ from discreet.engine.attributes import (
     value_shares,
 )
 from discreet.engine.by_record import (
-    ByRecord,
     changed_cells,
     check_record_key,
     extremes,
@@ -22,7 +21,6 @@ from discreet.engine.by_record import (
     is_lazy,
     made_in_memory,
     made_lazily,
-    record_numbers,
     spread,
     types_in_polars,
     without_columns,
@@ -48,7 +46,9 @@ from discreet.engine.classes import (
 from discreet.engine.frames import collect, engine_name, in_declared_order, like, scan
 from discreet.engine.order_statistics import known_numbers, number_range, values_at
 from discreet.engine.rebuild import in_kind, rebuilt, whole_frame
+from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.engine.records import beside_classes, carry_back, named_classes
+from discreet.engine.relation_batches import passing_query
 from discreet.engine.roles import (
     Overview,
     float_key_caveat,
@@ -124,6 +124,7 @@ __all__ = [
     "number_range",
     "overview",
     "packed_table",
+    "passing_query",
     "people_of_weights",
     "rebuilt",
     "record_numbers",

@@ -13,8 +13,9 @@ import narwhals as nw
 import polars as pl
 
 from discreet.arrays import Words
-from discreet.engine.by_record import ByRecord, is_lazy, made_lazily, record_numbers
+from discreet.engine.by_record import is_lazy, made_lazily
 from discreet.engine.rebuild import whole_frame
+from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.microdata import Microdata
 from discreet.randomness import KeyedDraws
 

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from discreet.errors import ColumnError, ParameterError
 from discreet.value_text import canonical_text
+
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+_MOST_CODES = 2**16
 
 
 class Received(NamedTuple):
@@ -79,6 +83,12 @@ def receive(values: Any) -> Received:
 
 def through_distinct(values: pl.Series, label: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Label each distinct value once (they are handed over sorted) and carry the labels to every record."""
+    if values.dtype in _WHOLE and len(values) > values.null_count():
+        least, most = values.min(), values.max()
+        assert isinstance(least, int)
+        assert isinstance(most, int)
+        if most - least <= _MOST_CODES:
+            return _by_place(values, least, most, label)
     distinct = values.unique().drop_nulls().sort()
     labels = label(distinct)
     if distinct.is_empty():
@@ -87,6 +97,17 @@ def through_distinct(values: pl.Series, label: Callable[[pl.Series], pl.Series])
     return values.to_physical().replace_strict(
         distinct.to_physical(), labels, default=None, return_dtype=labels.dtype
     )
+
+
+def _by_place(values: pl.Series, least: int, most: int, label: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Look labels up by place, which is faster than by value where whole numbers lie close together."""
+    places = (values.cast(pl.Int64) - least).cast(pl.UInt32)
+    there = np.zeros(most - least + 1, dtype=np.bool_)
+    there[places.drop_nulls().to_numpy()] = True
+    distinct = pl.Series(np.flatnonzero(there)) + least
+    labels = label(distinct.cast(values.dtype))
+    at = np.cumsum(there, dtype=np.uint32) - 1
+    return labels.gather(pl.Series(at).gather(places))
 
 
 def canonical_scalar(value: Any) -> str:

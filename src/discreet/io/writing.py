@@ -11,6 +11,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
+from discreet import engine
 from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
 from discreet.files.atomic import check_target, replacing, replacing_together
 from discreet.files.full_disk import full_disk, is_full
@@ -142,8 +143,11 @@ def _allowed(options: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options: Any) -> None:
-    as_it_is = kind == "parquet" and nw.from_native(frame).implementation.is_duckdb()
-    if is_query(frame) and not as_it_is:
+    in_duckdb = nw.from_native(frame).implementation.is_duckdb()
+    query = engine.passing_query(frame) if in_duckdb else None
+    if query is not None:
+        _write_file(query, path, kind, metadata, **options)
+    elif is_query(frame) and not (kind == "parquet" and in_duckdb):
         with spooled(frame, path.parent) as parts:
             _write_file(parts, path, kind, metadata, **options)
     elif kind == "csv":

@@ -168,12 +168,14 @@ def _written(
 def _parts(data: Microdata, offset: int, rows: int) -> Iterator[pl.DataFrame]:
     """Hand the records over from one on, so many at a time."""
     frame = data.frame
-    kind = data.wrapped.implementation
-    if kind.is_duckdb():
+    in_duckdb = data.wrapped.implementation.is_duckdb()
+    query = engine.passing_query(frame) if in_duckdb else None
+    if in_duckdb and query is None:
         reader = frame.limit(_ALL, offset).to_arrow_reader(rows)
         yield from _of_size((pl.DataFrame(pl.from_arrow(batch)) for batch in reader), rows)
         return
-    whole = frame if isinstance(frame, pl.LazyFrame) else engine.whole_frame(data).lazy()
+    lazy = frame if query is None else query
+    whole = lazy if isinstance(lazy, pl.LazyFrame) else engine.whole_frame(data).lazy()
     with quiet_panics():
         batches = whole.slice(offset).collect_batches(
             chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"
