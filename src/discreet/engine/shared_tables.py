@@ -34,6 +34,7 @@ _MOST_IN_MEMORY = (
 )  # cells of a lazy Polars frame that are rather brought into memory than counted many times
 _MOST_LISTED = 100_000  # different numbers of a query that are listed with their counts
 _MOST_COUNTED = 10**6  # combinations that a query engine is asked for at once
+_CHEAPER_COUNTED = 1.5  # what fetching the codes of a column costs, in columns of a group-by
 _DENSE = 2**24
 _MOST_THREADS = 8
 _BATCH = 64  # tables counted ahead of those that are asked for
@@ -123,7 +124,7 @@ class SharedTables:
 
         Cells are numbered with the last variable turning fastest.
         """
-        files = (self.original, self.released)
+        files = [self._where_it_is_cheap(file, tables) for file in (self.original, self.released)]
         if not all(file.by_rows for file in files):
             held = [list(_each(file, tables)) for file in files]
             for table, *counts in zip(tables, *held, strict=True):
@@ -136,6 +137,18 @@ class SharedTables:
                 batch = tables[start : start + _BATCH]
                 for table, *counts in zip(batch, *(pool.map(each, batch) for each in count), strict=True):
                     yield table, *_merged(*counts)
+
+    def _where_it_is_cheap(self, file: CodedFile, tables: Sequence[Table]) -> CodedFile:
+        """Leave the counting to a query engine where a few group-bys hold all tables.
+
+        Weights are rather added up here, in the same order every time.
+        """
+        if file.frame is not None or file.weight is not None or not file.by_rows:
+            return file
+        sets = covering(tables, {name: groups.size for name, groups in self.groups.items()})
+        asked = sum(len(columns) for columns, _ in sets)
+        named = {name for table in tables for name in table}
+        return replace(file, by_rows=False) if asked <= _CHEAPER_COUNTED * len(named) else file
 
     @staticmethod
     def _prepared(files: Sequence[CodedFile]) -> None:
