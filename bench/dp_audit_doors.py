@@ -129,6 +129,10 @@ def _records(many: int) -> Microdata:
     return Microdata(pl.DataFrame({"x": [1.0] * many, "y": [1.0] * many}))
 
 
+def heights(*y: float) -> Microdata:
+    return Microdata(pl.DataFrame({"x": [1.0] * len(y), "y": [float(one) for one in y]}))
+
+
 def _bounded(query: Callable[..., Any]) -> Callable[[Any, int], npt.ArrayLike]:
     return again_and_again(lambda data: query(data, "x", lower=0, upper=1, epsilon=1.0).value)
 
@@ -145,14 +149,19 @@ def _line(regression: Callable[..., Any], **asked: Any) -> Callable[[Any, int], 
 
 
 def _graph(edge: bool) -> npt.NDArray[np.int64]:
-    ties = np.zeros((3, 3), dtype=np.int64)
-    ties[0, 1] = ties[1, 0] = int(edge)
+    """Thirty people, of whom neighbors in a ring of five are connected, and two more or not."""
+    people = np.arange(30)
+    apart = (people[:, None] - people) % 30
+    ties = (np.minimum(apart, 30 - apart) <= 2).astype(np.int64) - np.eye(30, dtype=np.int64)
+    ties[0, 15] = ties[15, 0] = int(edge)
     return ties
 
 
 def _drawn_edges(ties: npt.NDArray[np.int64]) -> npt.ArrayLike:
-    made = protect.LapGraph(1.0).apply(ties).adjacency.toarray()
-    return [made[0, 1], made[0, 2], made[1, 2]]
+    """Whether the two are connected, and among how many: few tell more."""
+    made = protect.LapGraph(1.0).apply(ties)
+    there = bool(made.adjacency[0, 15])
+    return [there, made.edges if there else 1_000]
 
 
 def _sampled(data: Microdata) -> npt.ArrayLike:
@@ -206,9 +215,10 @@ ONE_BY_ONE = {
         1.0,
         1e-3,
     ),
+    # Slopes above 3.6 are rare, and a record at 4 makes them as likely as one record can.
     "quantile regression, kng": Claim(
-        _line(dp.quantile_regression, mechanism="kng", intercept=False, theta_bound=4),
-        (_records(8), _records(9)),
+        _line(dp.quantile_regression, mechanism="kng", intercept=False, theta_bound=4, proper="box", h=0.02),
+        (heights(-5, 5, 3.6), heights(-5, 5, 3.6, 5)),
         1.0,
     ),
     "protect.LapGraph": Claim(again_and_again(_drawn_edges), (_graph(False), _graph(True)), 1.0),
@@ -228,9 +238,33 @@ def _small_file(first: int, second: int) -> Microdata:
     return Microdata(pl.DataFrame({name: pl.Series(own, dtype=PLACES) for name, own in levels.items()}))
 
 
-def _numbers(last: float) -> Microdata:
-    """Seven records at 0 and one at another place, in two columns."""
-    return Microdata(pl.DataFrame({"x": [0.0] * 7 + [last], "y": [0.0] * 7 + [last]}))
+def _crossed(more: int) -> Microdata:
+    """Two hundred records in each cell of a table of two by two, far above the noise, and so many more in the last."""
+    x = np.repeat(["a", "a", "b", "b"], [200, 200, 200, 200 + more])
+    y = np.repeat(["a", "b", "a", "b"], [200, 200, 200, 200 + more])
+    return Microdata(pl.DataFrame([pl.Series("x", x, dtype=PLACES), pl.Series("y", y, dtype=PLACES)]))
+
+
+def _at_an_end(last: float) -> Microdata:
+    """A thousand records at the lower bound, and the last one there or at the upper."""
+    return Microdata(pl.DataFrame({"x": [-1.0] * 999 + [last]}))
+
+
+def _places(*names: str) -> Microdata:
+    return Microdata(pl.DataFrame([pl.Series("x", names, dtype=PLACES)]))
+
+
+BEFORE, AFTER = (1, 1, 0), (1, 0, 1)
+"""A record that makes two of three columns agree with each other, in codes, and one for which it is another pair."""
+
+
+def _one_apart(codes: tuple[int, ...]) -> Microdata:
+    """Nine records at the first level of three columns, and one that is not: choices change as far as they can."""
+    columns = {
+        name: pl.Series(["a"] * 9 + ["ab"[code]], dtype=PLACES)
+        for name, code in zip("xyz", codes, strict=True)
+    }
+    return Microdata(pl.DataFrame(columns))
 
 
 def _fitted(
@@ -241,8 +275,23 @@ def _fitted(
 
 
 def _tables(fitted: Any) -> npt.ArrayLike:
-    """The estimated number of records, and how many of them have each level of either column."""
-    return np.concatenate([[fitted.rows], *(np.rint(one.shares) for one in fitted.groupings)])
+    """The estimated number of records, of those with each level of either column, and of both."""
+    alone = [one.shares for one in fitted.groupings]
+    return np.concatenate([[fitted.rows], *alone, *(own.ravel() for own in fitted.model.tables)])
+
+
+def _network(fitted: Any) -> npt.ArrayLike:
+    """The order of the columns, and the noisy counts of the cells that the record leaves and comes to.
+
+    By pairs of columns; -1 for the pair that has no table.
+    """
+    told = np.full((3, 2), -1.0)
+    first, second, third = fitted.network
+    pairs = ((first.child, second.child), (third.parents[0], third.child))
+    for (above, below), law in zip(pairs, fitted.laws, strict=True):
+        table = np.diff(law.mass, prepend=0.0).reshape(2, 2)
+        told[above + below - 1] = [table[one[above], one[below]] for one in (BEFORE, AFTER)]
+    return [first.child, 3 * first.child + second.child, *told.ravel()]
 
 
 def _drawn_cells(fitted: Any) -> npt.ArrayLike:
@@ -252,24 +301,25 @@ def _drawn_cells(fitted: Any) -> npt.ArrayLike:
 
 
 NEVER = ["x", "y"]
-UNIT = {"x": (-1, 1), "y": (-1, 1)}
+UNIT = {"x": (-1, 1)}
 GENERATORS = {
     "MST": Claim(
-        _fitted(synth.MST(1.0, delta=1e-3, never_missing=NEVER), _tables),
-        (_small_file(9, 0), _small_file(9, 1)),
-        1.0,
-        1e-3,
+        _fitted(synth.MST(3.0, delta=0.01, never_missing=NEVER), _tables),
+        (_crossed(0), _crossed(1)),
+        3.0,
+        0.01,
     ),
     "AIM": Claim(
-        _fitted(synth.AIM(1.0, delta=1e-3, never_missing=NEVER), _tables),
-        (_small_file(9, 0), _small_file(9, 1)),
-        1.0,
-        1e-3,
+        # A short time limit makes it two rounds, which share the whole budget.
+        _fitted(synth.AIM(3.0, delta=0.01, never_missing=NEVER, max_seconds=1e-3), _tables),
+        (_crossed(0), _crossed(1)),
+        3.0,
+        0.01,
     ),
     "BayesianNetwork": Claim(
-        _fitted(synth.BayesianNetwork(epsilon=1.0, never_missing=NEVER), _drawn_cells),
-        (_small_file(10, 0), _small_file(9, 1)),
-        1.0,
+        _fitted(synth.BayesianNetwork(epsilon=4.0, never_missing=["x", "y", "z"]), _network),
+        (_one_apart(BEFORE), _one_apart(AFTER)),
+        4.0,
     ),
     "PerturbedHistogram": Claim(
         _fitted(synth.PerturbedHistogram(2, 1.0, never_missing=NEVER), lambda fitted: fitted.counts),
@@ -289,23 +339,25 @@ GENERATORS = {
             synth.NoisyBayes(1.0, bounds=UNIT, n_datasets=1),
             lambda fitted: np.concatenate([fitted.means.ravel(), fitted.covariances.ravel()]),
         ),
-        (_numbers(0.0), _numbers(1.0)),
+        (_at_an_end(-1.0), _at_an_end(1.0)),
         1.0,
     ),
     "PMSEMechanism, candidates": Claim(
         _fitted(
             synth.PMSEMechanism(
-                1.0,
-                prior={"x": (0, 1), "y": (0, 1)},
+                4.0,
+                never_missing="x",
+                # Nearly every candidate has one level alone.
+                width=10.0,
                 depth=1,
                 sensitivity="tight",
                 sampler="candidates",
-                candidates=20,
+                candidates=8,
             ),
             lambda fitted: fitted.thetas[0],
         ),
-        (_numbers(0.0), _numbers(9.0)),
-        1.0,
+        (_places("b", "b", "b"), _places("b", "b", "a")),
+        4.0,
     ),
     "Sequential, catall with noise": Claim(
         _fitted(synth.Sequential(method="catall", method_options={"catall": {"epsilon": 1.0}}), _drawn_cells),

@@ -5,6 +5,9 @@ delta. An event for which the bound is broken beyond chance refutes the claim. H
 other half test it, so that choosing costs nothing (Jagielski, Ullman and Oprea 2020). A test can only refute: what it
 does not find may still be there.
 
+What a mechanism tells in several numbers at once is weighed together: the half that chooses also learns which
+combination of the numbers tells the files apart, and tails of that combination are events like all others.
+
 Numbers drawn in floating point give themselves away in their last digits (Mironov 2012), so events are also looked for
 there: which power of two a number is a multiple of.
 """
@@ -31,6 +34,8 @@ Draw = Callable[[Any, int], npt.ArrayLike]
 
 _THRESHOLDS = 64
 _BANDS = 8
+_BANDS_OF_ODDS = 32
+_FAR = 1e100
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,10 @@ class _Event:
             inside &= scaled == np.rint(scaled)
         return np.asarray(inside)
 
-    def told(self) -> str:
-        """The event in words, without values of the data: outputs are public."""
-        where = f"output {self.column + 1} from {self.low:.6g} to {self.high:.6g}"
+    def told(self, many: int) -> str:
+        """The event in words, without values of the data: outputs are public. Beyond ``many`` outputs are weighed."""
+        what = f"output {self.column + 1}" if self.column < many else "the outputs, weighed together,"
+        where = f"{what} from {self.low:.6g} to {self.high:.6g}"
         return where if self.multiple_of is None else f"{where}, a multiple of {self.multiple_of:.3g}"
 
 
@@ -109,8 +115,10 @@ def audit(
     if here.shape[1] != there.shape[1]:
         raise ParameterError("draw must give as many numbers for one neighbor as for the other.")
     half = runs // 2
+    many = here.shape[1]
+    here, there = _weighed(here, there, half)
     best: tuple[float, _Event, bool] | None = None
-    for event in _events(here[:half], there[:half]):
+    for event in _events(here[:half], there[:half], many):
         first, second = int(event.holds(here[:half]).sum()), int(event.holds(there[:half]).sum())
         for swapped, (a, b) in enumerate(((first, second), (second, first))):
             score = _bound(a, b, half, delta, level)
@@ -136,7 +144,7 @@ def audit(
         {"violated": violated, "claimed": epsilon, "runs": runs, "seen_here": a, "seen_there": b},
         told,
         caveats=[] if violated else ["An audit can refute a claim and never prove it."],
-        parameters={"epsilon": epsilon, "delta": delta, "level": level, "event": event.told()},
+        parameters={"epsilon": epsilon, "delta": delta, "level": level, "event": event.told(many)},
     )
 
 
@@ -150,8 +158,38 @@ def _drawn(draw: Draw, data: Any, runs: int) -> Floats:
     return np.nan_to_num(made, nan=-np.finfo(np.float64).max)
 
 
-def _events(here: Floats, there: Floats) -> Iterator[_Event]:
-    """Tails, single values and last digits, in every column."""
+def _weighed(here: Floats, there: Floats, half: int) -> tuple[Floats, Floats]:
+    """The outputs with two columns more, learned from the first half: how far they speak for one file, taken together.
+
+    Log odds by band, added up over the outputs, are the best there is for outputs with noise of their own; the linear
+    combination of Fisher for normal noise, which the outputs may share.
+    """
+    if here.shape[1] == 1:
+        return here, there
+    both = np.concatenate([here, there])
+    learned = np.r_[:half, len(here) : len(here) + half]
+    own = np.repeat([True, False], half)
+    odds = np.zeros(len(both))
+    scaled = np.empty_like(both)
+    for column, values in enumerate(both.T):
+        cuts = np.unique(np.quantile(values[learned], np.linspace(0, 1, _BANDS_OF_ODDS + 1)[1:-1]))
+        # Two bands to a cut: a value that many runs give stands for itself.
+        band = np.searchsorted(cuts, values, "left") + np.searchsorted(cuts, values, "right")
+        first, second = (np.bincount(band[learned][side], minlength=2 * len(cuts) + 1) for side in (own, ~own))
+        odds += np.log((first + 1) / (second + 1))[band]
+        # A missing answer stands as a number whose square cannot be written.
+        held = np.clip(values, -_FAR, _FAR)
+        middle = float(held[learned].mean())
+        scaled[:, column] = (held - middle) / (float(held[learned].std()) or 1.0)
+    first, second = scaled[learned][own], scaled[learned][~own]
+    spread = np.atleast_2d(np.cov(first.T) + np.cov(second.T))
+    along = scaled @ (np.linalg.pinv(spread, hermitian=True) @ (first.mean(axis=0) - second.mean(axis=0)))
+    both = np.column_stack([both, odds, along])
+    return both[: len(here)], both[len(here) :]
+
+
+def _events(here: Floats, there: Floats, many: int) -> Iterator[_Event]:
+    """Tails and single values in every column, last digits in those that are outputs."""
     for column in range(here.shape[1]):
         pooled = np.concatenate([here[:, column], there[:, column]])
         cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, _THRESHOLDS + 1)))
@@ -161,6 +199,8 @@ def _events(here: Floats, there: Floats) -> Iterator[_Event]:
         values, counts = np.unique(pooled, return_counts=True)
         for value in values[np.argsort(-counts, kind="stable")[:_THRESHOLDS]]:
             yield _Event(column, float(value), float(value))
+        if column >= many:
+            continue
         bands = cuts[:: max(len(cuts) // _BANDS, 1)]
         for low, high in itertools.pairwise(bands):
             for power in _last_digits(pooled[(pooled >= low) & (pooled <= high)]):
