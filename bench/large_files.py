@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 
 JOB = """
 import os, sys, time
@@ -100,8 +101,6 @@ JOBS = {
 
 def make(path: Path, rows: int) -> None:
     """Write the file, a part at a time."""
-    import pyarrow.parquet as pq
-
     rng, writer = np.random.default_rng(1), None
     for start in range(0, rows, 500_000):
         size = min(500_000, rows - start)
@@ -173,15 +172,20 @@ def main() -> None:
     asked.add_argument("--rows", type=int, default=1_000_000)
     asked.add_argument("--cap", type=int, default=8000, help="MB beyond what the imports take")
     asked.add_argument("--jobs", nargs="*", default=list(JOBS), choices=list(JOBS))
+    asked.add_argument(
+        "--file", type=Path, help="write the file there, or take the one that is there, and keep it"
+    )
     given = asked.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        source = folder / "in.parquet"
-        make(source, given.rows)
-        print(f"{given.rows:,} rows, {source.stat().st_size / 2**20:,.0f} MB", flush=True)
+        source = given.file or folder / "in.parquet"
+        if not source.exists():
+            make(source, given.rows)
+        rows = pq.read_metadata(source).num_rows
+        print(f"{rows:,} rows, {source.stat().st_size / 2**20:,.0f} MB", flush=True)
         used: dict[str, float] = {}
         for job in given.jobs:
-            found = run(job, source, folder, given.cap * 2**20, given.rows)
+            found = run(job, source, folder, given.cap * 2**20, rows)
             if isinstance(found, str):
                 print(f"{job:<26} {found}", flush=True)
                 continue

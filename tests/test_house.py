@@ -34,7 +34,7 @@ FLOORS = (
     "geography",
     "zones",
     "distance",
-    "mdav earth_mover",
+    "mdav earth_mover earth_mover_kernels",
     "copula",
     "pairs",
     "dominance",

@@ -13,33 +13,14 @@ from discreet.hierarchy import Hierarchy
 
 
 def ordered_emd(counts: ClassCounts) -> Floats:
-    """Earth mover's distance of each class from the file, for values one step apart: the mean cumulative gap.
+    """Earth mover's distance of each class from the file, for values one step apart: the mean cumulative gap."""
+    from discreet.earth_mover_kernels import mean_cumulative_gap
 
-    Between two values that occur in a class its cumulative share is constant and the file's only rises, so the
-    summed gap over that stretch follows from prefix sums and the point where the two cross.
-    """
-    m = len(counts.values)
-    sizes, owners = counts.sizes, counts.owners
-    if m < 2:
-        return np.zeros(len(sizes))
+    if len(counts.values) < 2:
+        return np.zeros(len(counts.starts) - 1)
     file_share = np.cumsum(counts.overall)[:-1]
-    prefix = np.concatenate([[0.0], np.cumsum(file_share)])
-    ran = np.cumsum(counts.counts)
-    class_share = (ran - (ran - counts.counts)[counts.starts[:-1]][owners]) / sizes[owners]
-    start = np.minimum(counts.codes, m - 1)
-    stop = np.minimum(np.append(counts.codes[1:], m - 1), m - 1)
-    stop[counts.starts[1:] - 1] = m - 1
-    cross = np.clip(np.searchsorted(file_share, class_share), start, stop)
-    gap = (
-        class_share * (cross - start)
-        - (prefix[cross] - prefix[start])
-        + (prefix[stop] - prefix[cross])
-        - class_share * (stop - cross)
-    )
-    head = prefix[counts.codes[counts.starts[:-1]]]
-    distances: Floats = (np.add.reduceat(gap, counts.starts[:-1]) + head) / (m - 1)
-    np.maximum(distances, 0.0, out=distances)
-    return distances
+    found: Floats = mean_cumulative_gap(counts.starts, counts.codes, counts.counts, file_share)
+    return found
 
 
 def hierarchical_emd(counts: ClassCounts, hierarchy: Hierarchy, column: str) -> Floats:
