@@ -117,6 +117,51 @@ def test_rooms_call_the_rooms_above_them_only():
     assert not wrong, "\n".join(wrong)
 
 
+def folder(module: str) -> str:
+    """The folder that a module lies in; a door is a folder's own module and lies in none."""
+    path = modules()[module]
+    return "" if path.name == "__init__.py" else str(path.parent.relative_to(SOURCE))
+
+
+def test_no_room_is_entered_again_from_a_room_it_calls():
+    """Whoever follows imports and leaves a folder for another never comes back to the first.
+
+    Doors, which show all of a room, and the courtesy of results to `report` are no steps of a walk. A module that lies
+    beside the sub-rooms of its room (`synth/synthesizer.py` beside `synth/sequential`) stands for itself.
+    """
+    inner = {folder(name) for name in modules()}
+
+    def place(module: str) -> str:
+        own = folder(module)
+        alone = any(other != own and other.startswith(own + "/") for other in inner) or own == "."
+        return module if alone else own
+
+    calls: dict[str, set[str]] = {}
+    for one in imports():
+        courtesy = room(one.wants) == "report" and one.inside
+        if not (courtesy or "" in (folder(one.module), folder(one.wants))):
+            calls.setdefault(place(one.module), set()).add(place(one.wants))
+
+    def reached(start: str) -> set[str]:
+        found, waiting = set(), [start]
+        while waiting:
+            for other in calls.get(waiting.pop(), set()) - found:
+                found.add(other)
+                waiting.append(other)
+        return found
+
+    beyond = {each: reached(each) for each in calls}
+    again = sorted(
+        f"{one} and {other}"
+        for one, found in beyond.items()
+        for other in found
+        if one < other and one in beyond.get(other, set())
+        if (modules()[one].parent if one in modules() else SOURCE / one)
+        != (modules()[other].parent if other in modules() else SOURCE / other)
+    )
+    assert not again, "\n".join(again)
+
+
 def test_array_types_are_named_once():
     named = [
         name

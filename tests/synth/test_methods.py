@@ -11,8 +11,7 @@ from discreet.synth.methods.counts import Poisson
 from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import newton_logit, newton_poisson
 from discreet.synth.methods.linear import least_squares
-from discreet.synth.methods.method import JointMethod, Method
-from discreet.synth.methods.registry import all_methods
+from discreet.synth.methods.method import JointMethod, Method, all_methods
 from discreet.synth.smoothing import sheather_jones, smoothed
 from discreet.synth.variables import Variable
 

@@ -15,8 +15,9 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.policy import Rule
 from discreet.protect import Plan
 from discreet.utility import information_loss
-from discreet.workflow.suggesting.grouping import groupings
-from discreet.workflow.suggesting.ladders import column_loss, ladder_of
+from discreet.workflow.coarsening.coding import column_loss
+from discreet.workflow.coarsening.grouping import groupings
+from discreet.workflow.coarsening.ladders import ladder_of
 
 K_THREE = Policy("k three", rules=[Rule("k_anonymity", at_least=3)])
 

@@ -289,7 +289,7 @@ def _synthesizer(
     plan: Path | None, method: str | None, budget: dict[str, float | None], settings: dict[str, Any]
 ) -> Synthesizer:
     from discreet.synth import Synthesizer, load_plan
-    from discreet.synth.methods.registry import all_methods
+    from discreet.synth.methods.method import all_methods
 
     budget = {name: value for name, value in budget.items() if value is not None}
     if plan is not None:

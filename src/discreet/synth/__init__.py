@@ -12,7 +12,6 @@ from discreet.synth.finishing import finish, rules_against_chance
 from discreet.synth.fitting_sample import FittingSample, fit_on_sample, fitting_sample
 from discreet.synth.from_aggregates import MacroToMicro
 from discreet.synth.from_outputs import FromOutputs
-from discreet.synth.ordering import OrderChoice, choose_order
 from discreet.synth.pmse_mechanism import PMSEMechanism
 from discreet.synth.population import Households, Population, SurveyDesign, rake
 from discreet.synth.preflighting import Finding, LinkedPreflight, Preflight, preflight, preflight_linked
@@ -20,6 +19,7 @@ from discreet.synth.private_histograms import NoisyBayes, PerturbedHistogram, Sm
 from discreet.synth.private_marginals import AIM, MST
 from discreet.synth.record_rules import check_rules, enforce_rules
 from discreet.synth.relational import FittedRelational, LinkedTables, Relational, Schema, TableSchema
+from discreet.synth.sequential.ordering import OrderChoice, choose_order
 from discreet.synth.sequential.sequential import Sequential
 from discreet.synth.survey_checks import survey_check
 from discreet.synth.syndiffix import MultiTable, MultiTableRelease, SynDiffix, snap_range

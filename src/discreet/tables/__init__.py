@@ -13,7 +13,6 @@ from discreet.tables.checking.information_loss import information_loss
 from discreet.tables.checking.invariants import invariant_violations
 from discreet.tables.checking.putative_links import putative_links
 from discreet.tables.checking.reconstruction import Reconstruction, reconstruct
-from discreet.tables.checking.release_levels import ReleaseCheck, ReleaseLevel, check_release
 from discreet.tables.checking.replication import replication_audit, trajectories, unit_concentration
 from discreet.tables.perturbing.cell_key import CellKey
 from discreet.tables.perturbing.controlled_rounding import ControlledRounding
@@ -21,6 +20,7 @@ from discreet.tables.perturbing.noisy_counts import MultinomialDirichletSynthesi
 from discreet.tables.perturbing.perturbation_table import PerturbationTable, perturbation_table
 from discreet.tables.perturbing.random_rounding import RandomRounding, SmallCountRounding
 from discreet.tables.protecting import ProtectedTable, TableProtection
+from discreet.tables.release_levels import ReleaseCheck, ReleaseLevel, check_release
 from discreet.tables.rules import (
     PQ,
     Custom,

@@ -1,14 +1,26 @@
-"""How strongly do two columns hang together? Correlation, Cramér's V, correlation ratio and Theil's U of many pairs."""
+"""How strongly do two columns hang together? Correlation, Cramér's V, correlation ratio and Theil's U of many pairs.
+
+Files that are too large to hold are counted where the data is: Pearson's correlation and the correlation ratio are
+sums, which an engine adds up over all records. Ranks need all values of a column beside each other: Spearman's
+correlations, and all relations of dates, come from a random sample, and that is said.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from discreet import engine
 from discreet.arrays import Array, Floats, Integers
+from discreet.engine.grouping import brought_to, physical
+from discreet.engine.shared_tables import CodedFile, SharedTables
+from discreet.microdata import Microdata
+from discreet.randomness import KeyedDraws
 from discreet.utility.moments import moments
 
 
@@ -80,3 +92,101 @@ def cramers_v(cells: Integers, counts: Floats, shape: tuple[int, ...]) -> float 
 def _entropy(p: Floats) -> float:
     there = p[p > 0]
     return float(-(there * np.log(there)).sum())
+
+
+SAMPLED = 200_000
+"""Records of the sample, about."""
+
+
+def counted_relations(
+    file: CodedFile,
+    numbers: Sequence[str],
+    words: Sequence[str],
+    *,
+    correlation: str,
+    gaps: frozenset[str],
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Relate numbers to numbers and to categories: what to call the relation and its value, by pair.
+
+    Parameters
+    ----------
+    file
+        One of the two files.
+    numbers, words
+        Its columns of numbers and dates, and of categories.
+    correlation
+        Which correlation counts.
+    gaps
+        Categories that are related by their known values only.
+    """
+    data, weight = file.data, file.weight
+    plain = [name for name in numbers if data.schema[name].is_numeric()]
+    dates = [name for name in numbers if name not in plain]
+    sample = _sample(file, [*numbers, *(words if dates else [])])
+    table = pl.DataFrame(
+        {name: physical(brought_to(sample[name], file.groups[name].dtype)) for name in numbers}
+    ).fill_nan(None)
+    mass = None if weight is None else sample[weight].cast(pl.Float64)
+    ranked = correlations(table, numbers, mass, ranked=True)
+    straight = correlations(table, numbers, mass)
+    added, known = engine.added_correlations(data, plain, weight)
+    at = {name: place for place, name in enumerate(plain)}
+    whole = engine.overview(data, ()).rows / max(sample.height, 1)
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for (i, a), (j, b) in itertools.combinations(enumerate(numbers), 2):
+        exact = a in at and b in at
+        both = sample.select((pl.col(a).is_not_null() & pl.col(b).is_not_null()).sum()).item()
+        pearson = float(added[at[a], at[b]]) if exact else float(straight[i, j])
+        values = {"pearson": pearson, "spearman": float(ranked[i, j])}
+        found[a, b] = {
+            **values,
+            "known": float(known[at[a], at[b]]) if exact else round(both * whole),
+            "measure": correlation,
+            "value": values[correlation],
+        }
+    for word in words:
+        ratios = dict(
+            zip(plain, engine.added_ratios(data, word, plain, weight, gaps=word not in gaps), strict=True)
+        )
+        if dates:
+            groups = file.groups[word]
+            codes = groups.codes(sample[word])
+            there = codes < groups.size - 1 if word in gaps else codes >= 0
+            days = table.select(dates).to_numpy().T[:, there]
+            weights = None if mass is None else mass.to_numpy()[there]
+            more = correlation_ratios(codes[there], groups.size, days, weights)
+            ratios |= dict(zip(dates, more, strict=True))
+        for name, ratio in ratios.items():
+            found[name, word] = {"measure": "correlation_ratio", "value": ratio}
+    return found
+
+
+def sampled_in_words(shared: SharedTables, kept: Sequence[str]) -> list[str]:
+    """Say which relations come from a sample, how large it is and by how much they are off."""
+    numbers = [name for name in kept if shared.groups[name].kind == "number"]
+    said = []
+    for what, file in (("original", shared.original), ("release", shared.released)):
+        rows = engine.overview(file.data, ()).rows
+        if not numbers or file.frame is not None or file.by_rows or rows <= SAMPLED:
+            continue
+        # The largest standard error of a rank correlation is that of unrelated columns.
+        off = 1.96 * 1.03 / math.sqrt(SAMPLED - 1)
+        dates = any(not file.data.schema[name].is_numeric() for name in numbers)
+        more = " and the relations of dates" if dates else ""
+        said.append(
+            f"Spearman's correlations{more} of the {what} are those of a random sample of about {SAMPLED:,} of its "
+            f"{rows:,} records: off by up to {off:.3f} for that reason (95 in 100 times). Pearson's correlations and "
+            "correlation ratios of numbers are of all records."
+        )
+    return said
+
+
+def _sample(file: CodedFile, columns: Sequence[str]) -> pl.DataFrame:
+    wanted = list(dict.fromkeys([*columns, *([file.weight] if file.weight else [])]))
+    rows = engine.overview(file.data, ()).rows
+    data = Microdata(file.data.wrapped.select(wanted).to_native())
+    share = min(1.0, SAMPLED / max(rows, 1))
+    # Spark keeps no places: there the values themselves decide, equal records sharing their luck.
+    key = wanted if data.wrapped.implementation.is_pyspark() else ()
+    draws = KeyedDraws.of(0, "relations of a large file")
+    return engine.record_sample(data, share, draws, key=key, purpose="the sample for rank correlations")

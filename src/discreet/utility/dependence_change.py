@@ -19,8 +19,14 @@ from discreet.microdata import Microdata
 from discreet.pairs.columns import DEPENDENT, compared_columns, copies_of, names_checked, weights_of
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, shown
-from discreet.utility.associations import correlation_ratios, correlations, cramers_v, theils_u
-from discreet.utility.counted_relations import counted_relations, sampled_in_words
+from discreet.utility.associations import (
+    correlation_ratios,
+    correlations,
+    counted_relations,
+    cramers_v,
+    sampled_in_words,
+    theils_u,
+)
 
 Correlation = Literal["pearson", "spearman"]
 _BY_CHANCE = 3.0

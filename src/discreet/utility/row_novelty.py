@@ -12,7 +12,7 @@ from discreet import engine
 from discreet.arrays import Floats
 from discreet.cards import Figure, OfPair, OfStudy, measure
 from discreet.distance import as_float
-from discreet.distance.reach import Reach, reach_to_nearest
+from discreet.distance.boxes import Reach, reach_to_nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, stated_precision

@@ -11,7 +11,7 @@ from typing import Any
 from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.results import Scenario, Verdict, percent
-from discreet.workflow.coarser_keys import CoarserKeys, coarser_keys
+from discreet.workflow.coarsening.coarser_keys import CoarserKeys, coarser_keys
 
 
 def next_steps(data: Microdata, main: Scenario, verdict: Verdict | None) -> list[str]:

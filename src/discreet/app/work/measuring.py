@@ -18,7 +18,7 @@ from discreet.report.view import key_numbers_of, parts_of
 from discreet.results import Assessment
 from discreet.wording import percent
 from discreet.workflow import assess
-from discreet.workflow.coarser_keys import coarser_keys
+from discreet.workflow.coarsening.coarser_keys import coarser_keys
 
 _MOST_PICTURES = 2
 

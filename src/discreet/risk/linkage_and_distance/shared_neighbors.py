@@ -244,7 +244,7 @@ def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    from discreet.risk.linkage_and_distance.shared_neighbor_kernel import shared_counts
+    from discreet.distance.kernels import shared_counts
 
     n, k = lists.shape
     left = np.repeat(np.arange(n), k)

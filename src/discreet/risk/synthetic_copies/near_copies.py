@@ -22,9 +22,8 @@ from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, percent
 from discreet.risk.classes.company import records_only
-from discreet.risk.synthetic_copies.copy_counts import Found, count_copies
+from discreet.risk.synthetic_copies.copy_counts import Found, TellingColumn, count_copies, telling_columns
 from discreet.risk.synthetic_copies.holdout_share import closer_to_original
-from discreet.risk.synthetic_copies.telling_values import TellingColumn, telling_columns
 
 _AS_GOOD_AS_EQUAL = 0.01
 

@@ -15,9 +15,8 @@ from discreet.synth.methods.design import Design
 from discreet.synth.methods.likelihood import multinomial_fit, newton_logit, softmax
 from discreet.synth.methods.linear import NormalLaw, least_squares
 from discreet.synth.methods.logistic import ClassShares
-from discreet.synth.methods.method import Conditional, Task
+from discreet.synth.methods.method import Conditional, Task, all_methods
 from discreet.synth.methods.pseudo_records import augmented
-from discreet.synth.methods.registry import all_methods
 from discreet.synth.methods.resampling import ObservedShares, Sample
 from discreet.synth.variables import Variable
 

@@ -7,6 +7,7 @@ numbers and arrays (`Conditional.state`), never as code.
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,19 @@ from discreet.synth.variables import Variable
 
 Target = Literal["number", "binary", "category", "ordered"]
 ProperBy = Literal["posterior", "bootstrap", "cells", "nothing"]
+
+_FAMILIES = (
+    "binomial",
+    "counts",
+    "given",
+    "joint_tables",
+    "linear",
+    "logistic",
+    "observed_linear",
+    "resampling",
+    "survival",
+    "tree_donors",
+)
 
 
 @dataclass(frozen=True)
@@ -201,3 +215,10 @@ def kind_of(variable: Variable) -> Target:
     if variable.levels == 2:
         return "binary"
     return "ordered" if variable.ordered else "category"
+
+
+def all_methods() -> dict[str, type[Method]]:
+    """Return every method by its names."""
+    for family in _FAMILIES:
+        importlib.import_module(f"discreet.synth.methods.{family}")
+    return Method.known

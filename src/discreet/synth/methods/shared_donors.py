@@ -16,8 +16,7 @@ import numpy as np
 
 from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.synth.methods.method import Conditional
-from discreet.synth.methods.tree_codes import code_table
-from discreet.synth.variables import Variable
+from discreet.synth.variables import Variable, code_table
 from discreet.trees import Tree
 from discreet.trees.tree import FEATURE, LEFT, RIGHT, START, STOP
 

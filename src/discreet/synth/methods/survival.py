@@ -17,8 +17,7 @@ from discreet.synth.methods.method import (
     check_number,
     check_whole,
 )
-from discreet.synth.methods.tree_codes import code_table
-from discreet.synth.variables import Variable
+from discreet.synth.variables import Variable, code_table
 from discreet.trees import Tree
 from discreet.trees.survival import grow_survival
 

@@ -13,8 +13,7 @@ from discreet.arrays import Array, Codes, Floats
 from discreet.errors import ParameterError
 from discreet.synth.methods.method import Conditional, Method, Task, check_number, check_whole
 from discreet.synth.methods.shared_donors import SharedDonors
-from discreet.synth.methods.tree_codes import code_table, features_of
-from discreet.synth.variables import Variable
+from discreet.synth.variables import Variable, code_table, features_of
 from discreet.trees import Tree, grow_classification, grow_regression
 from discreet.trees.conditional_inference import grow_conditional
 from discreet.trees.forest import Forest, grow_forest

@@ -13,7 +13,6 @@ from discreet.errors import ColumnError, InputError, ParameterError, unknown_nam
 from discreet.microdata import Microdata, require_microdata
 from discreet.randomness import generator
 from discreet.synth.belonging import Unit, copies_of, units_seen
-from discreet.synth.ordering import choose_order
 from discreet.synth.preflighting.codes import coded_missing
 from discreet.synth.preflighting.cost import expected_cost
 from discreet.synth.preflighting.dependencies import Dependency, functional_dependencies, look_up_finding
@@ -26,6 +25,7 @@ from discreet.synth.preflighting.looking import Look, Thresholds
 from discreet.synth.preflighting.relations import given_values, inequalities
 from discreet.synth.preflighting.restoring import DERIVED, dtype_name, left_out
 from discreet.synth.preflighting.result import Preflight
+from discreet.synth.sequential.ordering import choose_order
 from discreet.synth.sequential.sequential import Sequential
 
 _CODEBOOK = ("missing", "legal", "kind")

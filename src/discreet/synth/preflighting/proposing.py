@@ -7,9 +7,9 @@ from typing import Any
 
 from discreet.synth.methods.given import Collinear, Near
 from discreet.synth.methods.method import Method
-from discreet.synth.ordering import in_order
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.restoring import DERIVED, left_out
+from discreet.synth.sequential.ordering import in_order
 from discreet.synth.sequential.sequential import Sequential
 
 

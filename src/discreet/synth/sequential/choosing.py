@@ -15,8 +15,7 @@ from discreet.microdata import Microdata
 from discreet.synth.forms import CategoryForm, Form, NumberForm, as_numbers, is_numeric
 from discreet.synth.methods.binomial import Binomial
 from discreet.synth.methods.given import Collinear, Constant, Keep, Near, Numbered, Passive, Stratum
-from discreet.synth.methods.method import JointMethod, Method, kind_of
-from discreet.synth.methods.registry import all_methods
+from discreet.synth.methods.method import JointMethod, Method, all_methods, kind_of
 from discreet.synth.methods.resampling import Nested
 from discreet.synth.methods.survival import SurvivalTree
 from discreet.synth.sequential.rules import Rule, read_rules

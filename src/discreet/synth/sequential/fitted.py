@@ -22,10 +22,9 @@ from discreet.synth.forms import Form, columns_named, restored_form
 from discreet.synth.methods.given import Keep, Near, Passive, Stratum
 from discreet.synth.methods.method import JointMethod
 from discreet.synth.sequential.choosing import default_methods
-from discreet.synth.sequential.fitting import Fitting, Shape
+from discreet.synth.sequential.fitting import Fitting, Scene, Shape
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.sampled_units import SampledUnits
-from discreet.synth.sequential.scene import Scene
 from discreet.synth.sequential.steps import JointStep, ModelStep, NearStep, PassiveStep, Step
 from discreet.synth.sequential.stratified import Strata
 from discreet.synth.sequential.survey_weights import SAME_WEIGHTS, above_zero

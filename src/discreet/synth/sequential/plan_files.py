@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.synth.methods.method import Method
-from discreet.synth.methods.registry import all_methods
+from discreet.synth.methods.method import Method, all_methods
 from discreet.synth.sequential.plan import ColumnPlan, SynthesisPlan
 from discreet.synth.sequential.rules import read_rules
 

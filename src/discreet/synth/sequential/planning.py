@@ -176,7 +176,7 @@ def _visit_sequence(
     if asked is None or asked == "file":
         return _weight_last(visited, data)
     if isinstance(asked, str):
-        from discreet.synth.ordering import choose_order, in_order
+        from discreet.synth.sequential.ordering import choose_order, in_order
 
         chosen = choose_order(data, by=asked, columns=visited, forms=forms, frame=frame).order
         needs = needed_before(options, frame.schema, events)

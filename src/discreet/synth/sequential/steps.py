@@ -23,10 +23,9 @@ from discreet.synth.methods.method import (
 )
 from discreet.synth.methods.resampling import Nested
 from discreet.synth.sequential.choosing import state_method
-from discreet.synth.sequential.fitting import Fitting, Shape
+from discreet.synth.sequential.fitting import Fitting, Scene, Shape
 from discreet.synth.sequential.plan import ColumnPlan
 from discreet.synth.sequential.rules import Rule, covered, parsed
-from discreet.synth.sequential.scene import Scene
 from discreet.synth.synthesizer import Stream
 from discreet.synth.variables import Rows, Variable
 
@@ -267,7 +266,7 @@ class JointStep(Step):
         cls, state: Mapping[str, Any], shapes: Mapping[str, Shape], forms: Mapping[str, Form]
     ) -> Self:
         """Make the step again."""
-        from discreet.synth.methods.registry import all_methods
+        from discreet.synth.methods.method import all_methods
 
         all_methods()
         law = JointConditional.known[state["law"]["kind"]].restored(state["law"]["state"])
@@ -383,7 +382,7 @@ def restored_law(state: Mapping[str, Any] | None) -> Conditional | None:
     """Make a law again."""
     if state is None:
         return None
-    from discreet.synth.methods.registry import all_methods
+    from discreet.synth.methods.method import all_methods
 
     all_methods()
     return Conditional.known[state["kind"]].restored(state["state"])

@@ -14,7 +14,7 @@ from discreet.cell_limits import refuse_too_many_cells
 from discreet.errors import ParameterError, unknown_name
 from discreet.tables.building.contributors_in_place import only_contributors
 from discreet.tables.building.counting import code_texts, entries_by_contributor
-from discreet.tables.gauss.roles import positions
+from discreet.tables.gauss.problem import positions
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -26,7 +26,7 @@ from discreet.tables.building.dimension import Dimension
 from discreet.tables.building.merged_dimensions import merged_dimension
 from discreet.tables.building.relations import equations
 from discreet.tables.building.remainders import Remainders, remainders_of
-from discreet.tables.suppressing.singles import one_person_across
+from discreet.tables.building.singles import one_person_across
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -15,8 +15,7 @@ from scipy import sparse
 from discreet.arrays import Array, Flags
 from discreet.tables.gauss.big import primitive, taken_off
 from discreet.tables.gauss.codes import PLAIN
-from discreet.tables.gauss.problem import Problem, equal_columns, row_kinds, unit_columns
-from discreet.tables.gauss.roles import whole_numbers
+from discreet.tables.gauss.problem import Problem, equal_columns, row_kinds, unit_columns, whole_numbers
 from discreet.tables.gauss.running import Left, run
 
 _LARGEST = 2**53

@@ -13,7 +13,7 @@ import polars as pl
 from scipy import sparse
 
 from discreet.arrays import Array, Flags
-from discreet.tables.suppressing.earlier_releases import shared_cells
+from discreet.tables.checking.earlier_releases import shared_cells
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

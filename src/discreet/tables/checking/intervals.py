@@ -1,4 +1,4 @@
-"""Between which bounds does the table pin down a suppressed cell?
+"""Between which bounds does the table pin down a suppressed cell, and how wide must that be?
 
 Whoever has the published cells, and knows that no inner cell is negative, can bound every suppressed cell by two
 linear programs. Inner cells that no unknown sum holds together are bounded apart from each other, which keeps the
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -18,10 +18,56 @@ from scipy.sparse.csgraph import connected_components
 
 from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.errors import InputError, ParameterError
+from discreet.tables.building.cells import cell_numbers
 from discreet.tables.checking.highs import Program
 from discreet.tables.checking.whole_numbers import whole_extreme, whole_solution
-from discreet.tables.gauss.problem import equal_columns
-from discreet.tables.gauss.roles import positions, whole_numbers
+from discreet.tables.gauss.problem import equal_columns, positions, whole_numbers
+
+if TYPE_CHECKING:
+    from discreet.tables.building.table import Table
+
+
+@dataclass(frozen=True)
+class Protection:
+    """How wide the interval of a primary cell must be: below its value, above it, and in all.
+
+    Each level is a share of the value of the cell, or the name of a column of levels.
+
+    Examples
+    --------
+    >>> Protection(lower=0.1, upper=0.2).upper
+    0.2
+    """
+
+    lower: float | str = 0.0
+    upper: float | str = 0.0
+    sliding: float | str = 0.0
+
+
+def levels(
+    table: Table, secret: Integers, protection: float | str | Protection | None
+) -> tuple[Floats, Floats, Floats]:
+    """How far the interval of each primary cell must reach below its value, above it, and in all.
+
+    Without any wish the column ``protection`` counts, where the rules left one.
+    """
+    if protection is None:
+        protection = "protection" if "protection" in table.cells.columns else 0.0
+    if not isinstance(protection, Protection):
+        protection = Protection(protection, protection)
+    return (
+        _level(table, secret, protection.lower),
+        _level(table, secret, protection.upper),
+        _level(table, secret, protection.sliding),
+    )
+
+
+def _level(table: Table, secret: Integers, level: float | str) -> Floats:
+    if isinstance(level, str):
+        return cell_numbers(table, level, "protection")[secret]
+    if level < 0:
+        raise ParameterError("protection must not be negative: it is a share of the value of a cell.")
+    return np.asarray(level * np.abs(np.asarray(table.values, dtype=float)[secret]))
 
 
 @dataclass(frozen=True)

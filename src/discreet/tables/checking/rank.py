@@ -15,8 +15,17 @@ from scipy import sparse
 
 from discreet.arrays import Array, Flags, Integers
 from discreet.tables.gauss.codes import PLAIN
-from discreet.tables.gauss.problem import Problem, equal_columns, merged_rows, owners, row_kinds, unit_columns
-from discreet.tables.gauss.roles import labels_of, positions, whole_numbers
+from discreet.tables.gauss.problem import (
+    Problem,
+    equal_columns,
+    labels_of,
+    merged_rows,
+    owners,
+    positions,
+    row_kinds,
+    unit_columns,
+    whole_numbers,
+)
 from discreet.tables.gauss.running import Left, run
 
 

@@ -21,11 +21,10 @@ from discreet.tables.building.cells import (
     single_contributors,
 )
 from discreet.tables.checking.differences import nested_differences, successive_differences
+from discreet.tables.checking.earlier_releases import Knowledge, knowledge
 from discreet.tables.checking.findings import Audit
-from discreet.tables.checking.intervals import feasible_bounds
-from discreet.tables.checking.levels import Protection, levels
+from discreet.tables.checking.intervals import Protection, feasible_bounds, levels
 from discreet.tables.checking.rank import computable
-from discreet.tables.suppressing.earlier_releases import Knowledge, knowledge
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

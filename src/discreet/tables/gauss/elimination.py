@@ -14,14 +14,18 @@ from scipy import sparse
 from discreet.arrays import Array, Flags, Integers
 from discreet.errors import DiscreetWarning, NothingLeftWarning, ParameterError, unknown_name
 from discreet.tables.gauss import codes
-from discreet.tables.gauss.problem import Problem, equal_columns, merged_rows, owners, row_kinds
-from discreet.tables.gauss.roles import (
+from discreet.tables.gauss.problem import (
     ZERO_METHODS,
+    Problem,
     Roles,
     Sought,
     ZeroMethod,
+    equal_columns,
     labels_of,
+    merged_rows,
+    owners,
     roles_of,
+    row_kinds,
     singleton_methods,
     sought_of,
     special_of,

@@ -1,4 +1,13 @@
-"""Which cells are left out beside the primary ones: a table read for suppression, and the two methods."""
+"""Which cells are left out beside the primary ones: a table read for suppression, the two methods, and what is mended.
+
+Everybody who could compute a primary cell did so by some combination of published cells and, perhaps, of own figures.
+Protected like a primary cell, the combination is out of reach; the elimination then decides what has to go for it, the
+least worthy cells first.
+
+The elimination leaves out no cell in vain. But what is left out afterwards to make intervals wider may do the work of
+cells that were left out before: those are published again, the worthiest first, wherever every primary cell stays
+protected in the same sense.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +32,20 @@ from discreet.tables.building.cells import (
     single_contributors,
 )
 from discreet.tables.building.relations import equations
-from discreet.tables.checking.combinations import together
+from discreet.tables.checking.combinations import disclosing_columns, together
+from discreet.tables.checking.earlier_releases import knowledge
+from discreet.tables.checking.rank import Computable, computable
 from discreet.tables.gauss import Elimination, secondary
-from discreet.tables.gauss.problem import default_order
-from discreet.tables.gauss.roles import SINGLETON_METHODS
-from discreet.tables.suppressing.earlier_releases import knowledge
-from discreet.tables.suppressing.interval_aims import Aim, widest, with_decoy, zero_groups
+from discreet.tables.gauss.problem import SINGLETON_METHODS, default_order
 from discreet.tables.suppressing.optimal_suppression import Optimum, cheapest
-from discreet.tables.suppressing.repairing import columns_of, computed, pairs_given_away, repaired
 from discreet.tables.suppressing.suppression_result import SuppressionResult
-from discreet.tables.suppressing.tidying import tidied
+from discreet.tables.suppressing.widening import Aim, widest, with_decoy, zero_groups
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table
     from discreet.tables.suppressing.suppression import Suppression
+    from discreet.tables.suppressing.widening import Aim
+
 
 Progress = Callable[[int, int], None] | None
 # More rounds than any table has needed; what is left after them is mended cell by cell.
@@ -246,3 +255,115 @@ def _orders(x: Any, case: Case, tries: int) -> list[Integers]:
 
 def _loss(found: Any, case: Case) -> tuple[int, int, float]:
     return len(found.unsafe), len(found.secondary), float(case.worth[found.secondary].sum())
+
+
+Pairs = list[tuple[int, Any]]
+
+
+def repaired(case: Case, published: Flags) -> Flags:
+    """Which of the published cells can stay so that no primary cell is computable, by anybody; the worthiest do.
+
+    Forced cells stay; a primary cell that they give away stays lost.
+    """
+    fixed = np.zeros(len(published), dtype=bool)
+    fixed[case.forced] = True
+    guarded = None
+    while True:
+        found = computed(case, published)
+        pairs = pairs_given_away(case, found)
+        exact = np.setdiff1d(found.cells, _lost(case, found).cells)
+        if not len(exact) and not pairs:
+            return published
+        if pairs:
+            guarded = together(guarded, columns_of(case, published, pairs))
+        order = np.flatnonzero(published & ~fixed)
+        gone = np.setdiff1d(np.flatnonzero(~published & ~fixed), case.secret)
+        kept = secondary(
+            case.x_unknown, case.secret, default_order(case.x, case.worth, order), forced=case.forced, hidden=gone,
+            extra_primary=guarded,
+        ).published  # fmt: skip
+        if (kept == published).all():
+            return published
+        published = kept
+
+
+def computed(case: Case, published: Flags) -> Computable:
+    """What can be computed of a case when these cells are published."""
+    return computable(
+        case.x,
+        published,
+        case.secret,
+        contributors=case.contributors,
+        known_rows=case.known,
+        empty_rows=case.empty,
+    )
+
+
+def pairs_given_away(case: Case, found: Computable) -> Pairs:
+    """Cells and contributors who can compute them, but for those whom the forced cells alone enable to."""
+    if not found.by_contributors:
+        return []
+    lost = set(_lost(case, found).by_contributors)
+    return [pair for pair in found.by_contributors if pair not in lost]
+
+
+def columns_of(case: Case, published: Flags, pairs: Pairs) -> Any:
+    """The combinations that these contributors compute."""
+    assert case.contributors is not None
+    return disclosing_columns(case.x, published, pairs, case.contributors, case.known)
+
+
+def _lost(case: Case, found: Computable) -> Computable:
+    """What the forced cells alone give away, and to whom: leaving out others is in vain."""
+    if not len(found.cells) and not found.by_contributors:
+        return found
+    fixed = np.zeros(case.x.shape[1], dtype=bool)
+    fixed[case.forced] = True
+    return computed(case, fixed)
+
+
+def secondary_of(case: Case, published: Flags) -> Integers:
+    """The cells left out that are neither primary nor hidden."""
+    taken = np.concatenate([case.secret, case.hidden])
+    return np.setdiff1d(np.flatnonzero(~published), taken)
+
+
+# Every cell tried costs a round of linear programs over all primary cells.
+_MOST_TRIED = 40
+
+
+def tidied(aim: Aim, case: Case, before: Flags, wide: Flags) -> Flags:
+    """Which cells stay published after widening, with those published again that nothing hangs on any more."""
+    # Where a zero is hidden so that counts may be zero, it must stay free itself: nothing is put back.
+    if (wide == before).all() or (aim.zeros_open and aim.room.whole):
+        return wide
+    found = wide.copy()
+    for cell in _no_longer_needed(case, wide).tolist()[:_MOST_TRIED]:
+        trial = found.copy()
+        trial[cell] = True
+        if _protected(aim, case, trial):
+            found = trial
+    return found
+
+
+def _no_longer_needed(case: Case, published: Flags) -> Integers:
+    """Cells left out that give no primary cell away exactly when they are published, the worthiest first."""
+    out = secondary_of(case, published)
+    # A zero is left out so that readers do not know it for one; that is not for the elimination to judge.
+    out = np.setdiff1d(out, case.zeros)
+    stays = np.union1d(case.hidden, case.zeros[~published[case.zeros]])
+    kept = secondary(
+        case.x_unknown, case.secret, default_order(case.x, case.worth, out),
+        forced=np.flatnonzero(published), hidden=stays,
+    )  # fmt: skip
+    free = np.setdiff1d(out, kept.secondary)
+    return free[np.argsort(-case.worth[free], kind="stable")]
+
+
+def _protected(aim: Aim, case: Case, published: Flags) -> bool:
+    """Does every primary cell that can be protected stay so, exactly, from contributors, and by its interval?"""
+    found = computed(case, published)
+    if len(found.cells) or found.by_contributors:
+        return False
+    down, up = aim.room.reach(published, case.secret, aim.widths)
+    return not aim.widths.missed(down, up).any()

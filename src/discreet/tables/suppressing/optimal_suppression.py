@@ -19,7 +19,7 @@ from scipy import sparse
 from discreet.arrays import Array, Flags, Floats, Integers
 from discreet.errors import InputError, ParameterError
 from discreet.tables.checking.highs import Program
-from discreet.tables.gauss.roles import positions, whole_numbers
+from discreet.tables.gauss.problem import positions, whole_numbers
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,11 @@ from discreet.tables.building.cells import MOST_SOLVED, need_few_cells
 from discreet.tables.checking import Audit, Protection, audit
 from discreet.tables.checking.table_audit import intervals_wanted
 from discreet.tables.gauss import Elimination
-from discreet.tables.gauss.roles import ZERO_METHODS, singleton_methods
-from discreet.tables.suppressing.choosing import Case, Progress, by_elimination, by_integer_program
-from discreet.tables.suppressing.interval_aims import Aim, aim_of
+from discreet.tables.gauss.problem import ZERO_METHODS, singleton_methods
+from discreet.tables.suppressing.choosing import Case, Progress, by_elimination, by_integer_program, repaired
 from discreet.tables.suppressing.optimal_suppression import Optimum
-from discreet.tables.suppressing.repairing import repaired
 from discreet.tables.suppressing.suppression_result import HIDDEN, PRIMARY, SECONDARY, SuppressionResult
+from discreet.tables.suppressing.widening import Aim, aim_of
 
 if TYPE_CHECKING:
     from discreet.tables.building.table import Table

@@ -25,7 +25,7 @@ from discreet.utility.propensity.cart import Cart
 from discreet.utility.propensity.findings import Findings
 from discreet.utility.propensity.fitting import Fit, Learner, Prepared
 from discreet.utility.propensity.logistic import Logit
-from discreet.utility.propensity.reference import Reference
+from discreet.utility.propensity.nulls import Reference
 from discreet.utility.propensity.stacking import Stack, stack
 
 Model = Literal["logit", "cart", "boosting", "linear"] | Callable[[pl.DataFrame, Flags], Any]

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from discreet.protect import (
-    Band,
     ClassSwap,
     DropIdentifiers,
-    Generalize,
     KAnonymity,
     LocalSuppression,
     Microaggregate,
     Mondrian,
     OptimalGeneralization,
     Plan,
-    Pram,
-    Recode,
     Round,
     TopBottomCode,
     Treatment,
 )
 from discreet.protect.generalizing.privacy_models import PrivacyModel
+from discreet.workflow.coarsening.coding import coding_steps
+from discreet.workflow.coarsening.ladders import Ladder
 from discreet.workflow.suggesting.aims import Aims
-from discreet.workflow.suggesting.ladders import BAND, CUT, EXCHANGE, GROUP, Ladder
 
 SUPPRESS, REGROUP, ALONG, GATHER, NOTHING = "suppress", "regroup", "along", "gather", "nothing"
 
@@ -143,29 +139,6 @@ class Recipe:
         if swapped and keys:
             steps.append(ClassSwap(list(swapped), keys=keys))
         return Plan(steps, title)
-
-
-def coding_steps(chosen: Mapping[str, tuple[str, Any]]) -> list[Treatment]:
-    """Give the steps that code columns as their rungs say, at most one of each kind."""
-    bands = {name: list(setting) for name, (kind, setting) in chosen.items() if kind == BAND}
-    groups = {name: dict(setting) for name, (kind, setting) in chosen.items() if kind == GROUP}
-    cuts = {name: setting for name, (kind, setting) in chosen.items() if kind == CUT}
-    exchanged = {name: float(setting) for name, (kind, setting) in chosen.items() if kind == EXCHANGE}
-    steps: list[Treatment] = []
-    if bands:
-        steps.append(Band(breaks=bands))
-    if cuts:
-        steps.append(
-            Generalize(
-                {name: level for name, (_, level) in cuts.items()},
-                {name: hierarchy for name, (hierarchy, _) in cuts.items()},
-            )
-        )
-    if groups:
-        steps.append(Recode(groups))
-    if exchanged:
-        steps.append(Pram(columns=list(exchanged), change=exchanged))
-    return steps
 
 
 def _number_steps(numbers: Mapping[str, tuple[float, float]]) -> list[Treatment]:

@@ -17,13 +17,14 @@ from discreet.microdata import Microdata
 from discreet.policy import Policy
 from discreet.protect import Plan
 from discreet.randomness import fresh_seed
+from discreet.workflow.coarsening.coding import plainly_named
+from discreet.workflow.coarsening.ladders import Ladder, ladder_of, outcome_ladder
 from discreet.workflow.inspection import inspect
 from discreet.workflow.plan_search import Search, ranked
 from discreet.workflow.suggesting.aims import aims_of, can_be_dealt_out, codings_needed, company_for_swaps
 from discreet.workflow.suggesting.explaining import alternatives, obstacles_of, step_effects, summary
 from discreet.workflow.suggesting.exploring import BUDGETS, Budget, Explorer
 from discreet.workflow.suggesting.forecast import Forecast
-from discreet.workflow.suggesting.ladders import Ladder, ladder_of, outcome_ladder, plainly_named
 from discreet.workflow.suggesting.own_numbers import own_numbers
 from discreet.workflow.suggesting.recipes import Frame
 from discreet.workflow.suggesting.result import Suggestion

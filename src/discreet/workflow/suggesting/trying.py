@@ -22,7 +22,7 @@ from discreet.policy import MAIN, Policy
 from discreet.protect import Plan
 from discreet.results import Check, Scenario, Verdict
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.suggesting.ladders import column_loss
+from discreet.workflow.coarsening.coding import column_loss
 from discreet.workflow.trials import Ledger, Trial, plan_key
 
 NOT_JUDGED = "it costs more than the best plan that passes"

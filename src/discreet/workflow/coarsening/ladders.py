@@ -20,12 +20,19 @@ from discreet.arrays import Floats, Integers
 from discreet.engine.comparable import as_text, distinct_values, plain_text
 from discreet.hierarchy import Hierarchy
 from discreet.results import percent
-from discreet.utility.column_loss import comparable_kind, linked_loss
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.suggesting.grouping import groupings, outcome_profiles
+from discreet.workflow.coarsening.coding import (
+    BAND,
+    CUT,
+    EXCHANGE,
+    GROUP,
+    column_loss,
+    plainly_named,
+    recoded,
+)
+from discreet.workflow.coarsening.grouping import groupings, outcome_profiles
 from discreet.workflow.usual_names import meaning_of
 
-BAND, GROUP, CUT, EXCHANGE = "band", "group", "cut", "exchange"
 _CHANCES = (0.05, 0.1, 0.2, 0.35, 0.5)
 _BANDS = (40, 25, 16, 12, 10, 8, 6, 5, 4, 3, 2)
 _WIDTHS = (2, 5, 10, 20, 30, 40)
@@ -175,34 +182,6 @@ def exchanges_of(values: pl.Series) -> Ladder:
             loss, mixed = column_loss(values, made), min(1.0, changed / room)
             found.append(Rung(EXCHANGE, chance, words, chance, own, found[0].labels, loss, mixed))
     return Ladder(name, "exchange", tuple(found))
-
-
-def recoded(values: pl.Series, shape: str, setting: Any) -> pl.Series:
-    """Code a column as a rung says, by the treatment that a plan would use."""
-    from discreet.microdata import Microdata
-    from discreet.workflow.suggesting.recipes import coding_steps
-
-    made = Microdata(plainly_named(values).to_frame())
-    for step in coding_steps({"value": (shape, setting)}):
-        made = step.apply(made, seed=0).data
-    return made.frame["value"].rename(values.name)  # type: ignore[no-any-return]
-
-
-def plainly_named(values: pl.Series) -> pl.Series:
-    """Give a column a plain name: its own may read as a pattern of names."""
-    return values.rename("value")
-
-
-def column_loss(ours: pl.Series, theirs: pl.Series) -> float:
-    """Give the share of one column that is lost, record by record, as `information_loss` does."""
-    ours, theirs = plainly_named(ours), plainly_named(theirs)
-    same = same_cells(ours, theirs)
-    if same.all():
-        return 0.0
-    kind, before, after = comparable_kind(ours, theirs)
-    lost = linked_loss(kind, before, after, np.zeros(len(ours), dtype=np.bool_), same)
-    # Sums over groups may differ in the last bit from run to run, which must not decide between two plans.
-    return round(lost, 12)
 
 
 def _coarser(

@@ -14,7 +14,8 @@ import numpy as np
 from discreet import engine
 from discreet.arrays import Integers
 from discreet.microdata import Microdata
-from discreet.workflow.suggesting.ladders import BAND, CUT, Ladder, Rung, ladder_of
+from discreet.workflow.coarsening.coding import BAND, CUT
+from discreet.workflow.coarsening.ladders import Ladder, Rung, ladder_of
 from discreet.workflow.usual_names import meaning_of
 
 _MOST_RECORDS = 200_000

@@ -1,0 +1,1 @@
+"""How can columns be told less precisely? Ladders of codings, groups of categories, and keys made coarser."""
