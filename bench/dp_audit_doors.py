@@ -352,7 +352,7 @@ GENERATORS = {
                 depth=1,
                 sensitivity="tight",
                 sampler="candidates",
-                candidates=8,
+                candidates=4,
             ),
             lambda fitted: fitted.thetas[0],
         ),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ColumnError
-from discreet.synth.bayesian_network.bin_kernels import bins_of
+from discreet.synth.bayesian_network.bin_kernels import bins_of, bins_of_whole
 from discreet.synth.bayesian_network.coding import declared_attribute
 from discreet.synth.private_marginals.counting import counted, counted_pairs
 from discreet.synth.private_marginals.graphical_model import drawn_columns
@@ -34,6 +34,32 @@ def test_a_bin_found_by_its_place_is_the_bin_found_by_search(ends, bins, data) -
     )
     wanted = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, bins - 1)
     assert bins_of(numbers, edges, np.uint16).tolist() == wanted.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    low=st.integers(-50, 50),
+    steps=st.lists(st.floats(0.25, 40), min_size=1, max_size=30),
+    numbers=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-100, 1500)),
+)
+def test_a_whole_number_that_is_looked_up_has_the_bin_that_is_searched(low, steps, numbers) -> None:
+    edges = low + np.concatenate([[0.0], np.cumsum(steps)])
+    whole = np.array(numbers, dtype=np.int64)
+    found = bins_of_whole(whole, edges, np.uint8)
+    assert found is not None
+    assert found.tolist() == bins_of(whole.astype(np.float64), edges, np.uint8).tolist()
+
+
+def test_a_table_of_too_many_whole_numbers_is_not_made() -> None:
+    assert bins_of_whole(np.array([1]), np.array([0.0, 1e9]), np.uint8) is None
+    assert bins_of_whole(np.array([1]), np.array([1e17, 1e17 + 64]), np.uint8) is None
+
+
+def test_many_whole_numbers_get_the_codes_of_few() -> None:
+    few = pl.Series("v", [-3, 0, 17, 18, 90, 400])
+    attribute = declared_attribute(few, (17, 90), bins=8, never_missing=True)
+    many = pl.concat([few] * 20_000)
+    assert attribute.encode_small(many).tolist() == attribute.encode_small(few).tolist() * 20_000
 
 
 def test_bins_that_are_not_even_are_found_too() -> None:

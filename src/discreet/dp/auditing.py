@@ -175,7 +175,9 @@ def _weighed(here: Floats, there: Floats, half: int) -> tuple[Floats, Floats]:
         cuts = np.unique(np.quantile(values[learned], np.linspace(0, 1, _BANDS_OF_ODDS + 1)[1:-1]))
         # Two bands to a cut: a value that many runs give stands for itself.
         band = np.searchsorted(cuts, values, "left") + np.searchsorted(cuts, values, "right")
-        first, second = (np.bincount(band[learned][side], minlength=2 * len(cuts) + 1) for side in (own, ~own))
+        first, second = (
+            np.bincount(band[learned][side], minlength=2 * len(cuts) + 1) for side in (own, ~own)
+        )
         odds += np.log((first + 1) / (second + 1))[band]
         # A missing answer stands as a number whose square cannot be written.
         held = np.clip(values, -_FAR, _FAR)

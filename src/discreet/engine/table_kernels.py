@@ -15,18 +15,21 @@ def count_pair(first: Any, second: Any, width: int, cells: int) -> Integers:
     """Count the cells of one two-way table.
 
     Four tallies side by side, because neighboring records often fall into one cell, and an addition has to wait for
-    the one before it in the same place.
+    the one before it in the same place. Places without a sign, because one with a sign might count from the end, and
+    would be looked at for it.
     """
     tallies = np.zeros((4, cells), dtype=np.int64)
+    a, b, c, d = tallies[0], tallies[1], tallies[2], tallies[3]
     rows = len(first)
     whole = rows - rows % 4
+    wide = np.uint64(width)
     for i in range(0, whole, 4):
-        tallies[0, np.int64(first[i]) * width + second[i]] += 1
-        tallies[1, np.int64(first[i + 1]) * width + second[i + 1]] += 1
-        tallies[2, np.int64(first[i + 2]) * width + second[i + 2]] += 1
-        tallies[3, np.int64(first[i + 3]) * width + second[i + 3]] += 1
+        a[np.uint64(first[i]) * wide + np.uint64(second[i])] += 1
+        b[np.uint64(first[i + 1]) * wide + np.uint64(second[i + 1])] += 1
+        c[np.uint64(first[i + 2]) * wide + np.uint64(second[i + 2])] += 1
+        d[np.uint64(first[i + 3]) * wide + np.uint64(second[i + 3])] += 1
     for i in range(whole, rows):
-        tallies[0, np.int64(first[i]) * width + second[i]] += 1
+        a[np.uint64(first[i]) * wide + np.uint64(second[i])] += 1
     total: Integers = tallies.sum(axis=0)
     return total
 
@@ -35,14 +38,16 @@ def count_pair(first: Any, second: Any, width: int, cells: int) -> Integers:
 def count_triple(first: Any, second: Any, third: Any, widths: tuple[int, int], cells: int) -> Integers:
     """Count the cells of one three-way table: its margins are three two-way tables, for little more than one."""
     tallies = np.zeros((2, cells), dtype=np.int64)
+    a, b = tallies[0], tallies[1]
     rows = len(first)
     whole = rows - rows % 2
+    wide, narrow = np.uint64(widths[0]), np.uint64(widths[1])
     for i in range(0, whole, 2):
-        tallies[0, (np.int64(first[i]) * widths[0] + second[i]) * widths[1] + third[i]] += 1
+        a[(np.uint64(first[i]) * wide + np.uint64(second[i])) * narrow + np.uint64(third[i])] += 1
         j = i + 1
-        tallies[1, (np.int64(first[j]) * widths[0] + second[j]) * widths[1] + third[j]] += 1
+        b[(np.uint64(first[j]) * wide + np.uint64(second[j])) * narrow + np.uint64(third[j])] += 1
     for i in range(whole, rows):
-        tallies[0, (np.int64(first[i]) * widths[0] + second[i]) * widths[1] + third[i]] += 1
+        a[(np.uint64(first[i]) * wide + np.uint64(second[i])) * narrow + np.uint64(third[i])] += 1
     total: Integers = tallies.sum(axis=0)
     return total
 
@@ -62,8 +67,9 @@ def place_among(values: Any, keys: Any, places: Any) -> int:
 
     A value that is none of them has the place after the last.
     """
-    slots = 4
-    while slots < 4 * len(keys):
+    # Sparse, because a search that goes on is one that the processor did not expect.
+    slots = 16
+    while slots < 16 * len(keys):
         slots *= 2
     taken = np.full(slots, -1, dtype=np.int64)
     for place in range(len(keys)):

@@ -12,6 +12,9 @@ from discreet.arrays import Floats
 
 _EVEN = 1e-6  # of a bin: how far borders may be from equally spaced ones for a bin to be found by its place
 
+_IN_A_TABLE = 2**18  # whole numbers that a table of bins may list
+_EXACT = 2.0**53  # up to which every whole number is one in floating point
+
 
 def bins_of(
     numbers: Floats, edges: Floats, small_type: type[np.unsignedinteger[Any]]
@@ -31,6 +34,33 @@ def bins_of(
         return made
     inner = np.searchsorted(edges, numbers, side="right") - 1
     return np.asarray(np.clip(inner, 0, len(edges) - 2), dtype=small_type)
+
+
+def bins_of_whole(
+    numbers: npt.NDArray[np.int64], edges: Floats, small_type: type[np.unsignedinteger[Any]]
+) -> npt.NDArray[np.unsignedinteger[Any]] | None:
+    """The bin of every whole number, looked up in a table of all of them; None where that table would be too long.
+
+    Examples
+    --------
+    >>> bins_of_whole(np.array([-5, 0, 1, 9]), np.array([0.0, 1.0, 2.0]), np.uint8).tolist()
+    [0, 0, 1, 1]
+    """
+    if not edges[-1] - edges[0] <= _IN_A_TABLE or np.abs(edges).max() > _EXACT:
+        return None
+    first = int(np.floor(edges[0]))
+    all_of_them = np.arange(first, int(np.ceil(edges[-1])) + 1)
+    made = np.empty(len(numbers), dtype=small_type)
+    _looked_up_within(bins_of(all_of_them.astype(np.float64), edges, small_type), first, numbers, made)
+    return made
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _looked_up_within(table: Any, first: int, numbers: Any, made: Any) -> None:
+    """The entry of every number in a table that begins at the first; beyond its ends the first or last entry."""
+    last = first + len(table) - 1
+    for i in range(len(numbers)):
+        made[i] = table[min(max(numbers[i], first), last) - first]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

@@ -18,12 +18,12 @@ from discreet.arrays import Floats, Integers
 from discreet.engine.table_kernels import place_among
 from discreet.errors import ColumnError
 from discreet.parameters import distinct
-from discreet.synth.bayesian_network.bin_kernels import bins_of
+from discreet.synth.bayesian_network.bin_kernels import bins_of, bins_of_whole
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
 from discreet.wording import type_name
 
 _COMPANY = 5  # records that a bin cut by quantiles holds at least, and a heap
-_MANY = 100_000  # texts from which on they are told apart by their hashes
+_MANY = 100_000  # records from which on texts are told apart by their hashes, and whole numbers looked up
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,8 @@ class Attribute:
             codes = _places(self.levels, values)
         else:
             assert self.edges is not None
+            if (quick := self._whole(series)) is not None:
+                return quick
             numbers = as_numbers(series)
             # Values beyond a declared range belong to its first or last bin.
             filled = numbers.fill_null(0.0) if numbers.null_count() else numbers
@@ -105,6 +107,14 @@ class Attribute:
             codes = pl.Series(places)
             codes = codes.set(numbers.is_null(), None) if numbers.null_count() else codes
         return _filled(self, codes)
+
+    def _whole(self, series: pl.Series) -> npt.NDArray[np.integer[Any]] | None:
+        """Return the codes of many whole numbers, none of them missing; None where there is no short way to them."""
+        assert self.edges is not None
+        signed = series.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
+        if len(series) < _MANY or not signed or series.null_count() or self.heaps is not None:
+            return None
+        return bins_of_whole(series.cast(pl.Int64).to_numpy(), self.edges, self.small_type)
 
     def _undeclared(self) -> ColumnError:
         return ColumnError(

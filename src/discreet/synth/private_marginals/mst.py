@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import dp
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
 from discreet.method_cards import method
 from discreet.synth.private_marginals.counting import counted, counted_pairs
@@ -29,6 +29,9 @@ from discreet.synth.private_marginals.preparing import Alone, Prepared
 from discreet.synth.synthesizer import Stream
 
 _CHOICE = 0.125  # of the rho of pairs: a tenth of all of it
+_KEPT = (
+    2**14
+)  # cells up to which the table of a pair is kept until one is chosen; larger ones are counted again
 
 
 @method(
@@ -103,12 +106,12 @@ class MST(_FromMargins):
         chosen = _tree(self, file, alone, _CHOICE * rho, stream)
         variance = variance_of((1 - _CHOICE) * rho, len(chosen), file.most)
         tables = {
-            (a, b): noisy(
-                counted((a, b), alone.codes, alone.sizes), variance, stream.words("pair", str(place))
-            ).reshape(alone.sizes[a], alone.sizes[b])
-            for place, (a, b) in enumerate(chosen)
+            (a, b): noisy(counts, variance, stream.words("pair", str(place))).reshape(
+                alone.sizes[a], alone.sizes[b]
+            )
+            for place, ((a, b), counts) in enumerate(chosen.items())
         }
-        return chosen, _model(file, alone, tables, float(variance))
+        return list(chosen), _model(file, alone, tables, float(variance))
 
 
 def _model(
@@ -133,8 +136,10 @@ def _model(
     return GraphicalModel(tree, tuple(tables))
 
 
-def _tree(plan: MST, file: Prepared, alone: Alone, rho: float, stream: Stream) -> list[tuple[int, int]]:
-    """Choose pairs privately until they connect all columns, those farthest from independence first.
+def _tree(
+    plan: MST, file: Prepared, alone: Alone, rho: float, stream: Stream
+) -> dict[tuple[int, int], Integers]:
+    """Choose pairs privately until they connect all columns, and count them; farthest from independence first.
 
     The distance is the sum of absolute differences from a table of whole numbers that carries noise already; a record
     moves it by one at most.
@@ -147,7 +152,10 @@ def _tree(plan: MST, file: Prepared, alone: Alone, rho: float, stream: Stream) -
         if sizes[a] * sizes[b] <= plan.max_cells
     ]
     scores = dict.fromkeys(pairs, 0)
+    kept: dict[tuple[int, int], Integers] = {}
     for (a, b), counts in counted_pairs(pairs, codes, sizes):
+        if len(counts) <= _KEPT:
+            kept[a, b] = counts
         expected = np.rint(np.outer(estimates[a], estimates[b]).ravel() / alone.records).astype(np.int64)
         scores[a, b] = int(np.abs(counts - expected).sum())
     # A choice of budget epsilon is epsilon²/8 in rho, because the exponential mechanism is bounded in range.
@@ -165,4 +173,4 @@ def _tree(plan: MST, file: Prepared, alone: Alone, rho: float, stream: Stream) -
         chosen.append(pair)
         old, new = component[pair[0]], component[pair[1]]
         component = [new if each_ == old else each_ for each_ in component]
-    return chosen
+    return {pair: kept[pair] if pair in kept else counted(pair, codes, sizes) for pair in chosen}

@@ -229,6 +229,14 @@ def measured_alone(
         records,
         groupings,
         [group_margin(own, each, float(variance)) for own, each in zip(counts, groupings, strict=True)],
-        # Groups are never more than levels, so that the type of the codes holds them too.
-        [looked_up(each.group.astype(own.dtype), own) for each, own in zip(groupings, codes, strict=True)],
+        [_groups_of(own, each) for own, each in zip(codes, groupings, strict=True)],
     )
+
+
+def _groups_of(codes: Small, grouping: Grouping) -> Small:
+    """The group of every record; where every level is its own, the codes say it."""
+    if np.array_equal(grouping.group, np.arange(grouping.size)):
+        return codes
+    # Groups are never more than levels, so that the type of the codes holds them too.
+    found: Small = looked_up(grouping.group.astype(codes.dtype), codes)
+    return found
