@@ -220,3 +220,54 @@ def test_greedy_trees_pass_the_bound_seldom_and_by_far():
             error = np.sqrt(wanted * (1 - wanted) * (1 / len(found) + 1 / pairs))
             assert 0 < share == pytest.approx(wanted, abs=5 * error)
         assert found.max() > 10 * dp.pmse_sensitivity(N)
+
+
+def _cut_back(real: np.ndarray, made: np.ndarray, cps: tuple[float, ...]) -> list[float]:
+    """The pMSE of a tree grown by Gini, 20 records to split and 7 in a leaf, then cut back by what it gets wrong.
+
+    As rpart documents its ``cp``: every split that stays must spare more wrong records than this share of those that
+    the root gets wrong (cost-complexity pruning, worked out from the leaves up).
+    """
+    from sklearn.tree import DecisionTreeClassifier
+
+    told = np.repeat([0, 1], N)
+    grown = DecisionTreeClassifier(min_samples_split=20, min_samples_leaf=7, max_depth=30, random_state=0)
+    tree = grown.fit(np.vstack([real, made]), told).tree_
+    records, ours = tree.weighted_n_node_samples, tree.value[:, 0, 1]
+    wrong = records * np.minimum(ours, 1 - ours)
+    spread = records * (ours - 0.5) ** 2
+    found = []
+    for cp in cps:
+        price = cp * wrong[0]
+        cost, kept = wrong + price, spread.copy()
+        # A node has a smaller number than its children.
+        for node in range(tree.node_count - 1, -1, -1):
+            left, right = tree.children_left[node], tree.children_right[node]
+            if left >= 0 and cost[left] + cost[right] < cost[node] - 1e-9:
+                cost[node], kept[node] = cost[left] + cost[right], kept[left] + kept[right]
+        found.append(float(kept[0] / records[0]))
+    return found
+
+
+@pytest.mark.slow
+def test_what_a_right_synthesis_is_given_by_the_published_measure():
+    """Section 6: 0.0066 for "cp about 0.001", 0.0001 for cp = 0.01; and 0.0072 for cp = 0.001, which is not met.
+
+    The documented rule gives 0.0066 at cp = 0.0014 and 0.0001 at 0.01. At 0.001 it gives about twice 0.0072: below a
+    cp of 0.002 a right synthesis is told from the original by chance alone, and how much of that a tree keeps is a
+    matter of the order in which a program cuts it back, which the documentation does not fix. What the figures are
+    needed for, the size of what chance adds to the published table, is held from both sides.
+    """
+    rng = np.random.default_rng(6)
+    found = []
+    for _ in range(8):
+        real = _drawn(TRUTH, rng)
+        slope, intercept = np.polyfit(real[:, 0], real[:, 1], 1)
+        rest = real[:, 1] - intercept - slope * real[:, 0]
+        fitted = [real[:, 0].mean(), real[:, 0].std(), intercept, slope, rest.std()]
+        found.append(_cut_back(real, _drawn(np.array(fitted), rng), (0.01, 0.0016, 0.0014, 0.0012, 0.001)))
+    coarse, above, at, below, fine = np.mean(found, axis=0)
+    assert coarse == pytest.approx(0.0001, abs=1e-4)
+    assert at == pytest.approx(0.0066, abs=3 * np.std([each[2] for each in found]) / np.sqrt(8))
+    assert above < 0.0066 < 0.0072 < below < fine
+    assert fine == pytest.approx(2 * 0.0072, rel=0.25)
