@@ -168,6 +168,11 @@ class OfPair:
         The most records it is asked about; larger files are sampled.
     effort
         How long it takes, roughly: 1 for counts, 2 for tables, 3 for models. A policy is judged the quick way first.
+    counted
+        Whether it counts queries where they are, although it looks at records together: what it cannot count it takes
+        from a sample by itself, and says so.
+    by_size
+        Whether its headline depends on the number of records, so that a sample has another one than the whole files.
     settings
         Parameters that differ from the defaults of the measure, because here it is one of many.
     mended
@@ -190,6 +195,8 @@ class OfPair:
     as_it_was: bool = False
     most: int | None = None
     effort: int = 3
+    counted: bool = False
+    by_size: bool = False
     settings: Callable[[TwoFiles], Mapping[str, Any]] | None = None
     mended: Callable[[Measure, TwoFiles, Microdata, Microdata, Mapping[str, Any]], Measure] | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,10 @@ class Alignment:
     reordered: bool = False
     linked: bool = False
     notes: tuple[str, ...] = ()
+
+    def only_about(self, columns: Sequence[str]) -> Alignment:
+        """Return the alignment of some of the columns."""
+        return replace(self, columns=tuple(columns))
 
     @property
     def sentences(self) -> list[str]:

@@ -67,6 +67,14 @@ def compare(
             help="Also try what attackers could do: single out, link, infer, recognize (give --holdout for fairness).",
         ),
     ] = False,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows",
+            help="Count files of more records where they are, and measure the rest on a sample of about so many; "
+            "files of more than 100 million cells in any case.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Print only the verdict line (policy 'public-use-file' unless named)."),
@@ -103,6 +111,7 @@ def compare(
         missing=missing,  # type: ignore[arg-type]
         precision=options.precision(precision),
         attacks=attacks,
+        rows=rows,
         seed=seed,
         progress=not json,
         show_values=show_values,

@@ -73,7 +73,7 @@ _KINDS = ("pearson", "spearman", "cramers_v", "correlation_ratio", "theils_u")
             ),
         ),
     ),
-    compare=OfPair(4, "utility", two_columns=True, effort=2),
+    compare=OfPair(4, "utility", two_columns=True, effort=2, counted=True),
     study=OfStudy(5),
 )
 @checked

@@ -15,6 +15,8 @@ from discreet import engine
 from discreet.arrays import Floats
 from discreet.engine.grouping import brought_to, compared_as, physical
 from discreet.microdata import Microdata
+from discreet.utility.fine_numbers import INTERVALS, interval_tallies
+from discreet.wording import percent
 
 
 @dataclass(frozen=True)
@@ -132,10 +134,14 @@ def sample_pair(
     category: bool = False,
 ) -> SamplePair:
     """Count the values of one column in both files, in the engine that holds them."""
-    ours, theirs = (
-        _tallied(data, column, weight) for data, weight in zip((original, released), weights, strict=True)
+    files = (original, released)
+    fine = None if category else interval_tallies(files, column, weights)
+    ours, theirs = fine or (
+        _tallied(data, column, weight) for data, weight in zip(files, weights, strict=True)
     )
     kind, dtype, notes = compared_as(column, ours["s"], theirs["s"], category=category)
+    if fine:
+        notes = (*notes, _IN_INTERVALS.format(column=column, count=INTERVALS, off=percent(1 / INTERVALS)))
     temporal = dtype not in (pl.Float64, pl.String)
     parts = [table.with_columns(s=brought_to(table["s"], dtype)) for table in (ours, theirs)]
     if kind == "number":
@@ -193,3 +199,7 @@ def _sample(values: Any, table: pl.DataFrame) -> Sample:
 
 
 _SUMS = ("records", "mass", "squares")
+_IN_INTERVALS = (
+    "'{column}' has too many different numbers to list, so that all records were counted in about {count:,} intervals "
+    "of it: its distances are off by up to about {off}."
+)

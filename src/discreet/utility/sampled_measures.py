@@ -108,30 +108,53 @@ def on_sample(
         ours, theirs = (data.with_frame(table) for data, table in zip(files, chosen, strict=True))
         return measure(ours, theirs, **given)
 
-    found = value_of(tables)
-    groups = [_groups(table, key) for table in tables]
-    values = []
-    for own in range(_GROUPS):
-        rest = [table.filter(pl.Series(of != own)) for table, of in zip(tables, groups, strict=True)]
-        try:
-            value = value_of(rest).value
-        except DiscreetError:
-            continue
-        if value is not None:
-            values.append(float(value))
-    return _with_interval(found, values, (tables[0].height, many[0]))
+    tenths = [tenths_of(table, key) for table in tables]
+
+    def without(own: int) -> Measure:
+        return value_of(
+            [table.filter(pl.Series(of != own)) for table, of in zip(tables, tenths, strict=True)]
+        )
+
+    return with_interval(value_of(tables), without, (tables[0].height, many[0]))
 
 
-def _groups(table: pl.DataFrame, key: tuple[str, ...]) -> Integers:
-    """Cut a sample into tenths; records that are linked fall into the same one."""
+def tenths_of(table: pl.DataFrame, key: tuple[str, ...] = ()) -> Integers:
+    """Cut a sample into tenths, numbered from 0; records that are linked by a key fall into the same one."""
     numbers = engine.record_numbers(table, key) if key else np.arange(table.height, dtype=np.uint64)
     return KeyedDraws.of(0, "tenths of a sample").integers(numbers, _GROUPS)
 
 
-def _with_interval(found: Measure, values: list[float], sizes: tuple[int, int]) -> Measure:
+def with_interval(
+    found: Measure, without: Callable[[int], Measure] | None, sizes: tuple[int, int]
+) -> Measure:
+    """Say that a measure is of a sample, and how far off its headline may be for that reason.
+
+    Parameters
+    ----------
+    found
+        What the sample says.
+    without
+        Measures the sample again without a tenth of it; None where the headline of a sample is another than that of the
+        file, because it depends on the number of records.
+    sizes
+        The records of the sample, and of the file.
+    """
     records, of_records = sizes
+    values: list[float] = []
+    for own in range(_GROUPS if without else 0):
+        assert without is not None
+        try:
+            value = without(own).value
+        except DiscreetError:
+            break
+        if value is not None:
+            values.append(float(value))
     low = high = None
-    told = "How far off it is could not be told."
+    told = (
+        "How far off it is could not be told."
+        if without
+        else "It depends on the number of records: hold it against that of as large a sample of another release."
+    )
     if found.value is not None and len(values) == _GROUPS:
         spread = math.sqrt((_GROUPS - 1) / _GROUPS * float(((np.array(values) - np.mean(values)) ** 2).sum()))
         # What is left of the file beyond the sample makes the difference.

@@ -148,9 +148,16 @@ def _no_loss(name: str) -> str:
     )
 
 
-def in_memory(data: Microdata) -> Microdata:
-    """Collect what a query engine or a lazy frame holds, once, because many measures are going to look at it."""
+MOST_CELLS = 10**8
+"""Cells up to which a query is held, unless the user says how many records are."""
+
+
+def in_memory(data: Microdata, rows: int | None = None) -> Microdata:
+    """Collect what a query holds, once, because many measures are going to look at it; a large one stays a query."""
     if isinstance(data.wrapped, nw.DataFrame):
+        return data
+    most = MOST_CELLS // max(len(data.columns), 1) if rows is None else rows
+    if engine.overview(data, ()).rows > most:
         return data
     held = data.with_frame(engine.collect(data, data.columns), same_records=True)
     # A database hands its records over in any order, so that the order must not be taken for a link.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from discreet.workflow.shortcomings import worst_of
 
 OneRelease = Microdata | Release | Sequence[Microdata]
 _MISSING = ("category", "drop")
+FEWEST = 1_000
+"""Records of the smallest sample that says anything of a large file."""
 
 
 def compare(
@@ -44,6 +47,7 @@ def compare(
     missing: Missing = "category",
     precision: Setting = None,
     attacks: bool = False,
+    rows: int | None = None,
     progress: bool = False,
     show_values: bool = False,
     seed: Seed = None,
@@ -92,6 +96,11 @@ def compare(
     attacks
         Also try what attackers could do (`discreet.attack`): single people out, link what is known about them, guess
         their secrets, recognize who is in the file. A hold-out makes the answers fair; without one they are too high.
+    rows
+        Queries (Polars, DuckDB, Spark) of more records than this are not collected: columns, tables, relations and
+        classes are counted where the data is, costs that need records together are measured on a random sample of about
+        so many, with an interval, and risks that a sample would hide are left out by name. Unless given, that is done
+        to queries of more than 100 million cells, with samples of 100,000 records.
     seed
         For samples and permutations; 0 unless given, so that the same files give the same report.
     progress
@@ -132,11 +141,13 @@ def compare(
         raise ParameterError("missing must be 'category' or 'drop': classes of wildcards cannot be matched.")
     rules = None if policy is None else Policy.load(policy)
     releases = _releases(released)
-    original = _with_roles(in_memory(original), keys, sensitive)
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < FEWEST):
+        raise ParameterError(f"rows must be a whole number of at least {FEWEST}.")
+    original = _with_roles(in_memory(original, rows), keys, sensitive)
     held = None
     if holdout is not None:
         require_microdata(holdout, "holdout")
-        held = in_memory(holdout)
+        held = in_memory(holdout, rows)
     if rules:
         check_policy(rules)
     needed = list(dict.fromkeys(rule.measure for rule in rules.comparison)) if rules else []
@@ -154,6 +165,7 @@ def compare(
         "aligned": aligned,
         "missing": missing,
         "precision": precision,
+        "rows": rows,
         "seed": seed,
     }
     wanted = None if columns is None else _names(columns, original, "columns")
@@ -219,6 +231,8 @@ def _release(
     show_values: bool,
 ) -> ComparedRelease:
     alignment = case.files.alignment
+    if case.whole is not None:
+        alignment = replace(alignment, notes=(*alignment.notes, *_sampled_in_words(case, found)))
     sides = {question.name: question.side for question, *_ in questions}
     return ComparedRelease(
         name,
@@ -228,8 +242,29 @@ def _release(
         worst=worst_of(found, alignment, show_values=show_values),
         verdict=verdict,
         skipped=skipped,
-        about=_about(case.files),
+        about=_about((case.whole or case).files),
     )
+
+
+def _sampled_in_words(case: PairCase, found: Mapping[str, Measure]) -> list[str]:
+    """Say what was counted where the data is, and what was measured on a sample."""
+    assert case.whole is not None
+    sizes = zip(("original", "release"), case.sizes, case.whole.sizes, strict=True)
+    drawn = " and ".join(f"{part:,} of {all_of:,} records of the {what}" for what, part, all_of in sizes)
+    by: dict[bool, list[str]] = {True: [], False: []}
+    for name, measure in found.items():
+        by["sample" in measure.parameters].append(f"'{name}'")
+    said = []
+    if by[False]:
+        said.append(f"Counted over all records, where the data is: {', '.join(by[False])}.")
+    if by[True]:
+        said.append(f"Measured on a random sample ({drawn}), each with an interval: {', '.join(by[True])}.")
+    if case.sampled_only:
+        listed = ", ".join(map(repr, case.sampled_only))
+        said.append(
+            f"Compared on the sample only, because all values could not be brought to one form: {listed}."
+        )
+    return said
 
 
 def _as_ruled(

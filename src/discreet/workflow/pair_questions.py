@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from discreet import engine
 from discreet.cards import UNSET, Card, OfPair, all_cards
@@ -19,6 +20,7 @@ from discreet.pairs.precision import Setting
 from discreet.parameters import check, function_hints
 from discreet.randomness import Seed, generator
 from discreet.results import Measure
+from discreet.utility.sampled_measures import tenths_of, with_interval
 from discreet.workflow.aligning import AlignedFiles
 from discreet.workflow.lacking import HOLDOUT, LABELS, MODEL, TARGET, Lack
 
@@ -38,6 +40,39 @@ class PairCase:
     seed: Seed = 0
     models: Any = None
     precision: Setting = None
+    whole: PairCase | None = None
+    """Where the files are too large to hold and this is a sample of them: the files where they are, to be counted."""
+    sampled_only: tuple[str, ...] = ()
+    """Columns of the sample that cannot be counted over the whole files."""
+
+    def a_sample_of(self, files: AlignedFiles, sampled_only: tuple[str, ...]) -> PairCase:
+        """Say of which files this is a sample."""
+        whole = replace(
+            self,
+            files=files,
+            keys=tuple(key for key in self.keys if key not in sampled_only),
+            sensitive=tuple(name for name in self.sensitive if name not in sampled_only),
+        )
+        return replace(self, whole=whole, sampled_only=sampled_only)
+
+    def without_tenth(self, own: int) -> PairCase:
+        """Leave a tenth of the records out, of linked files the same one."""
+
+        def rest(data: Microdata | None) -> Microdata | None:
+            if data is None:
+                return None
+            table = engine.whole_frame(data)
+            key = (self.ids,) if self.ids is not None and self.ids in table.columns else ()
+            return data.with_frame(table.filter(pl.Series(tenths_of(table, key) != own)))
+
+        files = self.files
+        original, copies = rest(files.original), tuple(rest(copy) for copy in files.copies)
+        fewer: dict[str, Any] = {"original": original, "copies": copies, "holdout": rest(files.holdout)}
+        return replace(
+            self,
+            files=replace(files, recoded=rest(files.recoded), told=rest(files.told), **fewer),
+            whole=None,
+        )
 
     @property
     def linked(self) -> bool:
@@ -127,8 +162,21 @@ class PairQuestion:
         """The measure itself."""
         return self.card.function
 
+    @property
+    def counts(self) -> bool:
+        """Whether it can be asked of files that are too large to hold, because it counts them where they are."""
+        return self.card.work == "class-wise" or self.needs.counted
+
     def gap(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
         """Say what is missing for this question, or None when it can be asked."""
+        if case.whole is not None:
+            if self.counts:
+                return self.gap(case.whole, parameters)
+            if self.side == "risk":
+                return (
+                    "the files are too large to hold, and in a sample hardly anybody meets the records that give them "
+                    "away: ask it of files in memory"
+                )
         if self.needs.keys and not case.keys:
             return "no keys were named that both files have"
         if self.needs.sensitive and not case.sensitive:
@@ -176,6 +224,8 @@ class PairQuestion:
 
     def answer(self, case: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Ask the question, with the parameters of the user or the policy before the usual ones."""
+        if case.whole is not None:
+            return self._of_large(case, case.whole, parameters)
         seen = case.files.told if self.needs.keys and case.files.told is not None else case.files.recoded
         if seen is not None and not self.needs.as_it_was:
             case = replace(case, files=replace(case.files, original=seen))
@@ -212,6 +262,23 @@ class PairQuestion:
             if self.needs.mended:
                 found = self.needs.mended(found, whole, whole.files.original, copies[0], given)
         return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
+
+    def _of_large(self, case: PairCase, whole: PairCase, parameters: Mapping[str, Any]) -> Measure:
+        """Count the whole files where they are, or measure the sample and say how far off that may be."""
+        if self.counts:
+            found = self.answer(whole, parameters)
+            if not case.sampled_only:
+                return found
+            listed = ", ".join(map(repr, case.sampled_only))
+            said = f"Left out here, because their values cannot be brought to one form where the data is: {listed}."
+            return replace(found, caveats=[said, *found.caveats])
+        held = replace(case, whole=None)
+        sizes = min(zip(held.sizes, whole.sizes, strict=True), key=lambda pair: pair[0] / pair[1])
+
+        def without(own: int) -> Measure:
+            return self.answer(held.without_tenth(own), parameters)
+
+        return with_interval(self.answer(held, parameters), None if self.needs.by_size else without, sizes)
 
 
 def by_name() -> dict[str, PairQuestion]:

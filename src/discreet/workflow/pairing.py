@@ -17,6 +17,7 @@ from discreet.pairs.precision import Setting
 from discreet.randomness import Seed
 from discreet.results import Measure
 from discreet.workflow.aligning import agrees_by_row, align, in_memory
+from discreet.workflow.large_pairs import ROWS, WholeFiles, drawn
 from discreet.workflow.pair_questions import PairCase, PairQuestion
 
 
@@ -33,36 +34,49 @@ def pair_of(
     missing: Missing = "category",
     precision: Setting = None,
     labels: pl.DataFrame | None = None,
+    rows: int | None = None,
     seed: Seed = None,
 ) -> PairCase:
     """Bring an original and the copies of one release together; the roles are those of the original.
 
-    ``labels`` has the released values of each original record, where they are known: see `align`.
+    Queries of more records than ``rows`` (or of too many to hold) are not collected: a sample of about as many is, and
+    the rest is counted where it is. ``labels`` has the released values of each original record, where they are known:
+    see `align`.
     """
     for file in (original, *copies):
         file.need_plain_names()
-    original = in_memory(original)
+    original = in_memory(original, rows)
+    copies = [with_roles_of(original, in_memory(copy, rows)) for copy in copies]
+    holdout = None if holdout is None else in_memory(holdout, rows)
+    seed = 0 if seed is None else seed
+    whole = [original, *copies, *([] if holdout is None else [holdout])]
+    large = any(engine.is_lazy(data) for data in whole)
+    held = drawn(whole, rows or ROWS, ids=ids, seed=seed) if large else whole
     files = align(
-        original,
-        [with_roles_of(original, in_memory(copy)) for copy in copies],
-        None if holdout is None else in_memory(holdout),
+        held[0],
+        held[1 : len(copies) + 1],
+        None if holdout is None else held[-1],
         columns=columns,
         ids=ids,
         aligned=aligned,
-        labels=labels,
+        labels=None if large else labels,
     )
     there = files.copies[0].schema
-    return PairCase(
+    case = PairCase(
         files,
         tuple(key for key in original.roles.keys if key in there),
         tuple(column for column in original.roles.sensitive if column in there),
         tuple(categorical),
         ids,
         missing,
-        0 if seed is None else seed,
+        seed,
         models,
         precision,
     )
+    if not large:
+        return case
+    counted = WholeFiles.of(files, held[1], original, copies, holdout)
+    return case.a_sample_of(counted.files, counted.left_out)
 
 
 def answer_of(
@@ -118,7 +132,9 @@ def _with_persons_of(original: Microdata, released: Microdata) -> Microdata:
     if role is None or engine.counted_role(released) or engine.head_count(original) == rows:
         return released
     common = [name for name in released.columns if name in original.schema]
-    ordered = all(has_row_order(data) for data in (original, released))
+    files = (original, released)
+    # Whoever is too large to hold is too large to look at row by row.
+    ordered = all(has_row_order(data) and not engine.is_lazy(data) for data in files)
     if not common or not ordered or engine.overview(released, ()).rows != rows:
         return released.remembering(role, None)
     ours, theirs = (engine.collect(data, common) for data in (original, released))

@@ -77,7 +77,7 @@ def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
     place=2,
     references=(SNOKE_2018,),
     figures=_FIGURES,
-    compare=OfPair(6, "utility", settings=_of_columns_alone),
+    compare=OfPair(6, "utility", by_size=True, settings=_of_columns_alone),
 )
 @measure(
     work="whole-file",
@@ -99,7 +99,7 @@ def _of_columns_alone(pair: TwoFiles) -> dict[str, Any]:
         "importance": Figure("Importance"),
         "variable": Figure("Column"),
     },
-    compare=OfPair(5, "utility", most=50_000, settings=_of_a_tree),
+    compare=OfPair(5, "utility", most=50_000, by_size=True, settings=_of_a_tree),
     study=OfStudy(1, {"model": "cart", "n_perm": 20}),
 )
 @checked

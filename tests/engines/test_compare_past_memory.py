@@ -1,0 +1,208 @@
+"""Two files that are too large to hold are compared where they are; what needs records takes a stated sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import Microdata, compare, utility
+from discreet.engine import shared_tables
+from discreet.errors import ParameterError
+from discreet.protect import AddNoise, Band, Plan, Pram, Recode
+from discreet.utility import counted_relations, fine_numbers
+from discreet.workflow.judging import judge
+from engines.agreement import in_kind, why_no_spark
+from engines.test_row_wise import nothing_collected
+
+ROLES = {"keys": ["age", "area", "kids"], "sensitive": "ill", "identifiers": "id"}
+PLAN = Plan([Band(widths={"age": 10}), Pram(["job"]), AddNoise("pay")])
+COUNTED = ("margins", "tabular", "dependence", "replicated_uniques", "attribution", "disclosure")
+SAMPLED = ("information_loss", "pmse", "pmse_logit")
+ROWS = 20_000
+
+
+def people(seed: int, rows: int = ROWS) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 90, rows)
+    return pl.DataFrame(
+        {
+            "id": np.arange(rows),
+            "area": rng.choice(["n", "s", None], rows, p=[0.5, 0.45, 0.05]),
+            "job": rng.choice(["clerk", "cook", "nurse"], rows),
+            "age": age,
+            "pay": pl.Series(age * 10 + rng.lognormal(3, 1, rows)).set(
+                pl.Series(rng.random(rows) < 0.1), None
+            ),
+            "kids": rng.integers(0, 4, rows),
+            "ill": rng.choice(["a", "b"], rows),
+        }
+    )
+
+
+@pytest.fixture
+def nothing_small(monkeypatch):
+    """Treat files of the tests as if they were large."""
+    monkeypatch.setattr(shared_tables, "_MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(shared_tables, "_MOST_LISTED", 500)
+    monkeypatch.setattr(fine_numbers, "MOST_LISTED", 500)
+    monkeypatch.setattr(fine_numbers, "_SAMPLED", 4000)
+    monkeypatch.setattr(counted_relations, "SAMPLED", 4000)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    data = Microdata(people(1), **ROLES)
+    return only(compare(data, PLAN.apply(data, seed=1).data))
+
+
+def only(comparison):
+    (release,) = comparison.releases.values()
+    return release
+
+
+@pytest.mark.parametrize("kind", ["polars-lazy", "duckdb"])
+def test_large_files_are_counted_where_they_are_and_only_a_sample_comes_home(kind, nothing_small, expected):
+    data = Microdata(in_kind(people(1), kind), **ROLES)
+    released = PLAN.apply(data, seed=1).data
+    with nothing_collected(most=4600):
+        found = only(compare(data, released, rows=4000))
+    measures = {**found.utility, **found.risk}
+    whole = {**expected.utility, **expected.risk}
+    assert [name for name in measures if "sample" in measures[name].parameters] == list(SAMPLED)
+    assert set(measures) == {*COUNTED, *SAMPLED}
+    for name in ("tabular", "replicated_uniques", "attribution", "disclosure"):
+        assert measures[name].value == pytest.approx(whole[name].value, abs=1e-9), name
+    assert measures["margins"].value == pytest.approx(whole["margins"].value, abs=1 / 4096 + 1e-9)
+    assert measures["dependence"].figures["pearson_change"] == pytest.approx(
+        whole["dependence"].figures["pearson_change"], abs=1e-9
+    )
+    for name in SAMPLED:
+        assert measures[name].parameters["sample"]["of_records"] == ROWS
+        assert "random sample" in measures[name].caveats[0]
+    said = " ".join(found.alignment.sentences)
+    assert "Counted over all records, where the data is: 'margins', 'tabular'" in said
+    assert "each with an interval: 'information_loss'" in said
+    assert found.about["rows"] == ROWS
+
+
+@pytest.mark.parametrize(("kind", "ids"), [("polars-lazy", None), ("duckdb", "id")])
+def test_the_loss_of_a_sample_has_an_interval_that_holds_that_of_the_file(kind, ids, expected):
+    data = Microdata(in_kind(people(1), kind), **ROLES)
+    released = PLAN.apply(data, seed=1).data
+    found = only(compare(data, released, rows=4000, ids=ids, measures="information_loss"))
+    told = found.utility["information_loss"].parameters["sample"]
+    assert told["low"] < expected.utility["information_loss"].value < told["high"]
+    assert found.alignment.linked
+
+
+def test_risks_that_a_sample_would_hide_are_left_out_by_name(expected):
+    data = Microdata(people(1).lazy(), **ROLES)
+    found = only(compare(data, PLAN.apply(data, seed=1).data, rows=4000))
+    for name in ("linkage", "near_copies", "new_rows", "neighbors"):
+        assert name in expected.risk
+        assert "too large to hold" in found.skipped[name]
+
+
+def test_a_rule_on_a_risk_that_a_sample_would_hide_is_not_met(expected):
+    data = Microdata(people(1).lazy(), **ROLES)
+    found = only(compare(data, PLAN.apply(data, seed=1).data, rows=4000, policy="public-use-file"))
+    failed = {check.measure for check in found.verdict.checks if not check.passed}
+    assert found.verdict.meets is not True
+    assert "near_copies" in failed
+
+
+def test_values_that_the_sample_does_not_show_keep_a_column_from_being_counted():
+    table = people(1).with_columns(job=pl.when(pl.col("id") == 7).then(pl.lit("spy")).otherwise("job"))
+    data = Microdata(table.lazy(), **ROLES)
+    recode = Recode({"job": {"clerk": "office", "spy": "office", "cook": "care", "nurse": "care"}})
+    found = only(compare(data, recode.apply(data).data, rows=4000))
+    measures = {**found.utility, **found.risk}
+    assert "job" not in measures["tabular"].parameters["columns"]
+    assert "'job'" in measures["tabular"].caveats[0]
+    assert any(
+        "Compared on the sample only" in said and "'job'" in said for said in found.alignment.sentences
+    )
+
+
+def test_labels_that_the_sample_explains_are_counted_over_all_records():
+    data = Microdata(people(1).lazy(), **ROLES)
+    recode = Recode({"job": {"clerk": "office", "cook": "care", "nurse": "care"}})
+    found = only(compare(data, recode.apply(data).data, rows=4000))
+    assert found.utility["margins"].value == 0
+    assert "job" in found.utility["tabular"].parameters["columns"]
+
+
+def test_small_queries_are_compared_as_files_in_memory_are(expected):
+    data = Microdata(people(1).lazy(), **ROLES)
+    found = only(compare(data, PLAN.apply(data, seed=1).data))
+    assert {**found.utility, **found.risk}.keys() == {**expected.utility, **expected.risk}.keys()
+    assert found.utility["information_loss"].value == expected.utility["information_loss"].value
+
+
+def test_a_file_in_memory_is_held_against_a_large_one_and_copies_are_too(nothing_small):
+    ours, copies = Microdata(people(1), **ROLES), [Microdata(people(seed).lazy()) for seed in (2, 3)]
+    found = only(compare(ours, copies, rows=4000))
+    whole = only(compare(ours, [Microdata(people(seed)) for seed in (2, 3)]))
+    assert found.utility["tabular"].value == pytest.approx(whole.utility["tabular"].value, abs=1e-9)
+    assert not found.alignment.linked
+
+
+def test_the_same_seed_takes_the_same_sample():
+    data = Microdata(people(1).lazy(), **ROLES)
+    released = PLAN.apply(data, seed=1).data
+    values = [
+        only(compare(data, released, rows=4000, measures="information_loss", seed=seed))
+        .utility["information_loss"]
+        .value
+        for seed in (1, 1, 2)
+    ]
+    assert values[0] == values[1] != values[2]
+
+
+def test_too_small_a_sample_is_refused():
+    data = Microdata(people(1, 300).lazy(), **ROLES)
+    with pytest.raises(ParameterError, match="rows must be a whole number of at least"):
+        compare(data, data, rows=10)
+
+
+def test_a_large_release_is_judged_without_being_collected(monkeypatch):
+    from discreet.workflow import aligning
+
+    monkeypatch.setattr(aligning, "MOST_CELLS", 1000)
+    data = Microdata(people(1).lazy(), **ROLES)
+    released = Band(widths={"age": 10}).apply(data).data
+    verdict = judge(released, "safe-setting", data)
+    assert verdict.checks
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("kind", ["polars-lazy", "duckdb"])
+def test_margins_of_fine_numbers_are_those_of_all_records_within_an_interval(kind, weight, nothing_small):
+    rng = np.random.default_rng(3)
+    frames = [people(seed).with_columns(w=pl.Series(rng.random(ROWS))) for seed in (1, 2)]
+    asked = {"columns": ["pay", "age"], "weight": weight}
+    whole = utility.margins(*map(Microdata, frames), **asked).detail["variables"].sort("column")
+    found = utility.margins(*(Microdata(in_kind(frame, kind)) for frame in frames), **asked)
+    ours = found.detail["variables"].sort("column")
+    assert sum("intervals of it" in said for said in found.caveats) == 1
+    for name in ("ks", "missing_before", "missing_after", "outside_range", "range_coverage"):
+        assert ours[name].to_list() == pytest.approx(whole[name].to_list(), abs=1 / 2048), name
+    for name in ("mean_before", "mean_after", "sd_before", "gini_before", "wasserstein"):
+        assert ours[name].to_list() == pytest.approx(whole[name].to_list(), rel=0.02), name
+
+
+@pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
+@pytest.mark.slow
+def test_spark_compares_where_the_data_is(spark_session, nothing_small):
+    frames = [people(1, 5000), people(2, 5000)]
+    ours, theirs = (Microdata(in_kind(frame, "pyspark", spark_session).repartition(3)) for frame in frames)
+    asked = {"measures": ["margins", "tabular", "replicated_uniques", "information_loss"], "seed": 1}
+    named = {"keys": ["age", "area", "kids"], "columns": ["area", "job", "age", "pay", "kids"]}
+    with nothing_collected(most=4600):
+        found = only(compare(ours, theirs, rows=1500, **asked, **named))
+    whole = only(compare(*map(Microdata, frames), **asked, **named))
+    assert found.utility["tabular"].value == pytest.approx(whole.utility["tabular"].value, abs=1e-9)
+    assert found.utility["margins"].value == pytest.approx(whole.utility["margins"].value, abs=1 / 2048)
+    assert found.risk["replicated_uniques"].value == whole.risk["replicated_uniques"].value
+    assert found.utility["information_loss"].parameters["sample"]["of_records"] == 5000
