@@ -7,7 +7,8 @@ are, a class counts persons: their records with the same key values count once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
@@ -16,7 +17,8 @@ import polars as pl
 
 from discreet.arrays import Integers
 from discreet.engine.alignment import comparable, recoded
-from discreet.engine.frames import Lazy, collect, in_declared_order, remembered, scan
+from discreet.engine.frames import Lazy, collect, collected_batches, in_declared_order, remembered, scan
+from discreet.engine.mapped_tables import in_order
 from discreet.engine.packing import PackedClasses, is_whole, packed_by_engine, packed_classes
 from discreet.engine.roles import overview
 from discreet.engine.units import (
@@ -314,6 +316,7 @@ def distinct_values(data: Microdata, column: str) -> pl.Series:
 
 MOST_CLASSES = 20_000_000
 """Combinations of key values that class-wise work holds in this process, as a table with their counts."""
+_ROWS_AT_A_TIME = 250_000
 
 
 def combinations(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
@@ -328,19 +331,27 @@ def combinations(data: Microdata, columns: Sequence[str]) -> pl.DataFrame:
 def counted_combinations(data: Microdata, columns: Sequence[str]) -> tuple[pl.DataFrame, Integers]:
     """Give the combinations of values that occur, in order, and how many records have each.
 
-    This is all that class-wise work brings home. More combinations than `MOST_CLASSES` are refused, after no more than
-    that many were read.
+    This is all that class-wise work brings home; many of them are kept in a file that is mapped into memory. More than
+    `MOST_CLASSES` are refused, after no more than that many were read.
     """
     names = key_names(columns)
     counted = scan(data, names).group_by(*names).agg(nw.len().cast(nw.Int64).alias("records"))
-    table = collect(counted.head(MOST_CLASSES + 1) if isinstance(data.wrapped, nw.LazyFrame) else counted)
-    if isinstance(data.wrapped, nw.LazyFrame) and table.height > MOST_CLASSES:
+    asked = counted.head(MOST_CLASSES + 1) if isinstance(data.wrapped, nw.LazyFrame) else counted
+
+    def batches() -> Iterator[pl.DataFrame]:
+        for table in collected_batches(asked, _ROWS_AT_A_TIME):
+            yield table.with_columns(
+                in_declared_order(table[at], data.schema[name]).alias(at) for at, name in names.items()
+            )
+
+    ordered = in_order(
+        batches(), list(names), MOST_CLASSES if isinstance(data.wrapped, nw.LazyFrame) else sys.maxsize
+    )
+    if ordered is None:
         raise ParameterError(
             f"{', '.join(map(repr, columns))} have more than {MOST_CLASSES:,} different combinations, and work by "
             "classes holds all of them. Coarsen the columns first (Band, Round, Recode, Generalize), or name fewer."
         )
-    fresh = [in_declared_order(table[at], data.schema[name]).alias(at) for at, name in names.items()]
-    ordered = table.with_columns(fresh).sort(*names, nulls_last=True)
     records = ordered["records"].to_numpy()
     return ordered.select(pl.col(at).alias(name) for at, name in names.items()), records
 

@@ -6,7 +6,7 @@ Inside a query columns carry neutral names (``k0``, ``k1``, ``s``, ``w``), becau
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -14,6 +14,7 @@ import narwhals as nw
 import polars as pl
 
 from discreet.calendar_range import check_calendar
+from discreet.engine.relation_batches import handed_over
 from discreet.errors import ColumnError, DiscreetError, InputError, is_panic, unpacked
 from discreet.microdata import Microdata
 from discreet.quiet_panics import quiet_panics
@@ -75,7 +76,45 @@ def collect(
             return read()
         # A query costs as much for ten records as for thousands; whoever fits again and again waits for nothing else.
         return remembered(source, "read", names, read).clone()
-    table = in_memory(source)
+    return _with_plain_counts(in_memory(source))
+
+
+def collected_batches(source: Lazy, rows: int) -> Iterator[pl.DataFrame]:
+    """Run a query and hand its answer over so many rows at a time, types as `collect` gives them.
+
+    Polars and DuckDB hold no more of it than that; what other engines answer comes as a whole.
+    """
+    native = source.to_native()
+    parts: Iterator[pl.DataFrame]
+    if isinstance(native, pl.LazyFrame):
+        parts = iter(native.collect_batches(chunk_size=rows, lazy=True, engine="streaming"))
+    elif source.implementation.is_duckdb():
+        parts = (pl.DataFrame(pl.from_arrow(batch)) for batch in handed_over(native, rows))
+    else:
+        yield collect(source)
+        return
+    empty = True
+    while (part := _next_of(parts)) is not None:
+        check_calendar(part, named=False)
+        yield _with_plain_counts(part)
+        empty = False
+    if empty:
+        yield collect(source.head(0))
+
+
+def _next_of(parts: Iterator[pl.DataFrame]) -> pl.DataFrame | None:
+    try:
+        with quiet_panics():
+            return next(parts, None)
+    except Exception as error:
+        raise _engine_error(error) from error
+    except BaseException as error:
+        if is_panic(error):
+            raise _engine_error(error) from None
+        raise
+
+
+def _with_plain_counts(table: pl.DataFrame) -> pl.DataFrame:
     counts = [
         name for name, dtype in table.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0
     ] + [name for name, dtype in table.schema.items() if dtype == pl.UInt32]

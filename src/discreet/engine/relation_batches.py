@@ -38,6 +38,19 @@ def put_beside(relation: Any, query: pl.LazyFrame) -> Any:
     return relation
 
 
+def handed_over(relation: Any, rows: int) -> Iterator[Any]:
+    """Run a relation and hand its records over as Arrow batches of so many."""
+    reader = relation.to_arrow_reader(rows)
+    try:
+        yield from reader
+    except OSError as error:
+        # Arrow takes whatever stops DuckDB for a failure of the disk.
+        raise RuntimeError(str(error)) from error
+    finally:
+        # Whoever stops early must not leave the connection waiting to be read to the end.
+        reader.close()
+
+
 def read_in_batches(relation: Any) -> pl.LazyFrame | None:
     """Read a relation as a Polars query, or take the one beside it.
 
@@ -60,7 +73,7 @@ def read_in_batches(relation: Any) -> pl.LazyFrame | None:
         columns: list[str] | None, wanted: pl.Expr | None, rows: int | None, _size: int | None
     ) -> Iterator[pl.DataFrame]:
         chosen = relation.project(", ".join(written[name] for name in columns or written))
-        for batch in _handed_over(chosen if rows is None else chosen.limit(rows)):
+        for batch in handed_over(chosen if rows is None else chosen.limit(rows), _ROWS):
             table = pl.DataFrame(pl.from_arrow(batch))
             yield table if wanted is None else table.filter(wanted)
 
@@ -68,18 +81,6 @@ def read_in_batches(relation: Any) -> pl.LazyFrame | None:
         pl.from_arrow(relation.project(", ".join(written.values())).limit(0).to_arrow_table())
     )
     return register_io_source(batches, schema=none.schema)
-
-
-def _handed_over(relation: Any) -> Iterator[Any]:
-    reader = relation.to_arrow_reader(_ROWS)
-    try:
-        yield from reader
-    except OSError as error:
-        # Arrow takes whatever stops DuckDB for a failure of the disk.
-        raise RuntimeError(str(error)) from error
-    finally:
-        # Whoever stops early must not leave the connection waiting to be read to the end.
-        reader.close()
 
 
 def _is_enum(kind: str) -> bool:
