@@ -10,7 +10,7 @@ from discreet import Microdata, compare, utility
 from discreet.engine import shared_tables
 from discreet.errors import ParameterError
 from discreet.protect import AddNoise, Band, Plan, Pram, Recode
-from discreet.utility import counted_relations, fine_numbers
+from discreet.utility import associations, fine_numbers
 from discreet.workflow.judging import judge
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import nothing_collected
@@ -47,7 +47,7 @@ def nothing_small(monkeypatch):
     monkeypatch.setattr(shared_tables, "_MOST_LISTED", 500)
     monkeypatch.setattr(fine_numbers, "MOST_LISTED", 500)
     monkeypatch.setattr(fine_numbers, "_SAMPLED", 4000)
-    monkeypatch.setattr(counted_relations, "SAMPLED", 4000)
+    monkeypatch.setattr(associations, "SAMPLED", 4000)
 
 
 @pytest.fixture(scope="module")

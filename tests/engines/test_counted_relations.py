@@ -14,7 +14,7 @@ from discreet import Microdata, engine, risk, utility
 from discreet.engine import shared_tables
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.protect import AddNoise, Band
-from discreet.utility import counted_relations
+from discreet.utility import associations
 from discreet.utility.moments import moments
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import nothing_collected
@@ -63,7 +63,7 @@ def test_relations_of_files_too_large_to_hold_are_the_same(kind, weight, monkeyp
     for name, figure in expected.figures.items():
         assert found.figures[name] == pytest.approx(figure, abs=1e-9), name
     assert not any("random sample" in said for said in found.caveats)
-    monkeypatch.setattr(counted_relations, "SAMPLED", 600)
+    monkeypatch.setattr(associations, "SAMPLED", 600)
     monkeypatch.setattr(shared_tables, "_MOST_LISTED", 30)
     with nothing_collected(most=2500):
         sampled = utility.dependence(*(Microdata(in_kind(frame, kind)) for frame in frames), **asked)
@@ -142,7 +142,7 @@ def test_spark_counts_tables_and_relations(spark_session, monkeypatch):
     expected = utility.k_marginal(*map(Microdata, frames), sampling=False, **asked)
     with nothing_collected(most=2100):
         assert utility.k_marginal(ours, theirs, **asked).value == pytest.approx(expected.value, abs=1e-9)
-    monkeypatch.setattr(counted_relations, "SAMPLED", 600)
+    monkeypatch.setattr(associations, "SAMPLED", 600)
     monkeypatch.setattr(shared_tables, "_MOST_LISTED", 30)
     columns = ["job", "age", "pay"]
     exact = utility.dependence(*map(Microdata, frames), columns=columns).figures
