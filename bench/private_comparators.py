@@ -3,8 +3,8 @@
 Age, years of education and hours of work of 5,000 records of the training file, epsilon 1 for one synthetic file. tv1
 and tv2 are the mean total variation distances of all one- and two-way tables (cut at deciles), corr is the mean
 absolute error of the three correlations. The pMSE mechanism stands there with the sampler that carries the guarantee
-and with the one that comes nearer and claims nothing; `MST` and a file drawn evenly from the declared ranges are what to hold
-them against. Needs the folder DISCREET_TEST_DATA.
+and with the one that comes nearer and claims nothing; `MST` and a file drawn evenly from the declared ranges are what
+to hold them against. Needs the folder DISCREET_TEST_DATA.
 """
 
 from __future__ import annotations
