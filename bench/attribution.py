@@ -22,7 +22,7 @@ import pandas as pd
 import polars as pl
 
 from discreet import Microdata, datasets
-from discreet.risk.synthetic_copies.attribute_disclosure import disclosure
+from discreet.risk.synthetic_copies.disclosure import disclosure
 from discreet.risk.synthetic_copies.disclosure_table import COLUMNS
 
 KEYS = ["age", "sex", "occupation", "race"]

@@ -20,7 +20,7 @@ FLOORS = (
     "verdicts figure_words method_cards",
     "results",
     "described",
-    "comparison_results",
+    "comparison_results expression_functions roles",
     "microdata",
     "parameters",
     "expressions",

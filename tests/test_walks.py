@@ -62,7 +62,7 @@ WALKS: dict[str, Walk] = {
     "assess": (
         lambda: (weighted(),),
         lambda data: assess(data, "public-use-file", seed=1, progress=False),
-        47,
+        48,
     ),
     "Plan": (
         lambda: (people(),),

@@ -14,12 +14,24 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import add, mul, sub
 from typing import Any, Literal, TypeVar
 
 import polars as pl
 
 from discreet.errors import ColumnError, ParameterError, unknown_name
+from discreet.expression_functions import (
+    ARITHMETIC,
+    COMPARISONS,
+    EXACT,
+    FUNCTIONS,
+    MANY_FUNCTIONS,
+    MISSING_FUNCTIONS,
+    NUMBER_FUNCTIONS,
+    both_hold,
+    either_holds,
+    halved,
+    joined,
+)
 from discreet.wording import type_name
 
 T = TypeVar("T")
@@ -29,72 +41,11 @@ Schema = Mapping[str, Any] | Iterable[str]
 _LONGEST = 10_000
 _QUOTED = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|`([^`]+)`""")
 
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
-    ast.Eq: lambda a, b: a == b,
-    ast.NotEq: lambda a, b: a != b,
-    ast.Lt: lambda a, b: a < b,
-    ast.LtE: lambda a, b: a <= b,
-    ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b,
-}
 
-
-def _quotient(divide: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Callable[[pl.Expr, pl.Expr], pl.Expr]:
-    """Divide where the divisor is not zero: elsewhere there is no value, and infinity would be larger than all."""
-    return lambda a, b: divide(a.cast(pl.Float64), pl.when(b != 0).then(b)).fill_nan(None)
-
-
-def _power(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    found = a.cast(pl.Float64) ** b
-    return pl.when(found.is_finite()).then(found)
-
-
-def _joined(parts: Sequence[pl.Expr], both: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> pl.Expr:
-    """Join many conditions two by two: a chain that is nested as deep as it is long takes the engine minutes."""
-    return _halved(parts, both)
-
-
-def _halved(parts: Sequence[T], both: Callable[[T, T], T]) -> T:
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return both(_halved(parts[:half], both), _halved(parts[half:], both))
-
-
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: _quotient(lambda a, b: a / b),
-    ast.FloorDiv: _quotient(lambda a, b: a // b),
-    ast.Mod: lambda a, b: a % pl.when(b != 0).then(b),
-    ast.Pow: _power,
-}
 _READ_AS: Mapping[str, tuple[Callable[[str], dt.datetime | dt.time], str]] = {
     "date": (dt.datetime.fromisoformat, "2024-12-31"),
     "time of day": (dt.time.fromisoformat, "18:30:00"),
 }
-_EXACT: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: add,
-    ast.Sub: sub,
-    ast.Mult: mul,
-}
-_NUMBER_FUNCTIONS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
-    "abs": lambda a: a.abs(),
-    "floor": lambda a: a.cast(pl.Float64).floor(),
-    "ceil": lambda a: a.cast(pl.Float64).ceil(),
-    "round": lambda a: a.cast(pl.Float64).round(0),
-    "sqrt": lambda a: a.cast(pl.Float64).sqrt().fill_nan(None),
-    "exp": lambda a: a.cast(pl.Float64).exp(),
-    "log": lambda a: a.cast(pl.Float64).log().fill_nan(None),
-}
-_MANY_FUNCTIONS: Mapping[str, Callable[[Sequence[pl.Expr]], pl.Expr]] = {
-    "min": pl.min_horizontal,
-    "max": pl.max_horizontal,
-    "sum": lambda parts: _halved(parts, lambda a, b: a + b),
-}
-_MISSING_FUNCTIONS = ("isnull", "ismissing")
-_FUNCTIONS = (*_NUMBER_FUNCTIONS, *_MANY_FUNCTIONS, *_MISSING_FUNCTIONS)
 
 
 @dataclass(frozen=True)
@@ -264,7 +215,7 @@ class _Reader:
             case ast.BoolOp():
                 parts = [self._truth(value) for value in node.values]
                 both = isinstance(node.op, ast.And)
-                return _Node(_joined(parts, _and if both else _or), "condition")
+                return _Node(joined(parts, both_hold if both else either_holds), "condition")
             case ast.UnaryOp(op=ast.Not()):
                 return _Node(~self._truth(node.operand), "condition")
             case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
@@ -273,7 +224,7 @@ class _Reader:
                 if inner.constant is not None:
                     return self._constant(-inner.constant if negative else inner.constant)
                 return self._computed(ast.Sub, self._constant(0), inner) if negative else inner
-            case ast.BinOp() if type(node.op) in _ARITHMETIC:
+            case ast.BinOp() if type(node.op) in ARITHMETIC:
                 return self._computed(type(node.op), self._number(node.left), self._number(node.right))
             case ast.Compare():
                 return self._compare(node)
@@ -284,11 +235,11 @@ class _Reader:
     def _computed(self, how: type[ast.operator], left: _Node, right: _Node) -> _Node:
         """Compute with two numbers; whole ones stay exact or are refused, rather than run over into others."""
         whole = left.whole and right.whole and how in (ast.Add, ast.Sub, ast.Mult, ast.Mod)
-        compute = _ARITHMETIC[how]
+        compute = ARITHMETIC[how]
         if not whole or how is ast.Mod:
             return _Node(compute(left.value, right.value), "number", whole=whole)
         if left.constant is not None and right.constant is not None:
-            return self._constant(_EXACT[how](left.constant, right.constant))
+            return self._constant(EXACT[how](left.constant, right.constant))
         exact = compute(left.value.cast(pl.Int128), right.value.cast(pl.Int128))
         return _Node(exact.map_batches(self._within, return_dtype=pl.Int64), "number", whole=True)
 
@@ -358,7 +309,7 @@ class _Reader:
                 parts.append(inside if isinstance(operator, ast.In) else ~inside)
             else:
                 parts.append(self._pair(self._visit(left), type(operator), self._visit(right)))
-        return _Node(_joined(parts, _and), "condition")
+        return _Node(joined(parts, both_hold), "condition")
 
     def _is_missing(self, left: ast.expr, right: ast.expr) -> pl.Expr:
         if not (_says_missing(right) or (isinstance(right, ast.Constant) and right.value is None)):
@@ -393,10 +344,10 @@ class _Reader:
             whole = all(isinstance(value, int) and abs(value) < 2**63 for value in values)
             if found.kind == "text" or (whole and not isinstance(found.constant, float)):
                 return found.value.is_in(values)
-        return _joined([self._pair(found, ast.Eq, item) for item in known], _or)
+        return joined([self._pair(found, ast.Eq, item) for item in known], either_holds)
 
     def _pair(self, left: _Node, operator: type[ast.cmpop], right: _Node) -> pl.Expr:
-        if operator not in _COMPARISONS:
+        if operator not in COMPARISONS:
             raise ParameterError(
                 f"'{self.text}' compares in a way that is not known. Use ==, !=, <, <=, > or >=."
             )
@@ -409,7 +360,7 @@ class _Reader:
             )
         if operator not in (ast.Eq, ast.NotEq):
             left, right = self._ranked(left, right), self._ranked(right, left)
-        return _COMPARISONS[operator](left.value, right.value)
+        return COMPARISONS[operator](left.value, right.value)
 
     def _as_time(self, node: _Node, other: _Node) -> _Node:
         """Read a text as a date, or as a time of the day, where it is compared with one."""
@@ -442,23 +393,23 @@ class _Reader:
         return _Node(node.value.cast(pl.Enum(levels)).to_physical(), "number")
 
     def _call(self, name: str, arguments: Sequence[ast.expr]) -> _Node:
-        if name in _MISSING_FUNCTIONS and len(arguments) == 1:
+        if name in MISSING_FUNCTIONS and len(arguments) == 1:
             return _Node(self._visit(arguments[0]).value.is_null(), "condition")
-        if name in _NUMBER_FUNCTIONS and len(arguments) == 1:
+        if name in NUMBER_FUNCTIONS and len(arguments) == 1:
             number = self._number(arguments[0])
             if name == "abs" and number.whole and number.constant is None:
                 other = self._computed(ast.Sub, self._constant(0), number)
                 return _Node(pl.max_horizontal(number.value, other.value), "number", whole=True)
-            return _Node(_NUMBER_FUNCTIONS[name](number.value), "number")
-        if name in _MANY_FUNCTIONS and len(arguments) > 1:
+            return _Node(NUMBER_FUNCTIONS[name](number.value), "number")
+        if name in MANY_FUNCTIONS and len(arguments) > 1:
             numbers = [self._number(part) for part in arguments]
             whole = all(number.whole for number in numbers)
             if name == "sum":
-                return _halved(numbers, lambda a, b: self._computed(ast.Add, a, b))
-            return _Node(_MANY_FUNCTIONS[name]([n.value for n in numbers]), "number", whole=whole)
-        if name in _FUNCTIONS:
+                return halved(numbers, lambda a, b: self._computed(ast.Add, a, b))
+            return _Node(MANY_FUNCTIONS[name]([n.value for n in numbers]), "number", whole=whole)
+        if name in FUNCTIONS:
             raise ParameterError(f"In '{self.text}' the function '{name}' has the wrong number of arguments.")
-        raise ParameterError(f"{unknown_name(name, _FUNCTIONS, what='function')} It stands in '{self.text}'.")
+        raise ParameterError(f"{unknown_name(name, FUNCTIONS, what='function')} It stands in '{self.text}'.")
 
     def _refused(self, node: ast.expr) -> ParameterError:
         if isinstance(node, ast.BinOp):
@@ -467,16 +418,8 @@ class _Reader:
             )
         return ParameterError(
             f"'{self.text}' holds something that is not allowed ({type(node).__name__}). Use columns, numbers, texts, "
-            f"comparisons, and/or/not, arithmetic and the functions {', '.join(_FUNCTIONS)}."
+            f"comparisons, and/or/not, arithmetic and the functions {', '.join(FUNCTIONS)}."
         )
-
-
-def _and(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    return a & b
-
-
-def _or(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    return a | b
 
 
 def _says_missing(node: ast.expr) -> bool:

@@ -16,94 +16,14 @@ from typing import Any
 
 import narwhals as nw
 
-from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
+from discreet.errors import ColumnError, InputError, ParameterError
+from discreet.roles import ROLES, Columns, Roles, columns_named
 from discreet.wording import type_name
 
-Columns = str | Sequence[str] | None
+__all__ = ["ROLES", "Columns", "Metadata", "Microdata", "Roles", "require_microdata"]
 
-_MANY = ("keys", "sensitive", "identifiers", "strata", "location")
-_ONE = ("weight", "household", "person", "contributor", "employer", "time", "psu")
-ROLES = (*_MANY[:3], "weight", "household", *_MANY[3:], *_ONE[2:])
 _ROLE_WORDS = {"keys": "key", "identifiers": "identifier"}
 _MOST_SHOWN = 40
-_EXCLUSIVE = ("keys", "sensitive", "identifiers", "weight")
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which column plays which part.
-
-    ``keys``, ``sensitive``, ``identifiers`` and ``weight`` exclude one another: a column that an intruder
-    knows is a key, one they want to learn is sensitive. The others say how the file is built (households,
-    strata, places, time) and may also be keys.
-    """
-
-    keys: tuple[str, ...] = ()
-    sensitive: tuple[str, ...] = ()
-    identifiers: tuple[str, ...] = ()
-    weight: str | None = None
-    household: str | None = None
-    strata: tuple[str, ...] = ()
-    location: tuple[str, ...] = ()
-    person: str | None = None
-    contributor: str | None = None
-    employer: str | None = None
-    time: str | None = None
-    psu: str | None = None
-
-    @classmethod
-    def of(cls, **given: Columns) -> Roles:
-        """Make roles from what a user writes: a column name or a list of them.
-
-        Examples
-        --------
-        >>> Roles.of(keys="age", weight=["w"])
-        Roles(keys=('age',), sensitive=(), identifiers=(), weight='w', household=None, ...)
-        """
-        clean: dict[str, Any] = {}
-        for role, columns in given.items():
-            if role not in ROLES:
-                raise ParameterError(unknown_name(role, ROLES, what="role"))
-            names = _names(columns, role)
-            if role in _ONE and len(names) > 1:
-                raise ParameterError(f"The role '{role}' takes one column, not {len(names)}.")
-            if role in _ONE:
-                clean[role] = names[0] if names else None
-            else:
-                clean[role] = names
-        return cls(**clean)
-
-    @property
-    def technical(self) -> frozenset[str]:
-        """The columns that tell units apart or weight them, and say nothing themselves: to lose them is no loss."""
-        units = (self.weight, self.household, self.person, self.contributor, self.employer, self.psu)
-        content = {*self.keys, *self.sensitive, *self.strata, self.time}
-        return frozenset({*self.identifiers, *(name for name in units if name)} - content)
-
-    def columns(self) -> tuple[str, ...]:
-        """All columns that have a role, once each."""
-        named = [column for role in ROLES for column in _names(getattr(self, role), role)]
-        return tuple(dict.fromkeys(named))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the roles that are taken, ready for JSON or TOML."""
-        taken = {role: getattr(self, role) for role in ROLES if getattr(self, role)}
-        return {role: list(value) if isinstance(value, tuple) else value for role, value in taken.items()}
-
-    def check(self, columns: Sequence[str]) -> None:
-        """Refuse roles that name an unknown column or put one column in two exclusive roles."""
-        for role in ROLES:
-            for column in _names(getattr(self, role), role):
-                if column not in columns:
-                    raise ColumnError(f"{unknown_name(column, columns)} It was named under '{role}'.")
-        taken: dict[str, str] = {}
-        for role in _EXCLUSIVE:
-            for column in _names(getattr(self, role), role):
-                if taken.setdefault(column, role) != role:
-                    raise ColumnError(
-                        f"Column '{column}' is in two roles, '{taken[column]}' and '{role}'. "
-                        "Decide for one: a key is what an intruder may know, sensitive what they must not learn."
-                    )
 
 
 @dataclass(frozen=True)
@@ -311,7 +231,7 @@ class Microdata:
         """
         there = set(_schema(_wrapped(frame)))
         kept = {
-            role: tuple(c for c in _names(columns, role) if c in there)
+            role: tuple(c for c in columns_named(columns, role) if c in there)
             for role, columns in _as_arguments(self._roles).items()
         }
         found = Microdata(frame, **_as_arguments(Roles.of(**kept)), metadata=self._metadata)
@@ -361,7 +281,7 @@ class Microdata:
         """Name columns, types and roles, and no value: those with a role first."""
         parts: dict[str, list[str]] = {}
         for role in ROLES:
-            for column in _names(getattr(self._roles, role), role):
+            for column in columns_named(getattr(self._roles, role), role):
                 parts.setdefault(column, []).append(_ROLE_WORDS.get(role, role))
         ordered = [*parts, *(name for name in self._schema if name not in parts)]
         return [
@@ -467,19 +387,3 @@ def require_microdata(data: Any, what: str = "data") -> None:
         else "Wrap a frame first: discreet.Microdata(frame, keys=[…])."
     )
     raise ParameterError(f"{what} must be Microdata, not a {type(data).__name__}. {way_out}")
-
-
-def _names(columns: Columns, role: str) -> tuple[str, ...]:
-    if columns is None:
-        return ()
-    given: Any = columns  # from a roles file, where it may be anything
-    if not isinstance(given, str | Iterable):
-        raise ParameterError(f"The role '{role}' takes column names, not {type(given).__name__} values.")
-    names = (columns,) if isinstance(columns, str) else tuple(columns)
-    for name in names:
-        if not isinstance(name, str):
-            raise ParameterError(f"The role '{role}' takes column names, not {type(name).__name__} values.")
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise ColumnError(f"Column '{twice[0]}' is named twice under '{role}'. Name it once.")
-    return names

@@ -8,13 +8,10 @@ import polars as pl
 import pytest
 
 from discreet import Microdata
-from discreet.risk.synthetic_copies.attribute_disclosure import (
-    attribute_disclosure,
-    disclosure,
-    remove_replicated_uniques,
-    replicated_uniques,
-    specific_risk,
-)
+from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure
+from discreet.risk.synthetic_copies.disclosure import disclosure
+from discreet.risk.synthetic_copies.disclosure_setup import specific_risk
+from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques
 
 
 def file(text):

@@ -9,14 +9,11 @@ from hypothesis import strategies as st
 
 from discreet import Microdata
 from discreet.errors import ColumnError, ParameterError
-from discreet.risk.synthetic_copies.attribute_disclosure import (
-    attribute_disclosure,
-    disclosure,
-    remove_replicated_uniques,
-    replicated_uniques,
-    specific_risk,
-)
+from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure
+from discreet.risk.synthetic_copies.disclosure import disclosure
+from discreet.risk.synthetic_copies.disclosure_setup import specific_risk
 from discreet.risk.synthetic_copies.group_disclosure import group_disclosure
+from discreet.risk.synthetic_copies.replicated_uniques import remove_replicated_uniques, replicated_uniques
 
 
 def file(rows, columns=("k", "j", "t"), **roles):

@@ -28,7 +28,8 @@ from discreet.risk.sample.unsafe_combinations import unsafe_combinations
 from discreet.risk.singling_out.isolation import isolation
 from discreet.risk.singling_out.overlapping_tables import overlapping_tables
 from discreet.risk.successive_releases.differencing import differencing
-from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure, disclosure
+from discreet.risk.synthetic_copies.attribute_disclosure import attribute_disclosure
+from discreet.risk.synthetic_copies.disclosure import disclosure
 from discreet.risk.synthetic_copies.group_disclosure import group_disclosure
 from discreet.risk.synthetic_copies.near_copies import near_copies
 from discreet.risk.synthetic_copies.replicated_special_uniques import replicated_special_uniques

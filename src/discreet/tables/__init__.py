@@ -43,9 +43,9 @@ from discreet.tables.synthesizing.count_synthesis import (
     NegativeBinomialSynthesis,
     PoissonInverseGaussianSynthesis,
     PoissonSynthesis,
-    expanded,
 )
 from discreet.tables.synthesizing.epsilon_meaning import epsilon_meaning
+from discreet.tables.synthesizing.expanding import expanded
 from discreet.tables.synthesizing.log_linear import fit_log_linear
 from discreet.tables.synthesizing.simulation_runs import RunningSummary, monte_carlo_summary
 

@@ -16,7 +16,13 @@ from discreet.engine.frames import has_row_order
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.utility.linked_files import same_cells
-from discreet.workflow.band_labels import cut_to, in_bands, length_of_cut
+from discreet.workflow.band_labels import (
+    banded_alike,
+    cut_alike,
+    recoded_alike,
+    regrouped_alike,
+    with_new_labels,
+)
 from discreet.workflow.inspection import inspect
 
 _SURE = 6.0  # standard errors by which rows must agree more often than shuffled ones would
@@ -85,15 +91,17 @@ def align(
     ours = engine.collect(original, held)
     if linked and ids is None:
         labels = engine.collect(copies[0], held)
-    recoded = _recoded(ours, labels, held, converted) if labels is not None and linked and ids is None else {}
-    recoded |= _banded(
+    recoded = (
+        recoded_alike(ours, labels, held, converted) if labels is not None and linked and ids is None else {}
+    )
+    recoded |= banded_alike(
         original, copies[0], [name for name in held if name in mixed and name not in recoded], converted
     )
-    recoded |= _cut(ours, copies[0], [name for name in held if name not in recoded], converted)
-    new = _with_new_labels(ours, copies, [name for name in held if name not in recoded])
-    recoded |= {} if labels is None else _recoded(ours, labels, new, converted)
+    recoded |= cut_alike(ours, copies[0], [name for name in held if name not in recoded], converted)
+    new = with_new_labels(ours, copies, [name for name in held if name not in recoded])
+    recoded |= {} if labels is None else recoded_alike(ours, labels, new, converted)
     coarse = [name for name in new if name not in recoded and name in original.roles.keys]
-    regrouped = {} if labels is None else _regrouped(ours, labels, coarse, converted)
+    regrouped = {} if labels is None else regrouped_alike(ours, labels, coarse, converted)
     unread = tuple(name for name in new if name not in recoded and name not in regrouped)
     said += [_UNREAD.format(_quoted(unread))] if unread else []
     technical = {*original.roles.technical, ids}
@@ -296,104 +304,6 @@ def _brought(theirs: pl.Series, like: pl.Series) -> pl.Series | None:
     except pl.exceptions.PolarsError:
         return None
     return found.rename(theirs.name) if found.null_count() == theirs.null_count() else None
-
-
-def _with_new_labels(ours: pl.DataFrame, copies: Sequence[Microdata], columns: Sequence[str]) -> list[str]:
-    """Name the columns of text in which the release has labels that are no value of the original."""
-    found = []
-    for name in columns:
-        after = [plain_text(engine.collect(copy, [name])[name]) for copy in copies]
-        if any(values.dtype != pl.String for values in after):
-            continue
-        known = as_text(plain_text(ours[name])).unique()
-        labels = pl.concat(after).drop_nulls().unique()
-        if not labels.is_in(known.implode()).all():
-            found.append(name)
-    return found
-
-
-def _recoded(
-    ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str], said: dict[str, str]
-) -> dict[str, pl.Series]:
-    """Find the columns in which values became new, coarser labels, one for each value, and recode the original so."""
-    found = {}
-    for name in columns:
-        if plain_text(theirs[name]).dtype != pl.String:
-            continue
-        before, after = (as_text(plain_text(table[name])) for table in (ours, theirs))
-        known = pl.DataFrame({"value": before, "label": after}).drop_nulls().unique()
-        values, labels = known["value"].n_unique(), known["label"].n_unique()
-        changed = known.filter(pl.col("value") != pl.col("label"))
-        if values < known.height or labels >= values or not changed.height:
-            continue
-        if changed["label"].is_in(known["value"].unique().to_list()).any():
-            continue
-        found[name] = before.replace(known["value"], known["label"]).rename(name)
-        said[name] = (
-            f"is coarser in the release ({values:,} values became {labels:,}); the original was recoded in the same "
-            "way, except for information loss"
-        )
-    return found
-
-
-def _banded(
-    original: Microdata, released: Microdata, columns: Sequence[str], said: dict[str, str]
-) -> dict[str, pl.Series]:
-    """Put numbers of the original into the bands that the labels of the release name, as any intruder would."""
-    found = {}
-    for name in columns:
-        ours, theirs = (engine.collect(data, [name])[name] for data in (original, released))
-        if not ours.dtype.is_numeric() or plain_text(theirs).dtype != pl.String:
-            continue
-        labels = plain_text(theirs).drop_nulls().unique().to_list()
-        banded = in_bands(ours, labels)
-        if banded is not None:
-            found[name] = banded
-            said[name] = (
-                f"is in {len(labels):,} bands in the release; the original was put into the same bands, except for "
-                "information loss"
-            )
-    return found
-
-
-def _cut(
-    ours: pl.DataFrame, released: Microdata, columns: Sequence[str], said: dict[str, str]
-) -> dict[str, pl.Series]:
-    """Cut the codes of the original where the labels of the release are cut ("10***"), as any intruder would."""
-    found = {}
-    for name in columns:
-        before, theirs = plain_text(ours[name]), plain_text(engine.collect(released, [name])[name])
-        if before.dtype == pl.String and theirs.dtype == pl.String:
-            kept = length_of_cut(before, theirs)
-            if kept is not None:
-                found[name] = cut_to(before, kept)
-                said[name] = (
-                    f"is cut to its first {kept:,} characters in the release; so was the original, except for "
-                    "information loss"
-                )
-    return found
-
-
-def _regrouped(
-    ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str], said: dict[str, str]
-) -> dict[str, pl.Series]:
-    """Give keys that were coarsened group by group the labels of the release, record by record.
-
-    One value became several labels, so that nobody can say which label a person has without knowing the group. To let
-    the intruder know it errs on the side of caution.
-    """
-    found = {}
-    for name in columns:
-        values, after = (as_text(plain_text(table[name])) for table in (ours, theirs))
-        labels = after.drop_nulls().unique()
-        fresh = labels.filter(~labels.is_in(values.unique().implode()))
-        own = after.is_in(fresh.implode()) | after.is_null()
-        found[name] = pl.select(pl.when(own).then(after).otherwise(values).alias(name)).to_series()
-        said[name] = (
-            f"was coarsened group by group; for risk each person is looked up under the label of their own record "
-            f"({len(fresh):,} labels are new)"
-        )
-    return found
 
 
 def _linked(

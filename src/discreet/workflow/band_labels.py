@@ -1,4 +1,7 @@
-"""Which numbers does a label such as "30-39", "[30, 40)" or ">=90" stand for? What any reader of the file can tell."""
+"""Which numbers does a label such as "30-39", "[30, 40)" or ">=90" stand for? What any reader of the file can tell.
+
+A release that tells columns less precisely is compared with an original put into the same bands, cuts and groups.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+
+from discreet import engine
+from discreet.engine.comparable import as_text, plain_text
+from discreet.microdata import Microdata
 
 _NUMBER = r"([+-]?(?:\d{1,3}(?:[,_ ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|[+-]?inf)"
 _BETWEEN = re.compile(rf"^([\[(]?)\s*{_NUMBER}\s*(?:,|;|-|–|—|\bto\b|\.\.)\s*{_NUMBER}\s*([\])]?)$")
@@ -139,3 +146,101 @@ def length_of_cut(codes: pl.Series, labels: pl.Series) -> int | None:
 
 def _number(text: str) -> float:
     return float(re.sub(r"[,_ ]", "", text))
+
+
+def with_new_labels(ours: pl.DataFrame, copies: Sequence[Microdata], columns: Sequence[str]) -> list[str]:
+    """Name the columns of text in which the release has labels that are no value of the original."""
+    found = []
+    for name in columns:
+        after = [plain_text(engine.collect(copy, [name])[name]) for copy in copies]
+        if any(values.dtype != pl.String for values in after):
+            continue
+        known = as_text(plain_text(ours[name])).unique()
+        labels = pl.concat(after).drop_nulls().unique()
+        if not labels.is_in(known.implode()).all():
+            found.append(name)
+    return found
+
+
+def recoded_alike(
+    ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str], said: dict[str, str]
+) -> dict[str, pl.Series]:
+    """Find the columns in which values became new, coarser labels, one for each value, and recode the original so."""
+    found = {}
+    for name in columns:
+        if plain_text(theirs[name]).dtype != pl.String:
+            continue
+        before, after = (as_text(plain_text(table[name])) for table in (ours, theirs))
+        known = pl.DataFrame({"value": before, "label": after}).drop_nulls().unique()
+        values, labels = known["value"].n_unique(), known["label"].n_unique()
+        changed = known.filter(pl.col("value") != pl.col("label"))
+        if values < known.height or labels >= values or not changed.height:
+            continue
+        if changed["label"].is_in(known["value"].unique().to_list()).any():
+            continue
+        found[name] = before.replace(known["value"], known["label"]).rename(name)
+        said[name] = (
+            f"is coarser in the release ({values:,} values became {labels:,}); the original was recoded in the same "
+            "way, except for information loss"
+        )
+    return found
+
+
+def banded_alike(
+    original: Microdata, released: Microdata, columns: Sequence[str], said: dict[str, str]
+) -> dict[str, pl.Series]:
+    """Put numbers of the original into the bands that the labels of the release name, as any intruder would."""
+    found = {}
+    for name in columns:
+        ours, theirs = (engine.collect(data, [name])[name] for data in (original, released))
+        if not ours.dtype.is_numeric() or plain_text(theirs).dtype != pl.String:
+            continue
+        labels = plain_text(theirs).drop_nulls().unique().to_list()
+        banded = in_bands(ours, labels)
+        if banded is not None:
+            found[name] = banded
+            said[name] = (
+                f"is in {len(labels):,} bands in the release; the original was put into the same bands, except for "
+                "information loss"
+            )
+    return found
+
+
+def cut_alike(
+    ours: pl.DataFrame, released: Microdata, columns: Sequence[str], said: dict[str, str]
+) -> dict[str, pl.Series]:
+    """Cut the codes of the original where the labels of the release are cut ("10***"), as any intruder would."""
+    found = {}
+    for name in columns:
+        before, theirs = plain_text(ours[name]), plain_text(engine.collect(released, [name])[name])
+        if before.dtype == pl.String and theirs.dtype == pl.String:
+            kept = length_of_cut(before, theirs)
+            if kept is not None:
+                found[name] = cut_to(before, kept)
+                said[name] = (
+                    f"is cut to its first {kept:,} characters in the release; so was the original, except for "
+                    "information loss"
+                )
+    return found
+
+
+def regrouped_alike(
+    ours: pl.DataFrame, theirs: pl.DataFrame, columns: Sequence[str], said: dict[str, str]
+) -> dict[str, pl.Series]:
+    """Give keys that were coarsened group by group the labels of the release, record by record.
+
+    One value became several labels, so that nobody can say which label a person has without knowing the group. To let
+    the intruder know it errs on the side of caution.
+    """
+    found = {}
+    for name in columns:
+        values, after = (as_text(plain_text(table[name])) for table in (ours, theirs))
+        labels = after.drop_nulls().unique()
+        fresh = labels.filter(~labels.is_in(values.unique().implode()))
+        own = after.is_in(fresh.implode()) | after.is_null()
+        found[name] = pl.select(pl.when(own).then(after).otherwise(values).alias(name)).to_series()
+        said[name] = (
+            f"was coarsened group by group; for risk each person is looked up under the label of their own record "
+            f"({len(fresh):,} labels are new)"
+        )
+    return found

@@ -10,6 +10,7 @@ import polars as pl
 
 from discreet.arrays import Integers
 from discreet.distance import Points
+from discreet.errors import ColumnError
 
 if TYPE_CHECKING:
     from discreet.distance.kernels import Metric
@@ -174,3 +175,21 @@ def fewest_people(columns: Mapping[str, pl.Series], units: Integers, *, together
         counted = known.group_by(names).agg(people=pl.col("\0who").n_unique())["people"]
         fewest = min([fewest, *counted.to_list()])
     return fewest
+
+
+def as_released(shown: pl.Series, kind: Any, *, whole: bool) -> pl.Series:
+    """Give the numbers of groups the type of their column; whole numbers may become fractions unless asked not to."""
+    if kind.is_temporal():
+        return shown.round().cast(pl.Int64).cast(kind)
+    if kind.is_float():
+        return shown.cast(kind)
+    return shown.round().cast(kind) if whole else shown
+
+
+def check_order(column: pl.Series, categories: Categories) -> None:
+    """Refuse a median of categories that have no order."""
+    if categories == "median" and not isinstance(column.dtype, pl.Enum | pl.Boolean):
+        raise ColumnError(
+            f"Column '{column.name}' has no order, so it has no median. Make it an ordered category, or set "
+            "categories='mode'."
+        )

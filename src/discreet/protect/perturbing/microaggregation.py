@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,9 @@ from discreet.protect.columns import existing, group_column, numeric
 from discreet.protect.perturbing.group_values import (
     Categories,
     Measure,
+    as_released,
     category_of_group,
+    check_order,
     fewest_people,
     lost_shares,
     nearest_members,
@@ -37,6 +39,7 @@ from discreet.protect.perturbing.partitions import (
     ranks_of_one_column,
 )
 from discreet.protect.perturbing.record_blocks import by_pattern, filled, members, numbered
+from discreet.protect.perturbing.series_blocks import curves, one_row_each
 from discreet.protect.treatment import Change, Stream, Treatment
 
 if TYPE_CHECKING:
@@ -354,43 +357,17 @@ class Microaggregate(Treatment):
     ) -> pl.DataFrame:
         """Group whole series; a cell is a group at a time."""
         who = str(self.series)
-        if table.select(pl.col(who, time).is_null().any()).row(0) != (False, False):
-            raise ColumnError(
-                f"'{who}' and '{time}' say whose reading it is and when; neither may be missing."
-            )
-        if table.select(pl.struct(who, time).is_duplicated().any()).item():
-            raise ColumnError(
-                f"A series has several readings at one time. Sum or average them by '{who}' and '{time}'."
-            )
         about = [name for name in (*strata, self.labels, self.weight) if name is not None]
-        once = table.group_by(who, maintain_order=True).agg(
-            pl.col(about).first(), *(pl.col(name).n_unique().alias(f"{name} ?") for name in about)
-        )
-        for name in about:
-            if (once[f"{name} ?"] > 1).any():
-                raise ColumnError(f"'{name}' must be the same in all rows of a series, and is not.")
+        once = one_row_each(table, who, time, about)
         series = numbered(table, [who])
-        groups = self._groups(once, strata, lambda: self._curves(table, names, series, time), None, stream)
+        groups = self._groups(
+            once,
+            strata,
+            lambda: curves(table, names, series, time, standardize=self.standardize),
+            None,
+            stream,
+        )
         return table.select(group=pl.Series(groups[series]), time=pl.col(time))
-
-    def _curves(
-        self, table: pl.DataFrame, names: Sequence[str], series: Integers, time: str
-    ) -> tuple[Points, Metric]:
-        """Place each series by its readings, one slot after the other and one column after the other."""
-        from discreet.distance.kernels import Metric
-
-        slots = numbered(table, [time])
-        shape = (int(series.max()) + 1, int(slots.max()) + 1)
-        parts = []
-        for name in names:
-            part = np.full(shape, np.nan)
-            part[series, slots] = table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-            parts.append(part)
-        points = filled(Points(np.hstack(parts), np.empty((shape[0], 0), dtype=np.int32)))
-        if self.standardize:
-            spread = points.numbers.std(axis=0)
-            points = Points(points.numbers / np.where(spread > 0, spread, 1.0), points.codes)
-        return points, Metric(np.ones(points.numbers.shape[1]), np.empty(0), True, False)
 
     def _shown(self, table: pl.DataFrame, names: Sequence[str], cells: dict[str, pl.DataFrame]) -> Change:
         weights = None if self.weight is None else table[self.weight].cast(pl.Float64)
@@ -409,9 +386,9 @@ class Microaggregate(Treatment):
                     number_of_group(exact, cells[name], self.measure, weights), cells[name], self.k
                 )
                 losses[name] = squares_lost(exact, shown)
-                columns[name] = self._as_released(shown, old.dtype)
+                columns[name] = as_released(shown, old.dtype, whole=self.round)
             else:
-                self._check_order(old)
+                check_order(old, self.categories)
                 columns[name], hidden = without_thin_cells(
                     category_of_group(old, cells[name], self.categories, weights), cells[name], self.k
                 )
@@ -441,20 +418,6 @@ class Microaggregate(Treatment):
             parameters=lost_shares(losses, scaled=self.standardize is not False),
             guarantee=self._guarantee(columns),
         )
-
-    def _as_released(self, shown: pl.Series, kind: Any) -> pl.Series:
-        if kind.is_temporal():
-            return shown.round().cast(pl.Int64).cast(kind)
-        if kind.is_float():
-            return shown.cast(kind)
-        return shown.round().cast(kind) if self.round else shown
-
-    def _check_order(self, column: pl.Series) -> None:
-        if self.categories == "median" and not isinstance(column.dtype, pl.Enum | pl.Boolean):
-            raise ColumnError(
-                f"Column '{column.name}' has no order, so it has no median. Make it an ordered category, or set "
-                "categories='mode'."
-            )
 
     def _sizes(self, table: pl.DataFrame, cells: pl.DataFrame) -> Integers:
         if self.series is not None:

@@ -14,28 +14,26 @@ import polars as pl
 from discreet import engine
 from discreet.cards import Figure, OfFile, OfPair, measure
 from discreet.engine import Missing
-from discreet.engine.attribution_counts import joint_counts, original_only
-from discreet.errors import ParameterError
+from discreet.engine.attribution_counts import original_only
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, check_precision, stated_precision
 from discreet.parameters import checked
 from discreet.randomness import Seed, generator
-from discreet.results import Detail, Measure, percent
+from discreet.results import Measure, percent
 from discreet.risk.attribution_probability.cap_attack import (
     Attack,
     Link,
     as_copies,
+    attribution_tables,
     check_options,
     checked_tolerances,
 )
 from discreet.risk.attribution_probability.cap_scores import Guess, Unmatched, cell_scores, chances, summary
-from discreet.risk.attribution_probability.cap_surface import attribution_surface
 from discreet.risk.attribution_probability.intervals import (
-    Classes,
     Source,
     Spec,
     Strategy,
-    classes_for,
+    classes_of_columns,
     coarsened,
 )
 from discreet.risk.classes.company import company_caveats
@@ -226,7 +224,7 @@ def attribution(
     weight = None if weight is None else engine.resolve_weight(original, weight)
     copies = as_copies(released, keys, columns)
     targets = [columns] if together else [(column,) for column in columns]
-    classes, notes = _classes(
+    classes, notes = classes_of_columns(
         original, copies, keys, columns, intervals=intervals, strategy=strategy, edges_from=edges_from
     )
     attack = Attack(
@@ -298,7 +296,7 @@ def attribution(
                 precision, {name: grid.words for link in links for name, grid in link.shared.grids.items()}
             ),
         },
-        detail=_detail(
+        detail=attribution_tables(
             original,
             keys,
             target,
@@ -332,97 +330,6 @@ def _alone(
     )
     known = ("cap_original", "baseline", "baseline_majority")
     return {name: figure if name in known else None for name, figure in figures.items()}
-
-
-def _classes(
-    original: Microdata,
-    copies: list[Microdata],
-    keys: Sequence[str],
-    columns: Sequence[str],
-    *,
-    intervals: Mapping[str, Spec] | None,
-    strategy: Strategy,
-    edges_from: Source | None,
-) -> tuple[dict[str, Classes], list[str]]:
-    if strategy not in ("equal_frequency", "equal_length"):
-        raise ParameterError("strategy must be 'equal_frequency' or 'equal_length'.")
-    if edges_from not in (None, "released", "pooled", "original"):
-        raise ParameterError("edges_from must be 'released', 'pooled' or 'original'.")
-    classes: dict[str, Classes] = {}
-    notes: list[str] = []
-    for column, spec in (intervals or {}).items():
-        if column not in (*keys, *columns):
-            raise ParameterError(f"intervals names '{column}', which is neither a key nor sensitive here.")
-        source: Source = edges_from or ("pooled" if column in keys else "released")
-        found = classes_for(
-            column,
-            spec,
-            original,
-            copies or [original],
-            strategy=strategy,
-            source=source,
-        )
-        classes[column] = found[0]
-        notes += found[1]
-    return classes, notes
-
-
-def _detail(
-    original: Microdata,
-    keys: Sequence[str],
-    target: tuple[str, ...],
-    links: list[Link],
-    *,
-    variables: pl.DataFrame,
-    by_copy: pl.DataFrame,
-    weight: str | None,
-    strategy: Strategy,
-    edges_from: Source | None,
-    surface: int,
-    released: Microdata | None,
-) -> Detail:
-    tables: dict[str, Any] = {"variables": lambda: engine.like(original, variables)}
-    if len(links) > 1:
-        tables["copies"] = lambda: engine.like(original, by_copy)
-    if not links:
-        return Detail(**tables)
-
-    def classes() -> Any:
-        found = links[0].aim(target, weight).cells()
-        names = {f"k{i}": key for i, key in enumerate(keys)} | {f"s{i}": t for i, t in enumerate(target)}
-        taken = set(found.columns) - set(names)
-        return engine.like(
-            original, found.rename({n: f"{c} (value)" if c in taken else c for n, c in names.items()})
-        )
-
-    tables["classes"] = classes
-    tables["records"] = lambda: links[0].aim(target, weight).records()
-    attack = links[0].attack
-    banded = [
-        key
-        for key in keys
-        if (attack.classes[key].edges if key in attack.classes else original.schema[key].is_float())
-    ]
-    # A release may hold labels where the original has numbers; such a column has no intervals.
-    files = [original, *([] if released is None else [released])]
-    continuous = len(target) == 1 and all(data.schema[target[0]].is_numeric() for data in files)
-    if banded or continuous:
-        tables["surface"] = lambda: engine.like(
-            original,
-            attribution_surface(
-                joint_counts(links[0].shared, target, weight),
-                keys,
-                target[0] if continuous else None,
-                banded,
-                strategy=strategy,
-                edges_from=edges_from,
-                most=surface,
-                unmatched=attack.unmatched,
-                baseline=attack.baseline,
-                classes=attack.classes,
-            ),
-        )
-    return Detail(**tables)
 
 
 def _meaning(worst: dict[str, Any], keys: Sequence[str], released: bool, unmatched: Unmatched) -> str:

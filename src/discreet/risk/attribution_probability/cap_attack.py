@@ -23,6 +23,7 @@ from discreet.engine.comparable import as_text, must_be_released
 from discreet.engine.precision import Setting
 from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
+from discreet.results import Detail
 from discreet.risk.attribution_probability.cap_scores import (
     CellScores,
     Guess,
@@ -32,7 +33,14 @@ from discreet.risk.attribution_probability.cap_scores import (
     own_chances,
     summary,
 )
-from discreet.risk.attribution_probability.intervals import Classes, coarsened, overlapping
+from discreet.risk.attribution_probability.cap_surface import attribution_surface
+from discreet.risk.attribution_probability.intervals import (
+    Classes,
+    Source,
+    Strategy,
+    coarsened,
+    overlapping,
+)
 from discreet.wording import type_name
 
 
@@ -269,3 +277,62 @@ def _is_class(joint: JointCounts, values: Any) -> Flags:
     for series, value in zip(joint.class_labels, wanted, strict=True):
         found &= as_text(series).eq_missing(None if value is None else str(value)).to_numpy()
     return found
+
+
+def attribution_tables(
+    original: Microdata,
+    keys: Sequence[str],
+    target: tuple[str, ...],
+    links: list[Link],
+    *,
+    variables: pl.DataFrame,
+    by_copy: pl.DataFrame,
+    weight: str | None,
+    strategy: Strategy,
+    edges_from: Source | None,
+    surface: int,
+    released: Microdata | None,
+) -> Detail:
+    """Tables of an attack: by column, by copy, by class and by record, each made when it is asked for."""
+    tables: dict[str, Any] = {"variables": lambda: engine.like(original, variables)}
+    if len(links) > 1:
+        tables["copies"] = lambda: engine.like(original, by_copy)
+    if not links:
+        return Detail(**tables)
+
+    def classes() -> Any:
+        found = links[0].aim(target, weight).cells()
+        names = {f"k{i}": key for i, key in enumerate(keys)} | {f"s{i}": t for i, t in enumerate(target)}
+        taken = set(found.columns) - set(names)
+        return engine.like(
+            original, found.rename({n: f"{c} (value)" if c in taken else c for n, c in names.items()})
+        )
+
+    tables["classes"] = classes
+    tables["records"] = lambda: links[0].aim(target, weight).records()
+    attack = links[0].attack
+    banded = [
+        key
+        for key in keys
+        if (attack.classes[key].edges if key in attack.classes else original.schema[key].is_float())
+    ]
+    # A release may hold labels where the original has numbers; such a column has no intervals.
+    files = [original, *([] if released is None else [released])]
+    continuous = len(target) == 1 and all(data.schema[target[0]].is_numeric() for data in files)
+    if banded or continuous:
+        tables["surface"] = lambda: engine.like(
+            original,
+            attribution_surface(
+                joint_counts(links[0].shared, target, weight),
+                keys,
+                target[0] if continuous else None,
+                banded,
+                strategy=strategy,
+                edges_from=edges_from,
+                most=surface,
+                unmatched=attack.unmatched,
+                baseline=attack.baseline,
+                classes=attack.classes,
+            ),
+        )
+    return Detail(**tables)

@@ -279,3 +279,37 @@ def _given_edges(column: str, spec: Any) -> tuple[float, ...]:
 def _value_text(value: Any) -> str:
     text: Callable[[Any], str] = str
     return str(int(value)) if isinstance(value, float) and value.is_integer() else text(value)
+
+
+def classes_of_columns(
+    original: Microdata,
+    copies: list[Microdata],
+    keys: Sequence[str],
+    columns: Sequence[str],
+    *,
+    intervals: Mapping[str, Spec] | None,
+    strategy: Strategy,
+    edges_from: Source | None,
+) -> tuple[dict[str, Classes], list[str]]:
+    """Put the numbers of the columns that were named into classes, and say what was done."""
+    if strategy not in ("equal_frequency", "equal_length"):
+        raise ParameterError("strategy must be 'equal_frequency' or 'equal_length'.")
+    if edges_from not in (None, "released", "pooled", "original"):
+        raise ParameterError("edges_from must be 'released', 'pooled' or 'original'.")
+    classes: dict[str, Classes] = {}
+    notes: list[str] = []
+    for column, spec in (intervals or {}).items():
+        if column not in (*keys, *columns):
+            raise ParameterError(f"intervals names '{column}', which is neither a key nor sensitive here.")
+        source: Source = edges_from or ("pooled" if column in keys else "released")
+        found = classes_for(
+            column,
+            spec,
+            original,
+            copies or [original],
+            strategy=strategy,
+            source=source,
+        )
+        classes[column] = found[0]
+        notes += found[1]
+    return classes, notes

@@ -7,7 +7,7 @@ released record to an original; the truth tells how often that works.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,8 +17,7 @@ from discreet import engine
 from discreet.arrays import Integers
 from discreet.cards import UNSET, Figure, OfPair, TwoFiles, measure
 from discreet.distance import Distance, MissingRule, MixedSpace, Points, nearest, ties_within
-from discreet.engine.frames import has_row_order
-from discreet.errors import ColumnError, ParameterError
+from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.columns import compared_columns
 from discreet.pairs.precision import precise_alike
@@ -38,6 +37,7 @@ from discreet.risk.linkage_and_distance.interval_disclosure import (
     by_robust_distance,
     by_standard_deviation,
 )
+from discreet.risk.linkage_and_distance.linked_records import LinkedFiles, true_originals
 from discreet.risk.linkage_and_distance.one_to_one import cheapest_pairs
 
 Method = Literal["distance", "assignment", "probabilistic", "interval", "rank", "robust"]
@@ -189,7 +189,7 @@ def linkage(
     if not names:
         raise ParameterError("Nothing is left to compare beside the column that links the files.")
     ours, theirs = tables_of([original, released], names)
-    truth = _truth(original, released, ids, ours.height, theirs.height)
+    truth = true_originals(original, released, ids, ours.height, theirs.height)
     files = LinkedFiles(released, ours, theirs, truth, tuple(compared.caveats))
     codes = check_categorical(names, categorical)
     about: dict[str, Any] = {"method": method, "columns": list(names), "ids": ids}
@@ -223,61 +223,6 @@ def linkage(
     else:
         table = _nearest_links(space, points, queries, truth, progress)
     return _linkage_measure(files, table, about, caveats)
-
-
-@dataclass(frozen=True)
-class LinkedFiles:
-    """Two files and, for each released record, the original it belongs to (-1: none)."""
-
-    released: Microdata
-    ours: pl.DataFrame
-    theirs: pl.DataFrame
-    truth: Integers
-    notes: tuple[str, ...] = ()
-
-    @property
-    def caveats(self) -> list[str]:
-        """What was left out of the comparison: columns, and records without a counterpart."""
-        return [*self.notes, *_unlinked(self.truth)]
-
-    @property
-    def linkable(self) -> int:
-        """Released records that have an original."""
-        return int((self.truth >= 0).sum())
-
-
-def _truth(original: Microdata, released: Microdata, ids: str | None, ours: int, theirs: int) -> Integers:
-    """Say for each released record which original it belongs to; -1 where there is none."""
-    if ids is None:
-        if ours != theirs:
-            raise ParameterError(
-                f"The original has {ours:,} records and the release {theirs:,}, so rows cannot correspond. Name the "
-                "column that says who is who with ids='id', or use risk.neighbors for files that are not linked."
-            )
-        for data in (original, released):
-            if not has_row_order(data):
-                raise ParameterError(
-                    f"Records in {engine.engine_name(data)} have no order, so rows cannot correspond. Name the column "
-                    "that says who is who with ids='id'."
-                )
-        return np.arange(ours, dtype=np.int64)
-    for data in (original, released):
-        if ids not in data.schema:
-            raise ColumnError(f"The column '{ids}' that links the files must be in both of them.")
-    left = engine.collect(original, [ids])[ids].cast(pl.String)
-    right = engine.collect(released, [ids])[ids].cast(pl.String)
-    for column, which in ((left, "original"), (right, "released")):
-        if column.null_count() or column.n_unique() < len(column):
-            raise ColumnError(
-                f"The column '{ids}' that links the files is missing or not unique for some records of the {which} "
-                "file. It must name each record once."
-            )
-    known = pl.DataFrame({"id": left, "at": np.arange(ours)})
-    lined = pl.DataFrame({"id": right}).join(known, on="id", how="left", maintain_order="left")
-    truth = lined["at"].fill_null(-1).to_numpy().astype(np.int64)
-    if not (truth >= 0).any():
-        raise ColumnError(f"No record of the release has a counterpart in the original by '{ids}'.")
-    return truth
 
 
 def _nearest_links(
@@ -463,11 +408,6 @@ def _robust_figures(found: Disclosed) -> dict[str, Any]:
         "weighted_share": float(weights[records].sum() / weights.sum()) if weights.sum() > 0 else None,
         "uncrowded_share": float((records & ~found.crowded).mean()),
     }
-
-
-def _unlinked(truth: Integers) -> list[str]:
-    alone = int((truth < 0).sum())
-    return [f"{alone:,} released records have no original and cannot be linked rightly."] if alone else []
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -16,12 +16,12 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
 from discreet.cards import Figure, OfPair, OfStudy, TwoFiles, measure
-from discreet.distance import Distance, MixedSpace, Points, as_float, nearest
-from discreet.distance.boxes import in_boxes
+from discreet.distance import Distance, MixedSpace, Points, nearest
 from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting, stated_precision
 from discreet.pairs.side_by_side import (
+    Tolerances,
     column_caveats,
     placed,
     plain_rows,
@@ -329,57 +329,6 @@ class Closeness:
     first: Floats
     ratio: Floats
     among_originals: Floats
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """What counts as a hit: equal categories, numbers within a share of the original's range."""
-
-    numeric: tuple[str, ...]
-    categories: tuple[str, ...]
-    reach: Floats
-
-    @classmethod
-    def of(
-        cls,
-        original: pl.DataFrame,
-        tables: Sequence[pl.DataFrame],
-        categorical: Sequence[str],
-        share: float,
-    ) -> Tolerances:
-        """Take the ranges of the original."""
-        numeric = tuple(
-            name
-            for name, dtype in original.schema.items()
-            if (dtype.is_numeric() or dtype.is_temporal()) and name not in categorical
-        )
-        known = _numbers(original, numeric)
-        spans = [
-            np.ptp(column[~np.isnan(column)]) if (~np.isnan(column)).any() else 0.0 for column in known.T
-        ]
-        others = tuple(name for name in tables[0].columns if name not in numeric)
-        return cls(numeric, others, np.array(spans, dtype=np.float64) * share)
-
-    def hits(self, targets: pl.DataFrame, candidates: pl.DataFrame) -> Flags:
-        """Say for each target whether some candidate agrees with it; missing agrees with missing."""
-        numbers, others = _numbers(targets, self.numeric), _numbers(candidates, self.numeric)
-        ours, theirs = plain_rows(targets), plain_rows(candidates)
-        gaps = [
-            (pl.Series(np.isnan(a)), pl.Series(np.isnan(b))) for a, b in zip(numbers.T, others.T, strict=True)
-        ]
-        found = in_boxes(
-            np.nan_to_num(numbers),
-            np.nan_to_num(others),
-            self.reach,
-            equal=[*((ours[name], theirs[name]) for name in self.categories), *gaps],
-            first_only=True,
-        )
-        return found.counts > 0
-
-
-def _numbers(table: pl.DataFrame, names: Sequence[str]) -> Floats:
-    columns = [as_float(table[name]) for name in names]
-    return np.column_stack(columns) if columns else np.empty((table.height, 0))
 
 
 def _closeness(space: MixedSpace, points: Sequence[Points], progress: bool) -> Closeness:

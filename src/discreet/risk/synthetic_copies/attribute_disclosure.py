@@ -1,55 +1,39 @@
-"""What does synthetic data give away about the people it was made from?
+"""What can be learned about one column from a synthetic file?
 
-Replicated uniques (who can be singled out) and disclosed attributes (what would be learned, and rightly), each
-beside the same figure for the original: the measures of Raab, Nowok and Dibben (2024), in percent as their
-readers expect.
+Disclosed attributes (what would be learned, and rightly), beside the same figure for the original: the measures of
+Raab, Nowok and Dibben (2024), in percent as their readers expect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import polars as pl
 
 from discreet import engine
-from discreet.cards import Figure, OfPair, OfStudy, TwoFiles, measure
+from discreet.cards import Figure, measure
 from discreet.citations import RAAB_2024, RAAB_NOWOK_DIBBEN_2024
 from discreet.engine.attribution_counts import carry_scores
-from discreet.errors import ColumnError, ParameterError
+from discreet.errors import ParameterError
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
 from discreet.parameters import checked
-from discreet.results import Detail, Measure, percent
-from discreet.results import Figure as FigureValue
+from discreet.results import Detail, Measure
 from discreet.risk.synthetic_copies.disclosure_setup import (
     Checked,
     Pair,
+    against_holdout,
     exclusions_of,
-    learnable,
-    refuse_unknown,
 )
-from discreet.risk.synthetic_copies.disclosure_table import COLUMNS, DisclosureCells, Exclusions
+from discreet.risk.synthetic_copies.disclosure_table import DisclosureCells, Exclusions
 from discreet.risk.synthetic_copies.disclosure_words import guessable, key_caveats, meaning_of, parameters_of
 from discreet.risk.synthetic_copies.paired_files import Groups, PairedFiles, mean_of
 from discreet.risk.synthetic_copies.replicated_uniques import (
     Which,
     identity_of,
     not_counted,
-    remove_replicated_uniques,
-    replicated_uniques,
 )
-
-__all__ = [
-    "attribute_disclosure",
-    "disclosure",
-    "remove_replicated_uniques",
-    "replicated_uniques",
-    "specific_risk",
-]
-
-IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
 
 
 @measure(
@@ -194,7 +178,7 @@ def attribute_disclosure(
         rows.append({**who, **result.figures})
     figures = mean_of(rows)
     if holdout is not None:
-        figures |= _against_holdout(files, holdout, target, exclusions, figures)
+        figures |= against_holdout(files, holdout, target, exclusions, figures)
     first = results[0]
     tables: dict[str, Any] = {
         "records": lambda: _flag_records(files, target, exclusions),
@@ -232,291 +216,8 @@ def attribute_disclosure(
     )
 
 
-def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
-    return {"targets": list(pair.sensitive) or None}
-
-
-@measure(
-    work="class-wise",
-    question="What can be learned about every column from a synthetic file?",
-    headline="of the people, worst column (DiSCO)",
-    chapter="learned",
-    place=7,
-    leading=True,
-    references=(
-        RAAB_2024,
-        RAAB_NOWOK_DIBBEN_2024,
-    ),
-    figures={
-        "value": Figure(unit="percent", better="lower"),
-        "repU": Figure(unit="percent", better="lower", summary=True),
-        "DiSCO": Figure(unit="percent", better="lower", summary=True),
-        "targets": Figure("Columns checked"),
-        "flagged_targets": Figure("Columns with a warning"),
-    },
-    compare=OfPair(14, "risk", keys=True, sensitive=True, effort=2, settings=_in_a_comparison),
-    study=OfStudy(8),
-)
-@checked
-def disclosure(
-    original: Microdata,
-    released: Microdata | Sequence[Microdata],
-    targets: str | Sequence[str] | None = None,
-    *,
-    keys: Sequence[str] | None = None,
-    groups_target: Groups = None,
-    groups_keys: Groups = None,
-    special_values: Mapping[str, Sequence[float]] | None = None,
-    missing_target: bool = True,
-    missing_keys: bool | Sequence[str] = True,
-    exclude_values: Mapping[str, Sequence[Any]] | None = None,
-    exclude_pairs: Mapping[str, Sequence[Pair]] | None = None,
-    denom_lim: int | None = None,
-    exclude_over_denom: bool = False,
-    denominator: Which = "released",
-    thresh_1way: tuple[float, float] = (50, 90),
-    thresh_2way: tuple[float, float] = (4, 80),
-    holdout: Microdata | None = None,
-    weight: str | None = None,
-    precision: Setting = None,
-) -> Measure:
-    """What can be learned from synthetic data about the people it was made from, target by target?
-
-    Identity: who is alone with their keys in both files. Attributes: for whom does the release show one value of
-    the target for their keys, and is it right. Each figure stands beside the same one for the original. All
-    shares are in percent.
-
-    Parameters
-    ----------
-    original, released
-        The two files; several synthetic copies are given as a list and averaged.
-    targets
-        The columns an intruder wants to learn; the sensitive columns unless named. Where none has that role, every
-        column of both files that is no key, identifier or weight.
-    keys
-        Key columns; those of the original unless named.
-    groups_target, groups_keys
-        Group numeric targets or keys into so many classes by the quantiles of all files together: one number, or
-        one by column.
-    special_values
-        By grouped column: codes that mean "not applicable" and stay classes of their own.
-    missing_target, missing_keys
-        Whether a missing target, or a missing key (True, False, or the keys in question), may count.
-    exclude_values, exclude_pairs
-        By target: values, or ``(key, key value, target value)``, that never count as a disclosure.
-    denom_lim, exclude_over_denom
-        Cells with more than so many records (5 unless named) are reported, or never count.
-    denominator
-        Whose records of a cell are its denominator: the ``released`` ones or the ``original`` ones.
-    thresh_1way, thresh_2way
-        Count and percent above which the two checks for disclosures that anybody would have guessed speak up.
-    holdout
-        Original records that were not used for the synthesis: what is disclosed about them is general knowledge,
-        and ``R`` is the risk beyond it.
-    weight
-        A survey weight of the original: the attribute shares then speak of the population.
-    precision
-        How precisely numbers are compared: ``detected`` (as both files have them), ``exact`` (to the last bit), a
-        number of decimals, or one of these by column.
-
-    Returns
-    -------
-    Measure
-        ``value`` is the highest ``DiSCO``. ``figures``: ``UiO``, ``UiS``, ``UiOiS``, ``repU`` (see
-        `replicated_uniques`) and ``DiSCO``, ``targets``, ``flagged_targets``. ``detail``: ``targets``, one row a
-        target with ``Dorig`` (disclosed by the original), ``Dsyn`` (released records in one-valued classes),
-        ``iS`` (keys found in the release), ``DiS`` (of these, one-valued classes), ``DiSCO`` (and correct),
-        ``DiSDiO`` (and disclosed by the original too), ``CAPd``, ``baseCAPd``, ``DCAP``, ``TCAP``, ``denom_max``,
-        ``denom_mean``; ``companions``, further figures and the two checks; ``one_way``, ``two_way``,
-        ``exclusions``; ``copies`` and ``holdout`` where they apply.
-
-    How to read it
-    --------------
-    One row a column of the file, in percent: ``Dorig`` is what the original would disclose about people with
-    those keys, ``DiSCO`` what the release discloses rightly. Start with the columns on top. ``repU`` is the
-    share of people who are alone with their keys in both files, so that a released record seems to be them. A
-    column whose disclosures are flagged as explained by one value or one key is usually no cause for alarm;
-    exclude that value and look again.
-
-    When not to trust it
-    --------------------
-    The same limits as `attribute_disclosure`: an intruder who believes the release, keys that must be chosen
-    with care, numeric columns that need grouping. With many targets the worst one looks bad partly by chance.
-    Columns that follow from the keys (relationship from marital status) are disclosed by any honest file.
-    Several synthetic copies averaged hide that an intruder may combine them.
-
-    Examples
-    --------
-    >>> original = Microdata(pl.DataFrame({"k": list("aab"), "t": list("xxy")}), keys="k")
-    >>> release = Microdata(pl.DataFrame({"k": list("abb"), "t": list("xxy")}))
-    >>> disclosure(original, release).detail["targets"].select("target", "Dorig", "iS", "DiS").row(0)
-    ('t', 100.0, 100.0, 66.66666666666667)
-    """
-    keys = engine.resolve_keys(original, keys)
-    columns, notes = learnable(original, released, targets, keys)
-    files = PairedFiles.of(
-        original,
-        released,
-        keys,
-        columns,
-        groups_keys=groups_keys,
-        groups_target=groups_target,
-        special_values=special_values,
-        weight=weight,
-        precision=precision,
-    )
-    left_out = not_counted(missing_keys, files.keys)
-    who = mean_of([identity_of(files, i, left_out, "original") for i in range(len(files.copies))])
-    by_copy: list[dict[str, Any]] = []
-    means: list[dict[str, Any]] = []
-    warnings: dict[str, list[str]] = {}
-    checks: dict[str, list[pl.DataFrame]] = {"one_way": [], "two_way": [], "exclusions": []}
-    held_out_rows: list[dict[str, Any]] = []
-    refuse_unknown(exclude_values, exclude_pairs, columns)
-    exclusions = exclusions_of(
-        (),
-        (),
-        missing_target=missing_target,
-        missing_keys=left_out,
-        denom_lim=denom_lim,
-        exclude_over=exclude_over_denom,
-        denominator=denominator,
-    )
-    for target in columns:
-        here = exclusions_of(
-            (exclude_values or {}).get(target, ()),
-            (exclude_pairs or {}).get(target, ()),
-            missing_target=missing_target,
-            missing_keys=left_out,
-            denom_lim=denom_lim,
-            exclude_over=exclude_over_denom,
-            denominator=denominator,
-        )
-        rows = []
-        for i in range(len(files.copies)):
-            result = Checked.of(files, target, i, here, thresh_1way=thresh_1way, thresh_2way=thresh_2way)
-            rows.append(result.figures)
-            by_copy.append({"target": target, "copy": i + 1, **result.figures})
-            notes += [note for note in result.cells.joint.notes if note not in notes]
-            if i == 0:
-                first = result
-                checks["one_way"].append(_named(target, first.one_way))
-                checks["two_way"].append(_named(target, first.two_way))
-                checks["exclusions"].append(_named(target, first.cells.excluded()))
-        mean = mean_of(rows)
-        warnings[target] = guessable(
-            target, first.one_way, first.two_way, mean, exclusions=here, most=thresh_2way[1]
-        )
-        means.append({"target": target, **mean})
-        if holdout is not None:
-            held_out_rows.append({"target": target, **_against_holdout(files, holdout, target, here, mean)})
-    table = pl.DataFrame(means, infer_schema_length=None).sort(
-        "DiSCO", "target", descending=[True, False], nulls_last=True
-    )
-    worst = table.row(0, named=True)
-    extra = [name for name in table.columns if name not in ("target", *COLUMNS)]
-    tables: dict[str, Any] = {
-        "targets": lambda: engine.like(original, table.select("target", *COLUMNS)),
-        "companions": lambda: engine.like(original, table.select("target", *extra)),
-        **{
-            name: lambda parts=parts: engine.like(original, pl.concat(parts))
-            for name, parts in checks.items()
-        },
-    }
-    if len(files.copies) > 1:
-        tables["copies"] = lambda: engine.like(original, pl.DataFrame(by_copy, infer_schema_length=None))
-    if held_out_rows:
-        tables["holdout"] = lambda: engine.like(
-            original, pl.DataFrame(held_out_rows, infer_schema_length=None)
-        )
-    flagged = [target for target in table["target"] if warnings[target]]
-    figures: dict[str, FigureValue] = {
-        **{name: who[name] for name in IDENTITY},
-        "DiSCO": worst["DiSCO"],
-        "targets": len(columns),
-        "flagged_targets": len(flagged),
-    }
-    return Measure(
-        name="disclosure",
-        value=worst["DiSCO"],
-        figures=figures,
-        meaning=(
-            f"{percent(who['UiO'] / 100)} of the people are alone with their keys in the original and "
-            f"{percent(who['repU'] / 100)} again in the release. "
-            + meaning_of(worst["target"], worst, files.keys)
-        ),
-        caveats=[
-            *(text for target in flagged for text in warnings[target]),
-            *key_caveats(files),
-            *files.notes,
-            *dict.fromkeys((*files.key_cells[0].notes, *notes)),
-        ],
-        parameters=parameters_of(
-            files,
-            columns,
-            exclusions,
-            excluded_values={name: len(given) for name, given in (exclude_values or {}).items()},
-            excluded_pairs={name: len(given) for name, given in (exclude_pairs or {}).items()},
-            thresh_1way=thresh_1way,
-            thresh_2way=thresh_2way,
-            holdout_file=holdout is not None,
-        ),
-        detail=Detail(**tables),
-    )
-
-
-def specific_risk(training: float, holdout: float) -> float:
-    """How much is disclosed about the people in the file beyond what is about anybody?
-
-    ``(training - holdout) / (1 - holdout)``, both as fractions (Giomi et al. 2023).
-
-    Examples
-    --------
-    >>> round(specific_risk(0.3450, 0.2130), 4), round(specific_risk(0.4928, 0.3130), 4)
-    (0.1677, 0.2617)
-    """
-    if holdout >= 1:
-        raise ParameterError(
-            "Everything about the held-out records is disclosed, so no risk specific to the file can be told apart."
-        )
-    return (training - holdout) / (1 - holdout)
-
-
-def _against_holdout(
-    files: PairedFiles,
-    holdout: Microdata,
-    target: str,
-    exclusions: Exclusions,
-    figures: Mapping[str, Any],
-) -> dict[str, float]:
-    """Measure the same for people who were not used, and what goes beyond it."""
-    for column in (*files.keys, target):
-        if column not in holdout.schema:
-            raise ColumnError(
-                f"The hold-out file has no column '{column}'. It needs the keys and the targets."
-            )
-    held_out = files.with_original(holdout)
-    shares = [
-        DisclosureCells.of(
-            held_out.cells(target, i)[0], files.keys, replace(exclusions, strict=False)
-        ).shares()
-        for i in range(len(files.copies))
-    ]
-    mean = mean_of(shares)
-    return {
-        "DiSCO_control": mean["DiSCO"],
-        "R": specific_risk(figures["DiSCO"] / 100, mean["DiSCO"] / 100),
-        "DCAP_control": mean["DCAP"],
-        "R_DCAP": specific_risk(figures["DCAP"] / 100, mean["DCAP"] / 100),
-    }
-
-
 def _flag_records(files: PairedFiles, target: str, exclusions: Exclusions) -> Any:
     exact = files.exact(target)
     joint, position = files.grouped(exact, target)
     flags = DisclosureCells.of(joint, files.keys, exclusions).flags()
     return carry_scores(files.links[0], exact, (target,), flags[position])
-
-
-def _named(target: str, table: pl.DataFrame) -> pl.DataFrame:
-    return table.select(pl.lit(target).alias("target"), pl.all())

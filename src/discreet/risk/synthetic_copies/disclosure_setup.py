@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from discreet.risk.synthetic_copies.disclosure_table import (
     Exclusions,
     identity_shares,
 )
-from discreet.risk.synthetic_copies.paired_files import PairedFiles
+from discreet.risk.synthetic_copies.paired_files import PairedFiles, mean_of
 from discreet.risk.synthetic_copies.replicated_uniques import Which
 
 Pair = tuple[str, Any, Any]
@@ -147,3 +147,49 @@ def exclusions_of(
         exclude_over=exclude_over,
         denominator=denominator,
     )
+
+
+def specific_risk(training: float, holdout: float) -> float:
+    """How much is disclosed about the people in the file beyond what is about anybody?
+
+    ``(training - holdout) / (1 - holdout)``, both as fractions (Giomi et al. 2023).
+
+    Examples
+    --------
+    >>> round(specific_risk(0.3450, 0.2130), 4), round(specific_risk(0.4928, 0.3130), 4)
+    (0.1677, 0.2617)
+    """
+    if holdout >= 1:
+        raise ParameterError(
+            "Everything about the held-out records is disclosed, so no risk specific to the file can be told apart."
+        )
+    return (training - holdout) / (1 - holdout)
+
+
+def against_holdout(
+    files: PairedFiles,
+    holdout: Microdata,
+    target: str,
+    exclusions: Exclusions,
+    figures: Mapping[str, Any],
+) -> dict[str, float]:
+    """Measure the same for people who were not used, and what goes beyond it."""
+    for column in (*files.keys, target):
+        if column not in holdout.schema:
+            raise ColumnError(
+                f"The hold-out file has no column '{column}'. It needs the keys and the targets."
+            )
+    held_out = files.with_original(holdout)
+    shares = [
+        DisclosureCells.of(
+            held_out.cells(target, i)[0], files.keys, replace(exclusions, strict=False)
+        ).shares()
+        for i in range(len(files.copies))
+    ]
+    mean = mean_of(shares)
+    return {
+        "DiSCO_control": mean["DiSCO"],
+        "R": specific_risk(figures["DiSCO"] / 100, mean["DiSCO"] / 100),
+        "DCAP_control": mean["DCAP"],
+        "R_DCAP": specific_risk(figures["DCAP"] / 100, mean["DCAP"] / 100),
+    }

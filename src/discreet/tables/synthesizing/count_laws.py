@@ -10,13 +10,19 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
 from discreet.arrays import Floats, Integers
 from discreet.errors import ParameterError
+from discreet.tables import poisson
 from discreet.tables.poisson import MOST_EPSILON
+
+if TYPE_CHECKING:
+    pass
+
 
 _BLOCK = 32
 _LEAST_DISPERSION = 1e-3
@@ -184,3 +190,18 @@ def _inverse_gaussian_chances(mean: float, s: float, most: int) -> Floats:
     for y in range(2, most + 1):
         found[y] = one * (1 - 1.5 / y) * found[y - 1] + two / (y * (y - 1)) * found[y - 2]
     return found
+
+
+def epsilon_of(law: MixedPoisson, alpha: float, delta: float) -> float:
+    """The smallest epsilon, but for a millionth of it, at which the law has at most this delta."""
+    low, high = 0.0, 1.0
+    while law.delta(alpha, high) > delta:
+        low, high = high, 2 * high
+        if high > poisson.MOST_EPSILON:
+            raise ParameterError(
+                f"alpha is too small: no epsilon of up to {poisson.MOST_EPSILON} has so small a delta."
+            )
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if law.delta(alpha, middle) > delta else (low, middle)
+    return high

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,6 @@ from discreet import dp
 from discreet.arrays import Floats, Integers
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.guarantees import CODES_OF_THE_DATA, DifferentialPrivacy, rounded_up
-from discreet.parameters import checked
 from discreet.tables import poisson
 from discreet.tables.building.rolling import possible_cells
 from discreet.tables.protecting import (
@@ -28,7 +27,13 @@ from discreet.tables.protecting import (
     domain_is_declared,
     neighbors_of,
 )
-from discreet.tables.synthesizing.count_laws import MixedPoisson, NegativeBinomial, PoissonInverseGaussian
+from discreet.tables.synthesizing.count_laws import (
+    MixedPoisson,
+    NegativeBinomial,
+    PoissonInverseGaussian,
+    epsilon_of,
+)
+from discreet.tables.synthesizing.expanding import scaled_to
 from discreet.tables.synthesizing.log_linear import fit_log_linear
 
 if TYPE_CHECKING:
@@ -342,7 +347,7 @@ class _MixedSynthesis(_CountSynthesis):
     def accounted(self, alpha: float) -> dict[str, float]:
         """The tight delta, worked out from the chances of the law."""
         if self.epsilon is None:
-            epsilon = _epsilon_of(self.law(), alpha, _SMALL_DELTA)
+            epsilon = epsilon_of(self.law(), alpha, _SMALL_DELTA)
         else:
             epsilon = self.epsilon / self.copies if self.alpha is None else self.epsilon
         return {"epsilon": epsilon, "delta": self.law().delta(alpha, epsilon)}
@@ -430,51 +435,3 @@ class PoissonInverseGaussianSynthesis(_MixedSynthesis):
     def law(self) -> MixedPoisson:
         """The Poisson-inverse-Gaussian law."""
         return PoissonInverseGaussian(self.dispersion)
-
-
-def _epsilon_of(law: MixedPoisson, alpha: float, delta: float) -> float:
-    low, high = 0.0, 1.0
-    while law.delta(alpha, high) > delta:
-        low, high = high, 2 * high
-        if high > poisson.MOST_EPSILON:
-            raise ParameterError(
-                f"alpha is too small: no epsilon of up to {poisson.MOST_EPSILON} has so small a delta."
-            )
-    for _ in range(20):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if law.delta(alpha, middle) > delta else (low, middle)
-    return high
-
-
-def scaled_to(counts: Integers, total: int) -> Integers:
-    """Scale counts to a total and keep them whole: the largest remainders are rounded up.
-
-    Examples
-    --------
-    >>> scaled_to(np.array([1, 2, 3]), 4).tolist()
-    [1, 1, 2]
-    """
-    now = int(counts.sum())
-    if not now:
-        return counts
-    exact = counts * (total / now)
-    whole = np.floor(exact + 1e-9).astype(np.int64)
-    order = np.argsort(-(exact - whole), kind="stable")
-    whole[order[: total - int(whole.sum())]] += 1
-    return np.asarray(whole, dtype=np.int64)
-
-
-@checked
-def expanded(table: Table, counts: Any = None) -> pl.DataFrame:
-    """Write a table of counts as records, one a unit: the dimension columns of its inner cells, repeated.
-
-    Examples
-    --------
-    >>> from discreet.tables import Table
-    >>> table = Table.from_microdata(pl.DataFrame({"place": ["b", "a", "b"]}), "place")
-    >>> expanded(table)["place"].to_list()
-    ['a', 'b', 'b']
-    """
-    table.need_crossing("Writing out records")
-    many = table.inner["count"].to_numpy() if counts is None else np.asarray(counts)
-    return table.inner.select(table.dimensions)[np.repeat(np.arange(table.inner.height), many)]

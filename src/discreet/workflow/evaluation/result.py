@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,8 @@ import polars as pl
 
 from discreet.cards import Better
 from discreet.errors import ParameterError, unknown_name
-from discreet.results import jsonable, shown
+from discreet.results import jsonable
+from discreet.workflow.evaluation.layout import as_layers, laid_out
 from discreet.workflow.evaluation.metrics import LAYERS
 from discreet.workflow.evaluation.study import Study
 
@@ -348,10 +349,10 @@ class Evaluation:
     def __str__(self) -> str:
         lines = [self.study.title or "Evaluation", self.line]
         for data in self._data:
-            lines += ["", *_text(self.table(data=data), data, self._makers)]
+            lines += ["", *laid_out(self.table(data=data), data, self._makers)]
             apart = self.by_table(data=data)
             if not apart.is_empty():
-                lines += ["", *_text(_as_layers(apart), f"{data}, table by table", self._makers)]
+                lines += ["", *laid_out(as_layers(apart), f"{data}, table by table", self._makers)]
         if len([name for name in self._makers if not self._is_reference(name)]) > 2:
             lines += ["", "What each is good for:", *(f"  {said}" for said in self.good_for())]
         if not self.failures.is_empty():
@@ -405,58 +406,6 @@ def _ranks(means: Mapping[str, float], better: Better | None) -> dict[str, float
         by: sum(other < value for other in values) + (values.count(value) + 1) / 2
         for by, value in away.items()
     }
-
-
-def written(mean: float, spread: float | None) -> str:
-    """Write a mean with its spread.
-
-    Examples
-    --------
-    >>> written(0.12345, 0.0123), written(2.0, None)
-    ('0.1235 ± 0.012', '2')
-    """
-    return shown(mean) if spread is None else f"{shown(mean)} ± {spread:.2g}"
-
-
-def _text(table: pl.DataFrame, data: str, makers: Sequence[str]) -> list[str]:
-    """Lay a summary out as text: a line a figure, a column a generator, the best one starred."""
-    there = set(table["generator"].to_list())
-    columns = [name for name in makers if name in there]
-    body: list[tuple[str, dict[str, str]]] = []
-    layer = None
-    for row in table.iter_rows(named=True):
-        if row["layer"] != layer:
-            layer = row["layer"]
-            body.append((f"  {layer}", {}))
-        label = f"    {row['metric']} {row['figure']}" + (f" ({row['better']})" if row["better"] else "")
-        if body[-1][0] != label:
-            body.append((label, {}))
-        star = "*" if row["rank"] is not None and row["rank"] < 2 else ""
-        body[-1][1][row["generator"]] = written(row["mean"], row["sd"]) + star
-    first = max([len(data), *(len(label) for label, _ in body)])
-    widths = {name: max([len(name), *(len(cells.get(name, "")) for _, cells in body)]) for name in columns}
-    lines = ["  ".join([data.ljust(first), *(name.rjust(widths[name]) for name in columns)])]
-    for label, cells in body:
-        lines.append(
-            "  ".join(
-                [label.ljust(first), *(cells.get(name, "").rjust(widths[name]) for name in columns)]
-            ).rstrip()
-        )
-    return lines
-
-
-def _as_layers(apart: pl.DataFrame) -> pl.DataFrame:
-    """Lay figures by table out like a summary, the tables in place of the layers."""
-    return apart.select(
-        pl.col("table").alias("layer"),
-        "metric",
-        "figure",
-        pl.lit(None, dtype=pl.String).alias("better"),
-        "generator",
-        "mean",
-        "sd",
-        pl.lit(None, dtype=pl.Float64).alias("rank"),
-    ).sort("layer", "metric", "figure", maintain_order=True)
 
 
 def _counted(number: int, thing: str) -> str:
