@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -81,10 +82,13 @@ def room(module: str) -> str:
 
 
 @cache
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(path.read_text()) for name, path in modules().items()}
+
+
+@cache
 def imports() -> list[Import]:
-    return [
-        found for name, path in modules().items() for found in _imports(name, ast.parse(path.read_text()))
-    ]
+    return [found for name, tree in trees().items() for found in _imports(name, tree)]
 
 
 def _imports(module: str, node: ast.AST, inside: str = "") -> Iterator[Import]:
@@ -169,3 +173,71 @@ def test_array_types_are_named_once():
         if re.search(r"^\s*\w+(: TypeAlias)? = npt\.NDArray\[[\w.]+\]$", path.read_text(), re.MULTILINE)
     ]
     assert named == ["discreet.arrays"]
+
+
+def functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
+    """Functions and methods; what is defined inside one belongs to it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            yield child
+        elif isinstance(child, ast.ClassDef | ast.If):
+            yield from functions(child)
+
+
+def logic(function: ast.FunctionDef, lines: list[str]) -> list[tuple[str, int]]:
+    """The lines of a function that do something, each with its number.
+
+    Left out are docstring, comments, punctuation, imports, and arguments that are only handed on (``weight=weight,``).
+    """
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    if not body:
+        return []
+    numbered = range(body[0].lineno, (body[-1].end_lineno or 0) + 1)
+    told = [(lines[number - 1].split("  # ")[0].strip(), number) for number in numbered]
+    silent = re.compile(r"#.*|[\W_]*|(from|import) .*|\w+(=(not )?[\w.]+)?,")
+    return [(line, number) for line, number in told if not silent.fullmatch(line)]
+
+
+def test_no_two_places_share_six_lines_of_logic():
+    seen: dict[tuple[str, ...], tuple[Path, str, int]] = {}
+    twice = []
+    for name, path in modules().items():
+        lines = path.read_text().splitlines()
+        for function in functions(trees()[name]):
+            told = logic(function, lines)
+            for start in range(len(told) - 5):
+                run = tuple(line for line, _ in told[start : start + 6])
+                place = (path, function.name, told[start][1])
+                first = seen.setdefault(run, place)
+                if first[:2] != place[:2] or place[2] - first[2] >= 6:
+                    twice.append(
+                        f"{first[0].stem}.{first[1]}:{first[2]} and {path.stem}.{place[1]}:{place[2]}"
+                    )
+    assert not twice, "\n".join(twice)
+
+
+def test_nothing_is_there_that_nothing_refers_to():
+    """Every function and class is named somewhere else: in the house, its tests, the manual or the benchmarks.
+
+    What a decorator or a parent class registers is found by other names, and is left out.
+    """
+    root = SOURCE.parent.parent
+    places = [
+        path
+        for room in ("src", "tests", "docs", "bench")
+        for ending in ("*.py", "*.md")
+        for path in (root / room).rglob(ending)
+    ]
+    named = Counter(word for path in places for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    forgotten = []
+    for name, path in modules().items():
+        lines = path.read_text().splitlines()
+        for one in trees()[name].body:
+            if not isinstance(one, ast.FunctionDef | ast.ClassDef) or one.decorator_list:
+                continue
+            if (isinstance(one, ast.ClassDef) and one.bases) or one.name.startswith("__"):
+                continue
+            own = len(re.findall(rf"\b{one.name}\b", "\n".join(lines[one.lineno - 1 : one.end_lineno])))
+            if named[one.name] <= own:
+                forgotten.append(f"{name}.{one.name}")
+    assert not forgotten, "\n".join(forgotten)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -250,8 +249,3 @@ class Journey:
         stem = Path(self.name or "release").name.split(".")[0]
         home = Path(self.place).parent if self.kind == "file" and self.place else Path.cwd()
         return str(home / f"{stem}-release")
-
-
-def is_writable(folder: Path) -> bool:
-    """Whether a folder can be written to."""
-    return os.access(folder, os.W_OK)

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from discreet.app.journey import MANY, Journey
 
 PLAN = "plan.toml"
@@ -109,11 +107,6 @@ def script_text(journey: Journey) -> str:
         'at random draw anew."""\n\n'
     )
     return opening + python_text(journey, "release")
-
-
-def plan_text(journey: Journey) -> str:
-    """Return the steps as a plan file."""
-    return tomli_w.dumps({"step": journey.steps})
 
 
 def _python_reading(journey: Journey, *, with_roles: bool) -> list[str]:

@@ -242,22 +242,6 @@ def _exp_between(rate: Fraction, terms: int) -> tuple[Fraction, Fraction]:
     return low, high
 
 
-def one_sided_geometric(epsilon: Fraction, size: int, words: Words) -> Integers:
-    """Draw whole numbers x of 0 or more with chances proportional to exp(-``epsilon`` x).
-
-    Examples
-    --------
-    >>> from discreet.dp import os_words
-    >>> 0.55 < float(one_sided_geometric(Fraction(1), 100_000, os_words).mean()) < 0.62
-    True
-    """
-    _check_grid(epsilon)
-    made = np.empty(size, dtype=np.int64)
-    for start in range(0, size, _AT_ONCE):
-        made[start : start + _AT_ONCE] = _one_sided(epsilon, min(_AT_ONCE, size - start), words)
-    return made
-
-
 def _one_sided(epsilon: Fraction, size: int, words: Words) -> Integers:
     """Draw whole numbers x of 0 or more with chances proportional to exp(-epsilon x)."""
     steps, parts = epsilon.numerator, epsilon.denominator

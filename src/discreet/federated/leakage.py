@@ -7,7 +7,7 @@ number after which the moments are known, and which parties would know more if t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,18 +132,6 @@ class Leakage:
 
     def __str__(self) -> str:
         return self.meaning
-
-
-def together(accounts: Iterable[Leakage], transcript: Transcript) -> Leakage:
-    """Put the accounts of several steps of one run together."""
-    steps = list(accounts)
-    return Leakage(
-        " + ".join(dict.fromkeys(step.protocol for step in steps)),
-        tuple(dict.fromkeys(one for step in steps for one in step.learned)),
-        tuple(dict.fromkeys(one for step in steps for one in step.collusions)),
-        tuple(dict.fromkeys(one for step in steps for one in step.notes)),
-        transcript=transcript,
-    )
 
 
 def seeded_note(seeded: bool) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from discreet.arrays import Array, Floats
 from discreet.errors import ParameterError
-from discreet.federated.leakage import Leakage, Learned
 from discreet.federated.messages import Message, ProtocolError
 from discreet.federated.parties import MAIN, Party, Role, plays
 from discreet.federated.transport import Transport
@@ -171,18 +170,3 @@ def _whole(words: Array, frac: int) -> Floats:
     upper = words[:first, :second].astype(np.float64)
     crossed = words[first:, :second].astype(np.float64) + words[:first, second:].astype(np.float64)
     return np.asarray(np.ldexp(upper, -2 * frac) + np.ldexp(crossed, -3 * frac))
-
-
-def told(coordinator: str, nodes: Sequence[str]) -> Leakage:
-    """Say what a run of `joint_moments` gives away."""
-    return Leakage(
-        "shared-product",
-        (
-            Learned(
-                coordinator, "all", f"{coordinator} learns the number of rows and all means, variances and "
-                "covariances, and nothing else about the rows",
-            ),
-        ),
-        tuple(f"{coordinator} and one of a pair recover all rows of the other" for _ in nodes[:1]),
-        ("Holders see of each other's columns only words that are uniform on a ring.",),
-    )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,14 +120,3 @@ def rows_by_code(codes: Codes, size: int) -> tuple[Integers, Integers]:
     order = np.argsort(codes, kind="stable").astype(np.int64)
     starts = np.append(0, np.cumsum(np.bincount(codes, minlength=size))).astype(np.int64)
     return order, starts
-
-
-def drawn_codes(shares: Sequence[Floats], n: int, rng: np.random.Generator) -> Codes:
-    """Draw the codes of several categories, each by itself."""
-    made = np.empty((n, len(shares)), dtype=np.int32)
-    for column, own in enumerate(shares):
-        upto = np.cumsum(own)
-        made[:, column] = np.minimum(
-            np.searchsorted(upto, rng.random(n) * upto[-1], side="right"), len(own) - 1
-        )
-    return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from discreet import engine
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
@@ -16,17 +16,6 @@ from discreet.synth.relational.linked_tables import LinkedTables
 MULTI, LINKED = "multi-table", "relational"
 _OF_RELATIONAL = ("strategy", "by", "max_rounds")
 _MANIFEST = "manifest.json"
-
-
-class Maker(Protocol):
-    """What brings forth a release for one data set."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return its parameters."""
 
 
 class ManyTables:
