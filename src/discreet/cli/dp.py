@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options
+from discreet.cli import options, paying
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
 from discreet.errors import ParameterError
@@ -38,7 +38,7 @@ def private_count(
     source: Source,
     epsilon: Epsilon,
     max_records: MaxRecords = 1,
-    ledger: options.LedgerFile = None,
+    ledger: paying.LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -49,7 +49,7 @@ def private_count(
         source.read(),
         epsilon=epsilon,
         max_records=max_records,
-        ledger=options.opened(ledger),
+        ledger=paying.opened(ledger, source.file),
         purpose=purpose,
     )
     _show(found, json=json)
@@ -66,14 +66,14 @@ def _about_a_column(query: str) -> Callable[..., None]:
         upper: Upper,
         epsilon: Epsilon,
         max_records: MaxRecords = 1,
-        ledger: options.LedgerFile = None,
+        ledger: paying.LedgerFile = None,
         purpose: Purpose = "",
         json: options.AsJson = False,
     ) -> None:
         from discreet import dp as room
 
         bounds = {"lower": lower, "upper": upper, "max_records": max_records}
-        spending = {"epsilon": epsilon, "ledger": options.opened(ledger), "purpose": purpose}
+        spending = {"epsilon": epsilon, "ledger": paying.opened(ledger, source.file), "purpose": purpose}
         _show(getattr(room, query)(source.read(), column, **bounds, **spending), json=json)
 
     return asked
@@ -99,7 +99,7 @@ def private_quantiles(
         list[float] | None,
         typer.Option("--at", help="A share below, e.g. 0.9; repeat. Quartiles unless given."),
     ] = None,
-    ledger: options.LedgerFile = None,
+    ledger: paying.LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -113,7 +113,7 @@ def private_quantiles(
         lower=lower,
         upper=upper,
         epsilon=epsilon,
-        ledger=options.opened(ledger),
+        ledger=paying.opened(ledger, source.file),
         purpose=purpose,
     )
     _show(found, json=json, table="quantiles")
@@ -141,7 +141,7 @@ def private_table(
     max_groups: Annotated[
         int, typer.Option("--max-groups", help="With --person: in how many cells a person counts.")
     ] = 1,
-    ledger: options.LedgerFile = None,
+    ledger: paying.LedgerFile = None,
     purpose: Purpose = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the noisy table.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
@@ -164,7 +164,7 @@ def private_table(
         upper=upper,
         max_records=max_records,
         max_groups=max_groups,
-        ledger=options.opened(ledger),
+        ledger=paying.opened(ledger, source.file),
         purpose=purpose,
     )
     if out:
@@ -215,8 +215,12 @@ def private_regression(
         typer.Option("--records", help="sgd: about how many records there are, where that is public."),
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="kng, sgd, agd: how many steps.")] = None,
+    max_weight: Annotated[
+        float | None,
+        typer.Option("--max-weight", help="With --weight: a public number that no weight passes."),
+    ] = None,
     missing: Annotated[str, typer.Option("--missing", help="error or drop: records with gaps.")] = "error",
-    ledger: options.LedgerFile = None,
+    ledger: paying.LedgerFile = None,
     purpose: Purpose = "",
     json: options.AsJson = False,
 ) -> None:
@@ -225,7 +229,10 @@ def private_regression(
 
     limits = {name: _pair(pair, name) for name, pair in options.named_columns(bounds, "--bounds").items()}
     columns = options.columns(x) or []
-    common: dict[str, Any] = {"adjacency": adjacency, "missing": missing, "purpose": purpose}
+    data = source.read()
+    # Weights count in full or not at all: without their public maximum they are refused.
+    weighted = {"weight": data.roles.weight, "max_weight": max_weight}
+    common: dict[str, Any] = {"adjacency": adjacency, "missing": missing, "purpose": purpose, **weighted}
     if mechanism in ("k-norm", "functional"):
         if y not in limits:
             raise ParameterError(
@@ -248,7 +255,7 @@ def private_regression(
             "steps": steps,
         }
         fit = quantile_regression
-    found = fit(source.read(), y=y, x=columns, x_bounds=limits, ledger=options.opened(ledger), **common)
+    found = fit(data, y=y, x=columns, x_bounds=limits, ledger=paying.opened(ledger, source.file), **common)
     _show(found, json=json, table="coefficients")
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
     from discreet.comparison_results import Comparison
-    from discreet.dp import Ledger
     from discreet.results import Assessment
 
 
@@ -40,18 +39,7 @@ GuardFormulas = Annotated[
         "--guard-formulas", help="Text and Excel files: let no spreadsheet take a text for a formula."
     ),
 ]
-LedgerFile = Annotated[
-    Path | None,
-    typer.Option("--ledger", help="The privacy budget to spend from (discreet budget open)."),
-]
 _PICTURES = (".svg", ".png", ".pdf")
-
-
-def opened(ledger: Path | None) -> Ledger | None:
-    """Read the ledger that a command is to spend from."""
-    from discreet.dp import Ledger
-
-    return None if ledger is None else Ledger.load(ledger)
 
 
 def columns(given: Sequence[str] | None) -> list[str] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options
+from discreet.cli import options, paying
 from discreet.cli.exit_codes import end_by
 from discreet.cli.printing import say
 from discreet.cli.source import Source, takes_source
@@ -55,7 +55,7 @@ def protect(
         list[str] | None,
         typer.Option("--record-key", help="Columns that tell the records apart, by which random steps draw."),
     ] = None,
-    ledger: options.LedgerFile = None,
+    ledger: paying.LedgerFile = None,
     log: Annotated[Path | None, typer.Option("--log", help="Write the public log (JSON).")] = None,
     internal_log: Annotated[
         Path | None,
@@ -123,6 +123,7 @@ def protect(
         if not found.meets:
             end_by([False])
         steps, seed, data = found.plan, found.seed, data.with_roles(**found.roles.to_dict())
+    paid = None if ledger is None else paying.opened(ledger, source.file)
     report = None
     if html or policy:
         report = _documented(
@@ -132,7 +133,7 @@ def protect(
             missing,
             show_values=show_values,
             progress=not json,
-            ledger=options.opened(ledger),
+            ledger=paid,
             record_key=options.columns(record_key),
             seed=seed,
         )
@@ -140,11 +141,13 @@ def protect(
     else:
         release = steps.apply(
             data,
-            ledger=options.opened(ledger),
+            ledger=paid,
             record_key=options.columns(record_key),
             seed=seed,
             progress=not json,
         )
+    if not dry_run:
+        paying.refuse_unpaid(release.guarantee, ledger, source.file)
     written = None if dry_run else out
     if written is not None:
         _write_release(release, written, overwrite=overwrite, **writing)

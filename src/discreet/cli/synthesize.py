@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options
+from discreet.cli import options, paying
 from discreet.cli.attacked_synthesis import (
     judged_synthesis,
     limited,
@@ -114,7 +114,7 @@ def synthesize(
     save_plan: Annotated[
         Path | None, typer.Option("--save-plan", help="Write the options as a plan file.")
     ] = None,
-    ledger: options.LedgerFile = None,
+    ledger: paying.LedgerFile = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show order, methods and predictors, and write nothing.")
     ] = False,
@@ -228,12 +228,13 @@ def synthesize(
         )
         chosen = limited(chosen, data, risk_limit, judged=policy is not None, page=html is not None)
         if policy is None and getattr(chosen, "risk_limit", None) is None:
-            fitted = _fitted(chosen, data, seed, ledger, memory=memory, progress=not json)
+            fitted = _fitted(chosen, data, seed, ledger, source.file, memory=memory, progress=not json)
         else:
             judged = judged_synthesis(
                 data, policy, chosen, n=rows, copies=copies, seed=seed, progress=not json
             )
             fitted = judged.fitted
+        paying.refuse_unpaid(fitted.guarantee, ledger, source.file)
     seconds_fit = time.perf_counter() - began
     began = time.perf_counter()
     if judged is not None:
@@ -337,6 +338,7 @@ def _fitted(
     data: Microdata | None,
     seed: int | None,
     ledger: Path | None,
+    file: str,
     *,
     memory: float | None,
     progress: bool,
@@ -354,7 +356,7 @@ def _fitted(
             "--ledger takes models with a guarantee that enter their price, as --method mst or --method aim."
         )
     return chosen.fit(  # type: ignore[call-arg]
-        data, seed=seed, progress=progress, ledger=options.opened(ledger)
+        data, seed=seed, progress=progress, ledger=paying.opened(ledger, file)
     )
 
 

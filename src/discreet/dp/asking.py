@@ -55,6 +55,15 @@ class Ask:
                 )
             )
 
+    def unweighted(self) -> list[str]:
+        """Say that survey weights do not count, where the file has some: one record would move an answer by its own."""
+        weight = self.data.roles.weight
+        return (
+            [f"Weights do not count here, also not those of '{weight}': every record is one."]
+            if weight
+            else []
+        )
+
     def noise(self, values: Integers, moved: int, parts: int, name: str) -> Noisy:
         """Add noise to whole numbers that one unit can move by so many, for one of several shares of the budget."""
         seed = None if self.seed is None else int(generator(self.seed, "dp", name).integers(2**62))
@@ -84,7 +93,7 @@ class Ask:
             figures["delta"] = delta
         if margin is not None:
             figures["margin"] = margin
-        caveats = [f"No guarantee: {why or SEEDED}"] if guarantee is None else []
+        caveats = [*self.unweighted(), *([f"No guarantee: {why or SEEDED}"] if guarantee is None else [])]
         return Measure(
             name,
             value,

@@ -144,6 +144,11 @@ class Ledger:
         return float(self._header["epsilon"]), float(self._header["delta"])
 
     @property
+    def source(self) -> str:
+        """The name of the file that the budget belongs to; empty where it was opened without one."""
+        return str(self._header["source"])
+
+    @property
     def spent(self) -> Total:
         """What all releases entered so far cost together."""
         return self._total(self._entries)

@@ -147,7 +147,10 @@ def linear_regression(
         float(line[-1]),
         {"epsilon": float(epsilon), "coefficients": len(line), "ridge": ridge},
         f"'{y}' is about {' + '.join(parts)} on average.",
-        caveats=[] if guarantee else [f"No guarantee: {why}"],
+        caveats=[
+            *([] if weight else ask.unweighted()),
+            *([] if guarantee else [f"No guarantee: {why}"]),
+        ],
         parameters={
             "mechanism": mechanism,
             "adjacency": adjacency,

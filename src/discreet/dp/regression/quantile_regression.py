@@ -200,7 +200,7 @@ def quantile_regression(
             budget.epsilon, budget.delta, against=AGAINST[adjacency], adjacency=adjacency
         )
         guarantee, why = settled(claim, "", seeded=seed is not None)
-    caveats = [] if guarantee else [f"No guarantee: {why}"]
+    caveats = [*([] if weight else ask.unweighted()), *([] if guarantee else [f"No guarantee: {why}"])]
     figures: dict[str, Any] = {"epsilon": budget.epsilon, "coefficients": lines.size}
     if budget.delta:
         figures["delta"] = budget.delta
