@@ -59,6 +59,41 @@ def test_what_is_shown_is_never_below_zero(seed):
     assert 0 <= found.value < 1
 
 
+def test_what_several_outputs_tell_together_is_found():
+    """Each of eight numbers keeps an epsilon of 0.5 by far; taken together they do not."""
+
+    def shared(shift, runs):
+        return np.random.default_rng([3, shift]).normal(0.15 * shift, 1.0, (runs, 8))
+
+    alone = dp.audit(lambda shift, runs: shared(shift, runs)[:, 0], (0, 1), epsilon=0.5, runs=RUNS)
+    assert not alone.figures["violated"]
+    found = dp.audit(shared, (0, 1), epsilon=0.5, runs=RUNS)
+    assert found.figures["violated"]
+    assert "weighed together" in found.parameters["event"]
+
+
+def test_outputs_with_noise_of_their_own_are_weighed_by_what_each_says():
+    """Laplace noise says no more beyond its center: the sum over the outputs of what each says comes near 3 x 0.5."""
+
+    def drawn(shift, runs):
+        rng = np.random.default_rng([4, shift])
+        return np.rint(16 * (0.5 * shift + rng.laplace(0.0, 1.0, (runs, 3)))) / 16
+
+    found = dp.audit(drawn, (0, 1), epsilon=1.5, runs=RUNS, level=0.9)
+    assert not found.figures["violated"]
+    assert found.value > 1.1
+
+
+def test_missing_answers_are_weighed_with_the_others():
+    def told(shift, runs):
+        rng = np.random.default_rng([5, shift])
+        made = rng.normal(0.0, 1.0, (runs, 2))
+        made[rng.random(runs) < 0.1 + 0.5 * shift, 1] = np.nan
+        return made
+
+    assert dp.audit(told, (0, 1), epsilon=1.0, runs=RUNS).figures["violated"]
+
+
 def test_a_mechanism_without_noise_is_refuted_by_its_value():
     found = dp.audit(lambda answer, runs: np.full(runs, answer), (3.0, 4.0), epsilon=5.0, runs=RUNS)
     assert found.figures["violated"]
