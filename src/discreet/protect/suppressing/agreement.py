@@ -160,6 +160,6 @@ def by_value(values: Integers) -> dict[int, Integers]:
     return {int(v): order[start:end] for v, start, end in zip(distinct, starts, ends, strict=True)}
 
 
-def summed(numbers: Integers, values: npt.NDArray[np.generic], groups: int) -> Floats:
+def summed(numbers: Integers | Codes, values: npt.NDArray[np.generic], groups: int) -> Floats:
     """Add up values by the number of their group."""
     return np.bincount(numbers, weights=values.astype(np.float64), minlength=groups).astype(np.float64)

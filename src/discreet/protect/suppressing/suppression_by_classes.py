@@ -25,7 +25,8 @@ from discreet.protect.suppressing.suppression_proof import Proof, prove
 
 _NUMBER = "discreet number"
 _AT_LEAST, _TIMES_K = 200, 20
-_MOST_ROWS = 50_000_000
+_LEAST_TIMES_K = 4
+_EASILY_HELD, _MOST_ROWS = 10_000_000, 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +127,7 @@ def solved_classes(
     classes, many = engine.counted_combinations(data, [*keys, *strata])
     records = int(many.sum())
     asked = problem(np.zeros((0, len(keys) + 1), dtype=np.int32), records)
-    most = max(_AT_LEAST, _TIMES_K * max(demand.k for demand in asked.demands))
-    shown = np.minimum(many, most)
+    shown = _set_before_the_search(many, max(demand.k for demand in asked.demands))
     if int(shown.sum()) > _MOST_ROWS:
         raise ParameterError(
             f"The keys leave {len(many):,} classes with {int(shown.sum()):,} records that would have to be held at "
@@ -153,6 +153,16 @@ def solved_classes(
         ),
     )
     return SolvedClasses(tuple(keys), classes, many, proof, gone[:, : len(keys)], owner)
+
+
+def _set_before_the_search(many: Integers, k: int) -> Integers:
+    """Say how many records of each class the search may borrow from: fewer where there are very many classes."""
+    most = max(_AT_LEAST, _TIMES_K * k)
+    shown: Integers = np.minimum(many, most)
+    while int(shown.sum()) > _EASILY_HELD and most > _LEAST_TIMES_K * k:
+        most = max(most // 2, _LEAST_TIMES_K * k)
+        shown = np.minimum(many, most)
+    return shown
 
 
 def _as_it_is(rows: pl.DataFrame, numbers: Words) -> dict[str, pl.Series]:

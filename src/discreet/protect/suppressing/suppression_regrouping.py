@@ -64,8 +64,8 @@ class _Groups:
     spare: Integers
     smallest: Integers
     there: Integers
-    borrower: Integers
-    lender: Integers
+    borrower: Codes
+    lender: Codes
 
     def fillings(self, k: int) -> Fillings:
         return Fillings(k, self.price, self.spare, self.smallest, self.there)
@@ -169,7 +169,9 @@ def _offers(
             place[inside] = np.where(viable, np.cumsum(viable) - 1 + count, -1)[party]
             own_cost = np.zeros(len(rows.codes))
             own_cost[inside] = cost
-            units = np.flatnonzero(place[row] >= 0)
+            # What is too dear now stays so: fair prices only fall.
+            dear = own_cost > _DEAR * fair * (1 + _CLOSE)
+            units = np.flatnonzero((place >= 0)[row] & ~dear[row])
             found.append((units, place[row[units]], own_cost[row[units]]))
             formed.append(replace(offered, borrower=offered.borrower + count))
             count += len(offered.pattern)
@@ -177,9 +179,11 @@ def _offers(
     everyone = np.arange(len(row))
     found.append((everyone, np.full(len(row), count), np.full(len(row), costs.sum())))
     formed.append(_staying(k))
+    for at, (unit, group, own) in enumerate(found):
+        cheap = (own <= _DEAR * fair[row[unit]] * (1 + _CLOSE)) | (group == count)
+        found[at] = unit[cheap], group[cheap], own[cheap]
     unit, group, own = (np.concatenate(part) for part in zip(*found, strict=True))
-    cheap = (own <= _DEAR * fair[row[unit]] * (1 + _CLOSE)) | (group == count)
-    unit, group, own = unit[cheap], group[cheap], own[cheap]
+    del found
     order = np.argsort(unit, kind="stable")
     entries = _Entries(unit[order], group[order], own[order], fair[row[unit[order]]])
     names = ("pattern", "price", "spare", "smallest", "there", "borrower", "lender")
@@ -223,14 +227,15 @@ def _offered(  # noqa: PLR0917 - one step of a loop, and its arrays
         spare=spare[viable],
         smallest=smallest[viable],
         there=arrived[viable],
-        borrower=(np.cumsum(viable) - 1)[party[able]],
-        lender=inside[able],
+        # Pairs of groups and classes are what there is most of.
+        borrower=(np.cumsum(viable) - 1)[party[able]].astype(np.int32),
+        lender=inside[able].astype(np.int32),
     )
     return groups, each
 
 
 def _staying(k: int) -> _Groups:
-    none, one = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    none, one = np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
     return _Groups(
         pattern=one, price=np.zeros(1), spare=one, smallest=one, there=one + k, borrower=none, lender=none
     )
@@ -241,7 +246,7 @@ def _cost_of(masks: Integers, costs: Floats) -> Floats:
     return total
 
 
-def _first_of_each(rows: CountedRows, lenders: Integers, taken: Integers) -> Integers:
+def _first_of_each(rows: CountedRows, lenders: Codes, taken: Integers) -> Integers:
     """List records of the rows that lend, so many for each time a row lends, nobody twice."""
     by_row = np.argsort(rows.row_of, kind="stable")
     start = np.searchsorted(rows.row_of[by_row], np.arange(len(rows.codes)))
