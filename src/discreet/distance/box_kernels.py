@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Bytes, Codes, Floats, Integers
+from discreet.compiling import compiled, inner
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def matches_in_boxes(  # noqa: PLR0917
     numbers: Floats,
     fuzzy: Codes,
@@ -64,7 +64,7 @@ def matches_in_boxes(  # noqa: PLR0917
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def edit_similarity(a: Codes, b: Codes) -> float:
     """Levenshtein: one minus the edits from one word to the other over the length of the longer."""
     if len(a) == 0 and len(b) == 0:
@@ -80,7 +80,7 @@ def edit_similarity(a: Codes, b: Codes) -> float:
     return float(1.0 - row[len(b)] / max(len(a), len(b)))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def jaro_winkler_similarity(a: Codes, b: Codes) -> float:
     """Jaro-Winkler (Winkler 1990): shared letters in about the same place, with a bonus for a common start."""
     if len(a) == 0 and len(b) == 0:
@@ -111,7 +111,7 @@ def jaro_winkler_similarity(a: Codes, b: Codes) -> float:
     return jaro + start * 0.1 * (1 - jaro)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def similar_words(
     letters: Codes, starts: Integers, others: Codes, other_starts: Integers, winkler: bool
 ) -> Floats:

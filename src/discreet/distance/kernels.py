@@ -9,12 +9,12 @@ cost from every other.
 from __future__ import annotations
 
 from math import isnan, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from discreet.arrays import Bytes, Codes, Floats, Integers, Singles
+from discreet.compiling import compiled, inner
 
 SLACK = 1e-12  # relative: two sums of the same terms may differ in their last bits
 
@@ -45,7 +45,7 @@ class Tiles(NamedTuple):
     offsets: Integers
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _raw(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> float:
     """Sum the differences of one pair of records, in double precision and in column order."""
     total, common, whole = 0.0, 0.0, 0.0
@@ -72,7 +72,7 @@ def _raw(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> float:
     return total * (whole / common) if common > 0 else np.inf
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def paired(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> Floats:
     """Give the raw distance of each record to the one in the same row of the other file."""
     found = np.empty(len(x))
@@ -81,7 +81,7 @@ def paired(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> Floats:
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def crossed(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> Floats:
     """Give the raw distance of each record to every record of the other file."""
     found = np.empty((len(x), len(y)))
@@ -91,7 +91,7 @@ def crossed(x: Floats, a: Codes, y: Floats, b: Codes, metric: Metric) -> Floats:
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _lower_bounds(x: Floats, a: Codes, tiles: Tiles, metric: Metric, bounds: Floats) -> None:
     """Bound from below the raw distance of one record to all records of each tile."""
     many, ignore, squared = len(bounds), metric.ignore, metric.squared
@@ -125,13 +125,13 @@ def _lower_bounds(x: Floats, a: Codes, tiles: Tiles, metric: Metric, bounds: Flo
             bounds[t] += cost * (away & tiles.absent[last, t] if ignore else away)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _scan(  # noqa: PLR0917
     x: Floats,
     a: Codes,
     tiles: Tiles,
     metric: Metric,
-    tile: int,
+    tile: np.integer[Any] | int,
     sums: Singles,
     commons: Singles,
 ) -> None:
@@ -178,7 +178,7 @@ def _scan(  # noqa: PLR0917
                 commons[c] += cost if line[c] >= 0 else nothing
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _reach(limit: float, rounding: float, columns: int, squared: bool) -> float:
     """Bound the single-precision sum of a pair whose exact sum is at most ``limit``."""
     if np.isinf(limit):
@@ -189,7 +189,15 @@ def _reach(limit: float, rounding: float, columns: int, squared: bool) -> float:
     return limit * (1 + relative) + columns * rounding
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
+def _total(values: Floats) -> float:
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+@compiled
 def nearest_of(  # noqa: PLR0917
     queries: Floats,
     labels: Codes,
@@ -206,9 +214,11 @@ def nearest_of(  # noqa: PLR0917
     """
     last = nearest.shape[1] - 1
     starts, columns = tiles.starts, len(metric.gaps) + len(metric.costs)
-    whole = metric.gaps.sum() + metric.costs.sum()
+    whole = _total(metric.gaps) + _total(metric.costs)
     bounds = np.empty(len(starts) - 1)
-    widest = np.max(np.diff(starts))
+    widest = 0
+    for tile in range(len(bounds)):
+        widest = max(widest, int(starts[tile + 1] - starts[tile]))
     sums, commons = np.empty(widest, np.float32), np.empty(widest, np.float32)
     read = 0
     for i in range(len(queries)):
@@ -265,7 +275,7 @@ def nearest_of(  # noqa: PLR0917
     return read
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def count_within(  # noqa: PLR0917
     queries: Floats, labels: Codes, radii: Floats, tiles: Tiles, metric: Metric, counts: Integers
 ) -> None:
@@ -283,7 +293,7 @@ def count_within(  # noqa: PLR0917
                     counts[i] += tiles.copies[row]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def shared_counts(lists: Integers) -> Integers:
     """Count, for each record and each of its neighbors, the neighbors they share; one more if it is mutual."""
     n, k = lists.shape

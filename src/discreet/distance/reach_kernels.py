@@ -6,15 +6,15 @@ been found is never opened; what "more" means differs from record to record, bec
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled, inner
 
 _LEAF = 16
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def grow_boxes(
     others: Floats, order: Integers, starts: Integers, stops: Integers, scales: Floats
 ) -> tuple[Integers, Floats, Floats]:
@@ -44,7 +44,9 @@ def grow_boxes(
                 widest, span = j, here
         if last - first > _LEAF and span > 0.0:
             mine = order[first:last].copy()
-            order[first:last] = mine[np.argsort(others[mine, widest])]
+            sorted_places = np.argsort(others[mine, widest])
+            for c in range(last - first):  # a slice would bring in the words of an error that cannot occur
+                order[first + c] = mine[sorted_places[c]]
             middle = (first + last) // 2
             boxes[box, 2], boxes[box, 3] = used, used + 1
             boxes[used, 0], boxes[used, 1] = first, middle
@@ -54,7 +56,7 @@ def grow_boxes(
     return boxes[:used], low[:used], high[:used]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _to_box(number: Floats, unit: Floats, low: Floats, high: Floats, best: float) -> float:
     needed = 0.0
     for j in range(len(number)):
@@ -66,7 +68,7 @@ def _to_box(number: Floats, unit: Floats, low: Floats, high: Floats, best: float
     return needed
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def smallest_tolerances(  # noqa: PLR0917
     numbers: Floats,
     units: Floats,

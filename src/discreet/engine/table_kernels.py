@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled, inner
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
+def _together(tallies: Integers) -> Integers:
+    """Add the tallies up; NumPy's sum along an axis takes more than a second to compile."""
+    total = np.zeros(tallies.shape[1], dtype=np.int64)
+    for tally in range(tallies.shape[0]):
+        for cell in range(tallies.shape[1]):
+            total[cell] += tallies[tally, cell]
+    return total
+
+
+@compiled
 def count_pair(first: Any, second: Any, width: int, cells: int) -> Integers:
     """Count the cells of one two-way table.
 
@@ -30,11 +40,10 @@ def count_pair(first: Any, second: Any, width: int, cells: int) -> Integers:
         d[np.uint64(first[i + 3]) * wide + np.uint64(second[i + 3])] += 1
     for i in range(whole, rows):
         a[np.uint64(first[i]) * wide + np.uint64(second[i])] += 1
-    total: Integers = tallies.sum(axis=0)
-    return total
+    return _together(tallies)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def count_triple(first: Any, second: Any, third: Any, widths: tuple[int, int], cells: int) -> Integers:
     """Count the cells of one three-way table: its margins are three two-way tables, for little more than one."""
     tallies = np.zeros((2, cells), dtype=np.int64)
@@ -48,11 +57,10 @@ def count_triple(first: Any, second: Any, third: Any, widths: tuple[int, int], c
         b[(np.uint64(first[j]) * wide + np.uint64(second[j])) * narrow + np.uint64(third[j])] += 1
     for i in range(whole, rows):
         a[(np.uint64(first[i]) * wide + np.uint64(second[i])) * narrow + np.uint64(third[i])] += 1
-    total: Integers = tallies.sum(axis=0)
-    return total
+    return _together(tallies)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def looked_up(table: Any, codes: Any) -> Any:
     """The entry of a table for every code; NumPy would first write all codes anew as machine words."""
     found = np.empty(len(codes), dtype=table.dtype)
@@ -61,7 +69,7 @@ def looked_up(table: Any, codes: Any) -> Any:
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def place_among(values: Any, keys: Any, places: Any) -> int:
     """Write the place of every 64-bit value among a few keys, all different, and count those that are none of them.
 
@@ -90,7 +98,7 @@ def place_among(values: Any, keys: Any, places: Any) -> int:
     return strangers
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def count_one(codes: Any, cells: int) -> Integers:
     """Count the cells of a one-way table, with tallies side by side as in `count_pair`."""
     tallies = np.zeros((4, cells), dtype=np.int64)
@@ -103,11 +111,10 @@ def count_one(codes: Any, cells: int) -> Integers:
         tallies[3, codes[i + 3]] += 1
     for i in range(whole, rows):
         tallies[0, codes[i]] += 1
-    total: Integers = tallies.sum(axis=0)
-    return total
+    return _together(tallies)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def weigh_pair(first: Any, second: Any, width: int, cells: int, weights: Floats) -> Floats:
     """Sum the weights of the cells of one two-way table."""
     sums = np.zeros(cells, dtype=np.float64)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from discreet.arrays import Codes, Floats, Integers
+from discreet.compiling import compiled, inner
 from discreet.mdav.record_tree import Tree, farthest, nearest, planted, take_out
 
 DONE, TREE, RIM = 0, 1, 2  # what the compiled loop asks for
@@ -52,7 +52,7 @@ class Rim(NamedTuple):
     cut: float
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _pair(  # noqa: PLR0917
     x: Floats, a: Codes, y: Floats, b: Codes, costs: Floats, squared: bool
 ) -> float:
@@ -78,7 +78,7 @@ def _rim(tree: Tree, numbers: Floats, codes: Codes, groups: Integers, now: Cente
     return Rim(now.numbers.copy(), now.codes.copy(), left[outside], distances[outside], float(cut))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _on_rim(  # noqa: PLR0917
     rim: Rim,
     numbers: Floats,
@@ -130,7 +130,7 @@ def mdav(  # noqa: PLR0917
     return groups
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _form_groups(  # noqa: PLR0917
     tree: Tree,
     rim: Rim,
@@ -204,7 +204,7 @@ def variable_mdav(  # noqa: PLR0917
     return groups
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _form_variable_groups(  # noqa: PLR0917
     tree: Tree,
     numbers: Floats,
@@ -267,7 +267,7 @@ def _room(many: int) -> Room:
     return Room(np.empty(many, np.int64), np.empty(many), np.empty(128, np.int64), np.empty(128))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _count(totals: Totals, numbers: Floats, codes: Codes) -> None:
     for i in range(len(numbers)):
         _add(totals.sums, totals.rests, numbers[i], 1.0)
@@ -275,14 +275,14 @@ def _count(totals: Totals, numbers: Floats, codes: Codes) -> None:
             totals.counts[j, codes[i, j]] += 1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _leave(totals: Totals, x: Floats, a: Codes) -> None:
     _add(totals.sums, totals.rests, x, -1.0)
     for j in range(len(a)):
         totals.counts[j, a[j]] -= 1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _center(totals: Totals, left: int, now: Center) -> None:
     """Give the mean of the records left, and of codes the most common, the first of several."""
     for j in range(len(totals.sums)):
@@ -295,7 +295,7 @@ def _center(totals: Totals, left: int, now: Center) -> None:
         now.codes[j] = most
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _add(sums: Floats, rests: Floats, x: Floats, sign: float) -> None:
     """Add to running sums and keep what rounding cut off, so that the center does not drift."""
     for j in range(len(x)):

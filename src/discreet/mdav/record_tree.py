@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from discreet.arrays import Codes, Floats, Integers
+from discreet.compiling import compiled, inner
 
 LEAF = 32  # records in a leaf: enough for vector instructions, few enough to leave most of them out
 NOBODY = np.iinfo(np.int64).max
@@ -107,13 +107,13 @@ def _ordered(  # noqa: PLR0917
     return order[np.lexsort((values, node))]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _bound_all(tree: Tree) -> None:
     for t in range(len(tree.starts) - 1, 0, -1):
         _bound(tree, t)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _bound(tree: Tree, t: int) -> None:
     """Draw the box of a node anew, from its records or from its children."""
     low, high = tree.lows[t], tree.highs[t]
@@ -142,7 +142,7 @@ def _bound(tree: Tree, t: int) -> None:
     tree.firsts[t] = first
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def take_out(tree: Tree, label: int) -> None:
     """Take a record out of the tree."""
     row = tree.places[label]
@@ -161,7 +161,7 @@ def take_out(tree: Tree, label: int) -> None:
         t //= 2
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def measure(tree: Tree, t: int, x: Floats, a: Codes, apart: Floats) -> None:
     """Give the distance of a point to each record left in a leaf."""
     start, size = tree.starts[t], tree.sizes[t]
@@ -181,7 +181,7 @@ def measure(tree: Tree, t: int, x: Floats, a: Codes, apart: Floats) -> None:
             apart[i] += cost if line[i] != code else 0.0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _at_least(tree: Tree, t: int, x: Floats, a: Codes) -> float:
     total = 0.0
     for j in range(len(x)):
@@ -193,7 +193,7 @@ def _at_least(tree: Tree, t: int, x: Floats, a: Codes) -> float:
     return total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _at_most(tree: Tree, t: int, x: Floats, a: Codes) -> float:
     total = 0.0
     for j in range(len(x)):
@@ -205,7 +205,7 @@ def _at_most(tree: Tree, t: int, x: Floats, a: Codes) -> float:
     return total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _put(  # noqa: PLR0917
     stack: Integers, bounds: Floats, top: int, t: int, left: float, right: float, left_first: bool
 ) -> int:
@@ -216,7 +216,7 @@ def _put(  # noqa: PLR0917
     return top + 2
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def farthest(tree: Tree, x: Floats, a: Codes, stack: Integers, bounds: Floats) -> int:
     """Return the record left that is farthest from a point; of several, the first."""
     best, winner, apart = -1.0, NOBODY, np.empty(LEAF)
@@ -241,7 +241,7 @@ def farthest(tree: Tree, x: Floats, a: Codes, stack: Integers, bounds: Floats) -
     return winner
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def nearest(  # noqa: PLR0917
     tree: Tree, x: Floats, a: Codes, winners: Integers, distances: Floats, stack: Integers, bounds: Floats
 ) -> None:

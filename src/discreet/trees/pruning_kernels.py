@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Codes, Floats
+from discreet.compiling import compiled
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def misclassified(starts: Codes, stops: Codes, classes: Codes, weights: Floats, n_classes: int) -> Floats:
     """Weigh the records of each run of rows that are not of its commonest class."""
     weighted = len(weights) > 0
@@ -27,7 +27,7 @@ def misclassified(starts: Codes, stops: Codes, classes: Codes, weights: Floats, 
     return errors
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def surviving(lefts: Codes, rights: Codes, errors: Floats, alpha: float) -> npt.NDArray[np.int8]:
     """Mark the nodes of the smallest best subtree: 0 gone, 1 a leaf, 2 still split.
 

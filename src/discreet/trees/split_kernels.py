@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from discreet.arrays import Codes, Floats
+from discreet.compiling import ZERO
 
 CELLS = 65536  # code-by-class cells kept at most; half a megabyte, so that they stay near the processor
 ROUNDS = 12  # of power iteration: an order of levels needs no more digits
@@ -187,7 +188,7 @@ def list_entries(  # noqa: PLR0917
     tally, cells, levels = desk.tally, desk.cells, desk.levels
     entry_starts, entry_classes, entry_weights = desk.entry_starts, desk.entry_classes, desk.entry_weights
     summed = bins * n_classes <= min(2 * (stop - start), CELLS)
-    d = 0
+    d = ZERO
     for i in range(start, stop):
         d = meet(desk, codes[i], d)
         weight = w[i] if weighted else 1.0

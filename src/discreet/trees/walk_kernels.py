@@ -6,16 +6,16 @@ them go down together: a node divides its records between its children without a
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.compiling import compiled
 
 _UNSEEN = -1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def walk(  # noqa: PLR0917
     codes: npt.NDArray[np.int16],
     nodes: Codes,
@@ -57,7 +57,7 @@ def walk(  # noqa: PLR0917
     return reached
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def places_in(leaves: Codes, uniforms: Floats, starts: Integers) -> Integers:
     """Draw a place of the run of each leaf, all as likely."""
     places = np.empty(len(leaves), np.int64)
@@ -68,7 +68,7 @@ def places_in(leaves: Codes, uniforms: Floats, starts: Integers) -> Integers:
     return places
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _levels(nodes: Codes, by_level: Flags, members: Codes) -> int:
     """Count the levels that splits may speak of."""
     most = 0
@@ -79,7 +79,7 @@ def _levels(nodes: Codes, by_level: Flags, members: Codes) -> int:
     return most
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _by_cut(  # noqa: PLR0917
     rows: npt.NDArray[np.uint32],
     column: npt.NDArray[np.int16],
@@ -102,7 +102,7 @@ def _by_cut(  # noqa: PLR0917
     return int(left)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _by_level(  # noqa: PLR0917
     rows: npt.NDArray[np.uint32],
     column: npt.NDArray[np.int16],
@@ -126,7 +126,7 @@ def _by_level(  # noqa: PLR0917
     return int(left)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _left_at_random(seed: int, row: int, node: int, left_share: float) -> bool:
     """Choose a side by a hash of seed, row and node: the same whatever the order or number of the rows before."""
     z = np.uint64(seed) + np.uint64(row) * np.uint64(0x9E3779B97F4A7C15)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import heapq
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from discreet.arrays import Flags, Floats, Integers
+from discreet.compiling import ZERO, compiled, inner
 
 _LESS = 1e-9  # what counts as an improvement
 
@@ -43,7 +43,7 @@ class Fillings(NamedTuple):
     there: Integers
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _filling(members: int, group: int, fillings: Fillings) -> float:
     """What it costs to fill the group up when it has so many members: spare records, else a class as a whole."""
     k, price, spare, smallest, there = fillings
@@ -56,14 +56,14 @@ def _filling(members: int, group: int, fillings: Fillings) -> float:
     return np.inf
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def gather(offers: Offers, fillings: Fillings) -> Integers:
     """Let the groups that are cheapest for each of their units form first; return the entry each unit takes."""
     taken = np.full(len(offers.entry_start) - 1, -1, dtype=np.int64)
     groups = len(offers.group_start) - 1
     queue = [(0.0, 0, 0) for _ in range(0)]
     for group in range(groups):
-        cost, free = 0.0, 0
+        cost, free = 0.0, ZERO
         for position in range(offers.group_start[group], offers.group_start[group + 1]):
             cost += offers.entry_cost[offers.group_entry[position]]
             free += 1
@@ -73,7 +73,7 @@ def gather(offers: Offers, fillings: Fillings) -> Integers:
     heapq.heapify(queue)
     while queue:
         promise, count, group = heapq.heappop(queue)
-        cost, free = 0.0, 0
+        cost, free = 0.0, ZERO
         for position in range(offers.group_start[group], offers.group_start[group + 1]):
             if taken[offers.entry_unit[offers.group_entry[position]]] < 0:
                 cost += offers.entry_cost[offers.group_entry[position]]
@@ -90,7 +90,7 @@ def gather(offers: Offers, fillings: Fillings) -> Integers:
     return taken
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def improve(taken: Integers, offers: Offers, fillings: Fillings, awake: Flags) -> float:
     """Move units while the whole gets cheaper: one at a time, a group given up, a group formed anew.
 
@@ -135,7 +135,7 @@ def improve(taken: Integers, offers: Offers, fillings: Fillings, awake: Flags) -
     return saved
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _joining(entry: int, members: Integers, offers: Offers, fillings: Fillings) -> float:
     """What it costs, all in all, when a unit more takes this entry."""
     group = offers.entry_group[entry]
@@ -148,7 +148,7 @@ def _joining(entry: int, members: Integers, offers: Offers, fillings: Fillings) 
     )
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _leaving(entry: int, members: Integers, offers: Offers, fillings: Fillings) -> float:
     """What is saved, all in all, when a unit gives this entry up; minus infinity where the others need it."""
     group = offers.entry_group[entry]
@@ -161,7 +161,7 @@ def _leaving(entry: int, members: Integers, offers: Offers, fillings: Fillings) 
     return float(offers.entry_cost[entry] + now - left)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _move_one(unit: int, members: Integers, taken: Integers, offers: Offers, fillings: Fillings) -> float:
     """Move a unit to the group where it costs least; return what that saves."""
     old = taken[unit]
@@ -180,7 +180,7 @@ def _move_one(unit: int, members: Integers, taken: Integers, offers: Offers, fil
     return float(gain - best_cost)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _give_up(  # noqa: PLR0917 - compiled code takes arrays by position
     group: int,
     members: Integers,
@@ -192,7 +192,7 @@ def _give_up(  # noqa: PLR0917 - compiled code takes arrays by position
 ) -> float:
     """Send all units of a group where they cost least, if that is cheaper; return what it saves."""
     saved = _filling(members[group], group, fillings)
-    moved = 0
+    moved = ZERO
     for position in range(offers.group_start[group], offers.group_start[group + 1]):
         unit = offers.entry_unit[offers.group_entry[position]]
         if taken[unit] != offers.group_entry[position]:
@@ -218,7 +218,7 @@ def _give_up(  # noqa: PLR0917 - compiled code takes arrays by position
     return 0.0
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
     group: int,
     members: Integers,
@@ -230,7 +230,7 @@ def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
 ) -> float:
     """Let units come from other groups, those of small groups first, if that is cheaper; return what it saves."""
     saved = _filling(members[group], group, fillings)
-    moved = 0
+    moved = ZERO
     for size in range(1, fillings.k + 2):
         for position in range(offers.group_start[group], offers.group_start[group + 1]):
             entry = offers.group_entry[position]
@@ -256,7 +256,7 @@ def _draw_in(  # noqa: PLR0917 - compiled code takes arrays by position
     return 0.0
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _undo(  # noqa: PLR0917 - compiled code takes arrays by position
     moved: int, members: Integers, taken: Integers, offers: Offers, log_unit: Integers, log_from: Integers
 ) -> None:
@@ -267,7 +267,7 @@ def _undo(  # noqa: PLR0917 - compiled code takes arrays by position
         taken[unit] = log_from[move]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def fill_up(  # noqa: PLR0917 - compiled code takes arrays by position
     lenders: Integers, start: Integers, order: Integers, lacks: Integers, records: Integers, k: int
 ) -> tuple[Integers, Integers]:

@@ -5,16 +5,16 @@ Keys are codes, one row a combination; 0 is a missing (or suppressed) value. A s
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Codes, Flags, Floats, Integers
+from discreet.compiling import compiled, inner
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _start(codes: Codes, row: int, columns: Integers, last: int) -> int:
     mixed = np.uint64(1469598103934665603)
     for column in columns:
@@ -23,7 +23,7 @@ def _start(codes: Codes, row: int, columns: Integers, last: int) -> int:
     return np.int64(mixed & np.uint64(last))  # type: ignore[return-value]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _alike(left: Codes, i: int, right: Codes, j: int, columns: Integers) -> bool:
     for column in columns:  # noqa: SIM110 - a generator does not compile
         if left[i, column] != right[j, column]:
@@ -31,7 +31,7 @@ def _alike(left: Codes, i: int, right: Codes, j: int, columns: Integers) -> bool
     return True
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def numbered(codes: Codes, rows: Integers, columns: Integers) -> tuple[Integers, Integers]:
     """Number the distinct combinations of some columns among some rows, in order of first appearance.
 
@@ -57,7 +57,7 @@ def numbered(codes: Codes, rows: Integers, columns: Integers) -> tuple[Integers,
     return numbers, firsts[:found].copy()
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def add_agreeing(  # noqa: PLR0917 - compiled code takes arrays by position
     codes: Codes,
     rows: Integers,
@@ -97,12 +97,12 @@ def add_agreeing(  # noqa: PLR0917 - compiled code takes arrays by position
         found_weight[askers[position]] += total_weight[numbers[position]]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _enough(size: int, weight: float, k: int, least: Floats) -> bool:
     return size >= k and (size >= len(least) or weight >= least[size])
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def serve_the_stranded(  # noqa: PLR0917 - compiled code takes arrays by position
     best: Integers,
     stranded: Integers,
@@ -182,7 +182,7 @@ def serve_the_stranded(  # noqa: PLR0917 - compiled code takes arrays by positio
     return chosen
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _shown(codes: Codes, row: int, on: Flags) -> int:
     shown = 0
     for column in range(codes.shape[1]):
@@ -191,7 +191,7 @@ def _shown(codes: Codes, row: int, on: Flags) -> int:
     return shown
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _agree(codes: Codes, i: int, j: int, on: Flags) -> bool:
     for column in range(codes.shape[1]):
         if on[column]:
@@ -201,7 +201,7 @@ def _agree(codes: Codes, i: int, j: int, on: Flags) -> bool:
     return True
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def give_back(  # noqa: PLR0917 - compiled code takes arrays by position
     codes: Codes,
     records: Integers,

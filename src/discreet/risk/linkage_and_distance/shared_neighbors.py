@@ -249,7 +249,7 @@ def clusters_of(lists: Integers, similarity: int, min_points: int) -> Integers:
     n, k = lists.shape
     left = np.repeat(np.arange(n), k)
     right = lists.ravel()
-    shared = shared_counts(lists)
+    shared = shared_counts(np.ascontiguousarray(lists))
     strong = shared >= similarity
     low, high = np.minimum(left, right)[strong], np.maximum(left, right)[strong]
     pairs = np.unique(np.column_stack([low, high, shared[strong]]), axis=0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Flags, Floats
+from discreet.compiling import compiled, inner
 
 _FAR = 30.0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _solved(matrix: Floats, right: Floats) -> tuple[Floats, bool]:
     """Solve a symmetric positive definite system by Cholesky, scaled so that units do not matter."""
     size = len(right)
@@ -43,7 +43,7 @@ def _solved(matrix: Floats, right: Floats) -> tuple[Floats, bool]:
     return found * scale, True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _usable(x: Floats, y: Floats, separable: bool) -> tuple[Flags, Flags]:
     """Find the columns that have an estimate and the records that inform the others.
 
@@ -77,7 +77,7 @@ def _usable(x: Floats, y: Floats, separable: bool) -> tuple[Flags, Flags]:
     return columns, rows
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def logit(x: Floats, y: Floats, start: Floats, most: int) -> tuple[Floats, bool]:
     """Fit a logistic model by iteratively reweighted least squares, from a given start; NaN where there is none."""
     n, size = x.shape
@@ -143,7 +143,7 @@ def logit(x: Floats, y: Floats, start: Floats, most: int) -> tuple[Floats, bool]
     return answer, False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def least_squares(x: Floats, y: Floats) -> tuple[Floats, bool]:
     """Fit a linear model; NaN where a column has no records."""
     n, size = x.shape

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled, inner
 from discreet.synth.from_outputs.columns import BETWEEN, LOG, LOOKUP, POWER, Columns
 
 LOGIT, LINEAR, TABLE, MEANS, MEDIANS, CORRELATION = range(6)
@@ -82,7 +82,7 @@ class Moves(NamedTuple):
     focus: Integers
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _value(columns: Columns, column: int, row: Floats) -> float:
     product = 1.0
     for f in range(columns.start[column], columns.start[column + 1]):
@@ -104,7 +104,7 @@ def _value(columns: Columns, column: int, row: Floats) -> float:
     return product
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _model(  # noqa: PLR0917
     plan: Plan, metric: Metric, row: Floats, block: int, x: Floats, out: Floats
 ) -> None:
@@ -146,7 +146,7 @@ def _model(  # noqa: PLR0917
                 out[k] = (own - metric.center[block, 0] * reach * reach) * metric.high[k]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _block(  # noqa: PLR0917
     plan: Plan, metric: Metric, row: Floats, block: int, x: Floats, out: Floats
 ) -> None:
@@ -186,7 +186,7 @@ def _block(  # noqa: PLR0917
         out[start] = zx * zy - 0.5 * metric.low[start] * (zx * zx + zy * zy)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def contributions(file: Floats, plan: Plan, metric: Metric) -> Floats:
     """Compute what every record adds to every condition."""
     out = np.zeros((file.shape[0], len(plan.about)))
@@ -197,7 +197,7 @@ def contributions(file: Floats, plan: Plan, metric: Metric) -> Floats:
     return out
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _widest(plan: Plan) -> int:
     widest = 1
     for block in range(len(plan.kind)):
@@ -205,7 +205,7 @@ def _widest(plan: Plan) -> int:
     return widest
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def misfit(sums: Floats, plan: Plan, metric: Metric) -> float:
     """Return the score statistics of the models plus the squared, scaled sums of the other conditions."""
     total = 0.0
@@ -214,7 +214,7 @@ def misfit(sums: Floats, plan: Plan, metric: Metric) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _block_misfit(sums: Floats, plan: Plan, metric: Metric, block: int) -> float:
     total = 0.0
     start, end = plan.first_condition[block], plan.last_condition[block]
@@ -249,7 +249,7 @@ def _block_misfit(sums: Floats, plan: Plan, metric: Metric, block: int) -> float
     return total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def leverage(added: Floats, plan: Plan, metric: Metric) -> Floats:
     """Measure how much of the misfit could hang on each record."""
     out = np.zeros(added.shape[0])
@@ -258,7 +258,7 @@ def leverage(added: Floats, plan: Plan, metric: Metric) -> Floats:
     return out
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _redrawn(old: float, mover: int, moves: Moves, place: float, kind: float) -> float:
     """Draw a new value: another level, or a number nearby or anywhere in its band."""
     how = moves.redraw[mover]
@@ -284,7 +284,7 @@ def _redrawn(old: float, mover: int, moves: Moves, place: float, kind: float) ->
     return float(min(max(new, low), high))
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def search(  # noqa: PLR0917
     file: Floats,
     added: Floats,

@@ -7,9 +7,9 @@ exactly when they are equal up to the sign.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Array
+from discreet.compiling import ZERO, inner
 from discreet.tables.gauss.codes import ORDINARY
 from discreet.tables.gauss.state import (
     NODES_USED,
@@ -25,7 +25,7 @@ from discreet.tables.gauss.state import (
 )
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def divisor(a: int, b: int) -> int:
     """The greatest common divisor."""
     a, b = abs(a), abs(b)
@@ -34,7 +34,7 @@ def divisor(a: int, b: int) -> int:
     return a
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def push(heap: Array, size: int, item: int) -> int:
     """Put an item into a heap; return its new size."""
     place = size
@@ -48,7 +48,7 @@ def push(heap: Array, size: int, item: int) -> int:
     return size + 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def pop(heap: Array, size: int) -> tuple[int, int]:
     """Take the smallest item out of a heap; return it and the new size."""
     top = heap[0]
@@ -69,10 +69,10 @@ def pop(heap: Array, size: int) -> tuple[int, int]:
     return top, size
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def shrink(dense: Array, touched: Array, n: int) -> int:
     """Divide a column in the workspace by its content; return its largest absolute entry."""
-    content = 0
+    content = ZERO
     for i in range(n):
         value = dense[touched[i]]
         if value:
@@ -88,7 +88,7 @@ def shrink(dense: Array, touched: Array, n: int) -> int:
     return largest
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _multiples(lead: int, have: int, bound: float, largest: float) -> tuple[int, int, float]:
     """How often the column and the pivot are taken so that the pivot's row vanishes, and how large entries may get."""
     shared = divisor(lead, have)
@@ -98,15 +98,15 @@ def _multiples(lead: int, have: int, bound: float, largest: float) -> tuple[int,
     return by, take, abs(float(by)) * bound + abs(float(take)) * largest
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def reduce_column(state: State, rows: Array, values: Array) -> tuple[int, int, bool]:
     """Bring a column into the workspace and take every pivot out of it.
 
     Returns how many rows it has left (listed in ``touched``), its largest entry, and whether it fitted.
     """
     dense, touched, seen, heap, queued = state.dense, state.touched, state.seen, state.heap, state.queued
-    n = 0
-    waiting = 0
+    n = ZERO
+    waiting = ZERO
     bound = 0.0
     for i in range(len(rows)):
         row = rows[i]
@@ -161,7 +161,7 @@ def reduce_column(state: State, rows: Array, values: Array) -> tuple[int, int, b
                     queued[later] = True
             dense[other] -= take * state.pivot_values[i]
         work += last - first
-    kept = 0
+    kept = ZERO
     for i in range(n):
         row = touched[i]
         seen[row] = False
@@ -175,14 +175,14 @@ def reduce_column(state: State, rows: Array, values: Array) -> tuple[int, int, b
     return kept, largest, fits
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def clear(state: State, n: int) -> None:
     """Empty the workspace."""
     for i in range(n):
         state.dense[state.touched[i]] = 0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def choose_pivot(state: State, n: int) -> int:
     """The ordinary row that touches the fewest primary cells; else the topmost of the others."""
     best = -1
@@ -206,7 +206,7 @@ def choose_pivot(state: State, n: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def place_in(state: State, column: int, row: int) -> int:
     """Where a primary column stores a row; -1 where it has none."""
     first = state.start[column]
@@ -216,7 +216,7 @@ def place_in(state: State, column: int, row: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def has_room(state: State, n: int, pivot: int) -> bool:
     """Can the workspace column be made a pivot in the arrays as they are? Notes what is wanted if not."""
     counters = state.counters
@@ -240,7 +240,7 @@ def has_room(state: State, n: int, pivot: int) -> bool:
     )
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _update(state: State, column: int, at: int, n: int, pivot: int) -> bool:
     """Take the workspace column off one primary column. Returns False where 64 bits do not hold the result."""
     dense, rows, values, seen = state.dense, state.rows, state.values, state.seen
@@ -280,7 +280,7 @@ def _update(state: State, column: int, at: int, n: int, pivot: int) -> bool:
             state.touching[row] += 1
     for i in range(first, last):
         seen[rows[i]] = False
-    content = 0
+    content = ZERO
     for i in range(size):
         content = divisor(spare_values[i], content)
         if content == 1:
@@ -311,7 +311,7 @@ def _update(state: State, column: int, at: int, n: int, pivot: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def commit(state: State, n: int, largest: int, pivot: int) -> bool:
     """Make the workspace column a pivot and take it off every primary column with that row."""
     counters = state.counters

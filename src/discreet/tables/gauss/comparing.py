@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from discreet.compiling import ZERO, inner
 from discreet.tables.gauss.codes import (
     ANY_SUM,
     CONTRIBUTOR,
@@ -22,7 +22,7 @@ from discreet.tables.gauss.columns import choose_pivot, divisor, place_in
 from discreet.tables.gauss.state import SAFE, State
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _sign(here: int, value: int) -> int:
     """Say by which sign two entries are the same; 0 where they are not, or are nothing."""
     if here == 0:
@@ -32,7 +32,7 @@ def _sign(here: int, value: int) -> int:
     return -1 if here == -value else 0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _same(state: State, column: int, n: int) -> bool:
     """Is a primary column the one in the workspace, up to the sign?"""
     if state.length[column] != n:
@@ -47,7 +47,7 @@ def _same(state: State, column: int, n: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _left_over(state: State, column: int, n: int, n_ordinary: int) -> tuple[int, int]:
     """What is left of a primary column after the workspace column is taken off so that no ordinary row stays.
 
@@ -56,8 +56,8 @@ def _left_over(state: State, column: int, n: int, n_ordinary: int) -> tuple[int,
     """
     first = state.start[column]
     last = first + state.length[column]
-    ours = 0
-    theirs = 0
+    ours = ZERO
+    theirs = ZERO
     if n_ordinary:
         for i in range(n):
             row = state.touched[i]
@@ -111,12 +111,12 @@ def _left_over(state: State, column: int, n: int, n_ordinary: int) -> tuple[int,
     return (2, -1) if several else (1, who)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def examine(  # noqa: PLR0917
     state: State, n: int, pivot: int, method: int, within: bool, combinations: bool
 ) -> tuple[int, int, int, bool]:
     """May the workspace column be published? Returns (verdict, primary column, contributor, fits)."""
-    n_ordinary = 0
+    n_ordinary = ZERO
     fingerprint = np.uint64(0)
     positive = False
     negative = False
@@ -178,7 +178,7 @@ def examine(  # noqa: PLR0917
     return PUBLISHED, -1, -1, True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def use_up(state: State, n: int) -> None:
     """Mark the rows of a column of special rows: a second sum over them could add up to a known zero."""
     for i in range(n):
@@ -186,7 +186,7 @@ def use_up(state: State, n: int) -> None:
             state.used[state.touched[i]] = True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def only_special(state: State, n: int) -> bool:
     """Has the workspace column no ordinary row?"""
     ordinary = 0
@@ -195,7 +195,7 @@ def only_special(state: State, n: int) -> bool:
     return ordinary == 0
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def known_zeros(state: State, n: int) -> bool:
     """Special rows alone, all with one sign: whoever sees their sum knows each of them."""
     positive = False

@@ -12,9 +12,8 @@ apart without looking at them.
 
 from __future__ import annotations
 
-from numba import njit
-
 from discreet.arrays import Array
+from discreet.compiling import compiled
 from discreet.tables.gauss.codes import (
     ANY_SUM,
     DEPENDENT,
@@ -31,7 +30,7 @@ from discreet.tables.gauss.comparing import examine, known_zeros, only_special, 
 from discreet.tables.gauss.state import NEXT, REVEALED_ROWS, WORK, State
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def sweep(  # noqa: PLR0917
     state: State,
     twin: State,

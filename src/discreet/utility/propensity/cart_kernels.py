@@ -7,15 +7,15 @@ can still gain. Its trees are about a fifth smaller, and so are the distances, w
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled
 
 DEAD, LEAF, SPLIT = 0, 1, 2
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def worthwhile(errors: Floats, left: Integers, right: Integers, price: float) -> Integers:
     """Say of each node whether it splits, ends as a leaf, or is no longer there.
 
