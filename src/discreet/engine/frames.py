@@ -7,6 +7,7 @@ Inside a query columns carry neutral names (``k0``, ``k1``, ``s``, ``w``), becau
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -94,24 +95,16 @@ def collected_batches(source: Lazy, rows: int) -> Iterator[pl.DataFrame]:
         yield collect(source)
         return
     empty = True
-    while (part := _next_of(parts)) is not None:
+    while True:
+        with _in_plain_words():
+            part = next(parts, None)
+        if part is None:
+            break
         check_calendar(part, named=False)
         yield _with_plain_counts(part)
         empty = False
     if empty:
         yield collect(source.head(0))
-
-
-def _next_of(parts: Iterator[pl.DataFrame]) -> pl.DataFrame | None:
-    try:
-        with quiet_panics():
-            return next(parts, None)
-    except Exception as error:
-        raise _engine_error(error) from error
-    except BaseException as error:
-        if is_panic(error):
-            raise _engine_error(error) from None
-        raise
 
 
 def _with_plain_counts(table: pl.DataFrame) -> pl.DataFrame:
@@ -136,17 +129,24 @@ def in_memory(source: Lazy, *, named: bool = False) -> pl.DataFrame:
     ``named`` says that the columns of the query carry the user's names.
     """
     streaming = {"engine": "streaming"} if source.implementation.is_polars() else {}
+    with _in_plain_words():
+        table: pl.DataFrame = source.collect(backend="polars", **streaming).to_native()
+    check_calendar(table, named=named)
+    return table
+
+
+@contextmanager
+def _in_plain_words() -> Iterator[None]:
+    """Say what an engine gave up at without its own words, which may quote data."""
     try:
         with quiet_panics():
-            table: pl.DataFrame = source.collect(backend="polars", **streaming).to_native()
+            yield
     except Exception as error:
         raise _engine_error(error) from error
     except BaseException as error:
         if is_panic(error):
             raise _engine_error(error) from None
         raise
-    check_calendar(table, named=named)
-    return table
 
 
 def like(data: Microdata, table: pl.DataFrame) -> Any:
