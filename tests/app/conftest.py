@@ -20,6 +20,7 @@ from app.browsing import Page
 
 HOST = "127.0.0.1:4321"
 ROWS = 120
+_LOOK = 0.03  # seconds between two looks of a page at its journey
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ async def opened(folder: Path, monkeypatch=None):
 
     if monkeypatch is not None:
         monkeypatch.setattr(journey, "Lane", ThreadLane)
-        monkeypatch.setattr(frame, "_EVERY", 0.05)  # pages look often, so that nobody has to wait for them
+        monkeypatch.setattr(frame, "_EVERY", _LOOK)  # pages look often, so that nobody has to wait for them
     desk = Desk(PrivateFolder(folder), Door(hosts=(HOST,)))
     broken = []  # the library logs what a page raises while it is drawn, and goes on with half of it
     async with user_simulation(root_of(desk)) as user:
@@ -121,20 +122,20 @@ async def opened(folder: Path, monkeypatch=None):
 
 async def settled(desk, *, seconds: float = 300.0) -> None:
     """Wait until no job runs, and let the pages look once more."""
-    for _ in range(int(seconds / 0.05)):
+    for _ in range(int(seconds / 0.02)):
         if not desk.busy:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(4 * _LOOK)
             return
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.02)
     raise AssertionError("a job did not end")
 
 
 async def until(condition, *, seconds: float = 60.0) -> None:
     """Wait until something holds; a page that is drawn again as a whole takes its time on a busy machine."""
-    for _ in range(int(seconds / 0.05)):
+    for _ in range(int(seconds / 0.02)):
         if condition():
             return
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.02)
     raise AssertionError("it did not come to hold")
 
 
