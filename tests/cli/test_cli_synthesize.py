@@ -233,3 +233,15 @@ def test_a_risk_limit_sets_people_aside_and_writes_a_page_with_the_price(discree
         "synthesize", people, "--out", tmp_path / "t.csv", "--method", "syndiffix", "--risk-limit", 0.1
     )
     assert other.returncode == 2
+
+
+def test_a_sample_of_a_survey_is_drawn_by_weight_and_says_so(discreet, tmp_path):
+    rows = {"sex": ["f", "m"] * 500, "age": [i % 90 for i in range(1000)], "w": [1.0, 4.0] * 500}
+    pl.DataFrame(rows).write_parquet(tmp_path / "survey.parquet")
+    asked = ("--weight", "w", "--memory", 8e-5, "--seed", 1)
+    done = discreet("synthesize", tmp_path / "survey.parquet", "--out", tmp_path / "s.csv", *asked)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "in proportion to 'w'; weights were divided by the chances" in said
+    share = (pl.read_csv(tmp_path / "s.csv")["sex"] == "m").mean()
+    assert abs(share - 0.8) < 0.1

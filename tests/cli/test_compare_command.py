@@ -135,3 +135,16 @@ def test_the_precision_of_numbers_can_be_set(tmp_path):
     done = run(ours, theirs, "-k", "age", "--precision", "rough")
     assert isinstance(done.exception, DiscreetError)
     assert "precision is" in str(done.exception)
+
+
+def test_files_of_more_records_than_rows_are_counted_where_they_are(tmp_path):
+    for name, seed in (("original", 1), ("released", 2)):
+        pl.concat([people(seed * 20 + part) for part in range(20)]).write_parquet(
+            tmp_path / f"{name}.parquet"
+        )
+    asked = (tmp_path / "original.parquet", tmp_path / "released.parquet", *ROLES, "--rows", "1000", "--json")
+    document = json.loads(run(*asked).stdout)
+    assert document["utility"]["information_loss"]["parameters"]["sample"]["of_records"] == 4000
+    assert "sample" not in document["utility"]["tabular"]["parameters"]
+    assert any("where the data is" in said for said in document["alignment"]["notes"])
+    assert "too large to hold" in document["skipped"]["new_rows"]

@@ -51,7 +51,8 @@ def synthesize(
     memory: Annotated[
         float | None,
         typer.Option(
-            "--memory", help="Gigabytes for learning: of a larger file a random sample is learned from."
+            "--memory",
+            help="Gigabytes for learning: of a larger file a random sample is learned from, by weight where it has one.",
         ),
     ] = None,
     plan: Annotated[

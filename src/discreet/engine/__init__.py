@@ -60,7 +60,7 @@ from discreet.engine.roles import (
     seldom_repeated,
     total,
 )
-from discreet.engine.sampled_records import record_sample
+from discreet.engine.sampled_records import chance_by_unit, record_sample
 from discreet.engine.spark_tasks import spark_tasks
 from discreet.engine.units import (
     after_treatment,
@@ -88,6 +88,7 @@ __all__ = [
     "attribute_profile",
     "beside_classes",
     "carry_back",
+    "chance_by_unit",
     "changed_cells",
     "check_record_key",
     "class_counts",

@@ -1,4 +1,4 @@
-"""A random sample of the records of a file, drawn where the data is: every record with the same chance.
+"""A random sample of the records of a file, drawn where the data is: with equal chances, or in proportion to a column.
 
 The draw belongs to the record (its place, or its key), so that the same seed gives the same sample on every engine, and
 two files whose records stand in the same order, or share a key, give the records that belong together.
@@ -12,14 +12,16 @@ from dataclasses import dataclass
 import narwhals as nw
 import polars as pl
 
-from discreet.arrays import Words
+from discreet.arrays import Floats, Words
 from discreet.engine.by_record import is_lazy, made_lazily
+from discreet.engine.frames import collect, scan
 from discreet.engine.rebuild import whole_frame
 from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.microdata import Microdata
 from discreet.randomness import KeyedDraws
 
 _CHOSEN = "discreet chosen"
+_ROUNDS = 30
 
 
 def record_sample(
@@ -29,6 +31,7 @@ def record_sample(
     *,
     key: Sequence[str] = (),
     together: str | None = None,
+    by: str | None = None,
     purpose: str,
 ) -> pl.DataFrame:
     """Bring a random share of the records home.
@@ -38,13 +41,15 @@ def record_sample(
     data
         The file; a query is not collected beyond the sample.
     share
-        The chance of every record.
+        The chance of every record; with ``by``, the chance for each unit of that column.
     draws
         What is drawn.
     key
         Columns that tell the records apart, where their place does not.
     together
         A column whose records are drawn all or none.
+    by
+        A column of numbers of at least 0 that chances are in proportion to; those above 1 are certain.
     purpose
         What the sample is for, in messages.
 
@@ -55,9 +60,9 @@ def record_sample(
     True
     """
     first = together or (key[0] if key else data.columns[0])
-    work = ByRecord(
-        (first,), {_CHOSEN: pl.Boolean()}, _Chosen(draws, share, together), draws=together is None
-    )
+    reads = (first,) if by is None else tuple(dict.fromkeys((first, by)))
+    chosen = _Chosen(draws, share, together, by)
+    work = ByRecord(reads, {_CHOSEN: pl.Boolean()}, chosen, draws=together is None)
     source = data if is_lazy(data) else data.with_frame(whole_frame(data).lazy())
     marked = made_lazily(source, work, key=() if together else tuple(key), purpose=purpose)
     kept = nw.from_native(marked).filter(nw.col(_CHOSEN)).drop(_CHOSEN)
@@ -71,7 +76,39 @@ class _Chosen:
     draws: KeyedDraws
     share: float
     together: str | None
+    by: str | None = None
 
     def __call__(self, rows: pl.DataFrame, numbers: Words) -> dict[str, pl.Series]:
         own = numbers if self.together is None else record_numbers(rows, [self.together])
-        return {_CHOSEN: pl.Series(_CHOSEN, self.draws.uniforms(own) < self.share)}
+        units: Floats | float = 1.0
+        if self.by is not None:
+            units = rows[self.by].cast(pl.Float64).fill_null(0.0).to_numpy()
+        return {_CHOSEN: pl.Series(_CHOSEN, self.draws.uniforms(own) < self.share * units)}
+
+
+def chance_by_unit(data: Microdata, column: str, rows: int) -> float:
+    """Find the chance for each unit of a column with which about so many records are drawn.
+
+    A record of many units would have a chance above 1: it is certain, and leaves its place to the others.
+
+    Examples
+    --------
+    >>> round(chance_by_unit(Microdata(pl.LazyFrame({"w": [1.0, 1.0, 1.0, 97.0]})), "w", 2), 3)
+    0.333
+    """
+    x = nw.col("x").cast(nw.Float64)
+    weights = scan(data, {"x": column}).select(x).filter(nw.col("x") > 0)
+    chance, all_of = 0.0, 0
+    for _ in range(_ROUNDS):
+        free = weights.filter(nw.col("x") < 1 / chance) if chance else weights
+        asked = free.select(mass=nw.col("x").sum(), many=nw.len().cast(nw.Int64), most=nw.col("x").max())
+        mass, many, most = collect(asked).row(0)
+        all_of = all_of or int(many)
+        left = rows - (all_of - many)
+        if not many or left <= 0:
+            break
+        # Engines add up in different orders, which shows in the last digits; rounded, they draw the same records.
+        chance = float(f"{left / mass:.12g}")
+        if chance * most <= 1:
+            break
+    return chance

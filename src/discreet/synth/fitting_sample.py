@@ -1,7 +1,9 @@
 """How much of a file larger than memory can a synthesizer learn from? A random sample of stated size, and its fit.
 
 A synthesizer looks at its records together. Of a query that is too large, as many records are drawn as the memory
-allows, each with the same chance; whoever belongs together (a household, the records of a person) is drawn together.
+allows: each with the same chance, or, of a survey, in proportion to what it weighs, so that who stands for many people
+is learned from rather than who stands for few. Whoever belongs together (a household, the records of a person) is drawn
+together.
 The draw belongs to the record, so that the same seed gives the same sample on every engine. What a sample of that size
 cannot show is said.
 """
@@ -12,9 +14,13 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
 
 from discreet import engine
-from discreet.errors import ParameterError
+from discreet.errors import ColumnError, ParameterError
 from discreet.microdata import Microdata
 from discreet.parameters import checked
 from discreet.randomness import KeyedDraws, Seed
@@ -24,7 +30,10 @@ from discreet.wording import percent
 TIMES_THE_RECORDS = 10
 """How much memory learning takes, in times the records alone: codes, trees and copies of columns."""
 _LOOKED_AT = 10_000
+_WEIGHED = ("use", "regenerate")
 _TOGETHER = ("household", "person", "contributor")
+
+Design = Literal["equal", "weight"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +48,24 @@ class FittingSample:
         Its records, and those of the file.
     together
         The column whose records were drawn together, if there is one.
+    weight
+        The column whose weights were divided by the chances of their records, if they were.
+    in_proportion
+        Whether the chances were in proportion to the weights.
+    certain
+        Records that weigh so much that they were taken for certain.
+    effective
+        How many records of equal weight the sample is worth.
     """
 
     data: Microdata
     rows: int
     of_rows: int
     together: str | None = None
+    weight: str | None = None
+    in_proportion: bool = False
+    certain: int = 0
+    effective: float | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -59,13 +80,26 @@ class FittingSample:
         share = self.rows / self.of_rows
         # A group of g records is missed with chance (1 - share)^g: below one in a hundred from here on.
         seen = math.ceil(math.log(0.01) / math.log1p(-share)) if share < 1 else 1
-        drawn = f", all of a '{self.together}' or none" if self.together else ""
-        error = 1.96 * 0.5 / math.sqrt(self.rows) * math.sqrt(1 - share)
+        error = 1.96 * 0.5 / math.sqrt(self.effective or self.rows) * math.sqrt(1 - share)
+        light = " of average weight (or more lighter ones)" if self.in_proportion else ""
         return (
             f"The model was learned from a random sample of {self.rows:,} of {self.of_rows:,} records "
-            f"({percent(share)}), drawn with equal chances{drawn}. Shares are off by up to {percent(error)} for that "
-            f"reason alone (95 in 100 times), and what fewer than {seen:,} records have may be missing altogether."
+            f"({percent(share)}), drawn with {self._chances}. Shares are off by up to {percent(error)} for that "
+            f"reason alone (95 in 100 times), and what fewer than {seen:,} records{light} have may be missing "
+            "altogether."
         )
+
+    @property
+    def _chances(self) -> str:
+        """Say with which chances records were drawn, and what became of their weights."""
+        together = f", all of a '{self.together}' or none" if self.together else ""
+        if self.weight is None:
+            return f"equal chances{together}"
+        divided = "; weights were divided by the chances, so that they stand for the same population"
+        if not self.in_proportion:
+            return f"equal chances{together}{divided}"
+        certain = f" ({self.certain:,} that weigh most for certain)" if self.certain else ""
+        return f"chances in proportion to '{self.weight}'{certain}{divided}"
 
 
 @checked
@@ -74,6 +108,7 @@ def fitting_sample(
     *,
     memory: float | None = None,
     rows: int | None = None,
+    design: Design = "equal",
     record_key: str | Sequence[str] | None = None,
     seed: Seed = None,
 ) -> FittingSample:
@@ -88,6 +123,11 @@ def fitting_sample(
         the memory of the records alone.
     rows
         Instead of ``memory``: how many records, about.
+    design
+        ``"equal"``: every record has the same chance, and weights stay as they are. ``"weight"``: chances are in
+        proportion to the role ``weight``, those who weigh most are certain, and weights are divided by the chances, so
+        that they add up to what those of the file add up to. Records that are drawn together have equal chances then
+        too, and their weights are divided alike.
     record_key
         Columns that tell the records apart, where their place does not: Spark needs it.
     seed
@@ -117,14 +157,32 @@ def fitting_sample(
     draws = KeyedDraws.of(seed_of(seed), "fitting sample")
     if key and together is None:
         engine.check_record_key(data, key, purpose="the sample to learn from")
+    weight = _design_weight(data) if design == "weight" else None
+    by = weight if together is None else None
+    chance = wanted / of_rows if by is None else engine.chance_by_unit(data, by, wanted)
     frame = engine.record_sample(
-        data, wanted / of_rows, draws, key=key, together=together, purpose="the sample to learn from"
+        data, chance, draws, key=key, together=together, by=by, purpose="the sample to learn from"
     )
     if frame.height < 2:
         raise ParameterError(
             f"A sample of about {wanted:,} records is too small to learn from. Allow more memory, or more rows."
         )
-    return FittingSample(data.with_frame(frame), frame.height, of_rows, together)
+    if weight is None:
+        return FittingSample(data.with_frame(frame), frame.height, of_rows, together)
+    before = frame[weight].cast(pl.Float64).to_numpy()
+    divided = before / np.minimum(before * chance, 1.0) if by else before / chance
+    # The chances give the right sum on average; what the file adds up to is known.
+    divided *= engine.total(data, weight) / divided.sum()
+    return FittingSample(
+        data.with_frame(frame.with_columns(pl.Series(weight, divided))),
+        frame.height,
+        of_rows,
+        together,
+        weight,
+        in_proportion=by is not None,
+        certain=int((before * chance >= 1).sum()) if by else 0,
+        effective=float(divided.sum() ** 2 / (divided * divided).sum()),
+    )
 
 
 def fit_on_sample(
@@ -133,6 +191,7 @@ def fit_on_sample(
     *,
     memory: float | None = None,
     rows: int | None = None,
+    design: Design | None = None,
     record_key: str | Sequence[str] | None = None,
     progress: bool = False,
     seed: Seed = None,
@@ -148,6 +207,9 @@ def fit_on_sample(
         What is to be fitted.
     data, memory, rows, record_key, seed
         See `fitting_sample`.
+    design
+        See `fitting_sample`; ``"weight"`` where the file has weights and the synthesizer uses them to stand for the
+        population, else ``"equal"``, unless given.
     progress
         Show how far it is, on a terminal.
 
@@ -161,7 +223,14 @@ def fit_on_sample(
     (1000, True)
     """
     root = seed_of(seed)
-    sample = fitting_sample(data, memory=memory, rows=rows, record_key=record_key, seed=root)
+    weighs = data.roles.weight is not None and getattr(synthesizer, "weights", "ignore") in _WEIGHED
+    chosen: Design = design or ("weight" if weighs else "equal")
+    if chosen == "weight" and not weighs:
+        raise ParameterError(
+            "design='weight' takes a file with a weight and a synthesizer that uses it to stand for the population: "
+            "others would take the sample for the file. Give the role weight, or leave design out."
+        )
+    sample = fitting_sample(data, memory=memory, rows=rows, design=chosen, record_key=record_key, seed=root)
     fitted = synthesizer.fit(sample.data, progress=progress, seed=None if seed is None else root)
     fitted.learned_from = sample.meaning
     if sample.is_whole:
@@ -176,6 +245,24 @@ def fit_on_sample(
         fitted.guarantee, fitted.private = None, None
         fitted.why_none = "the model was learned from a sample, for which no guarantee was proved."
     return fitted
+
+
+def _design_weight(data: Microdata) -> str:
+    """Name the weight that chances are in proportion to; refuse weights that can be none."""
+    weight = data.roles.weight
+    if weight is None:
+        raise ParameterError(
+            "design='weight' draws in proportion to the weight, and the file has no column of that role. Name it with "
+            "weight=…, or draw with design='equal'."
+        )
+    missing = engine.overview(data, [weight]).missing[weight]
+    least, most = engine.extremes(data, weight)
+    if missing or not (0 <= least <= most < math.inf) or most == 0:
+        raise ColumnError(
+            f"The weight '{weight}' is missing, negative, infinite or zero throughout in some records or all, so that "
+            "no chances can be in proportion to it. Mend it, or draw with design='equal'."
+        )
+    return weight
 
 
 def _affordable(data: Microdata, rows: int, memory: float | None) -> int:
