@@ -15,6 +15,14 @@ from discreet.tables.gauss.big import run_big
 from .plain_elimination import plain_secondary
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _compiled_from_the_start():
+    """Small tables are begun in plain Python elsewhere; here the compiled loops are tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "SMALL", -1)
+        yield
+
+
 def table_of(rows, columns, keep=None):
     """A two-way table with margins; of the inner cells only some may exist."""
     inner = [(r, c) for r in range(rows) for c in range(columns)]
@@ -61,6 +69,33 @@ def test_zeros_are_treated_as_the_plain_version_treats_them(case, how):
         x, primary, candidates, zero_method=method, strict=strict, special_rows=special
     )
     assert found.secondary.tolist() == expected
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.DiscreetWarning")
+@settings(max_examples=examples(60), deadline=None)
+@given(tables(), st.sampled_from(ZEROS), st.integers(0, 60))
+def test_plain_python_compiled_loops_and_a_change_between_them_give_the_same(case, how, portion):
+    x, y, order = case
+    method, strict = how
+    z = x.T @ y
+    candidates, special = [c for c in order if z[c] > 2], np.flatnonzero(y == 0)
+    found = []
+    for small, first in ((-1, 0), (10**6, 10**9), (10**6, portion)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(running, "SMALL", small)
+            patch.setattr(running, "FIRST_PORTION", first)
+            found.append(
+                gauss.secondary(
+                    x,
+                    np.flatnonzero(z <= 2),
+                    candidates,
+                    zero_method=method,
+                    strict=strict,
+                    special_rows=special,
+                )
+            )
+    compiled, plain, changed = (repr(one) for one in found)
+    assert compiled == plain == changed
 
 
 SINGLES = [

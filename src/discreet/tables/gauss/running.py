@@ -1,7 +1,8 @@
 """Runs the compiled elimination in portions, gives it room, and falls back to big integers.
 
 The kernel comes back now and then, so that progress can be shown and the run can be stopped; it also comes back
-when an array is full (it is then packed and enlarged) or when a number no longer fits into 64 bits.
+when an array is full (it is then packed and enlarged) or when a number no longer fits into 64 bits. A small table is
+begun without compiling, which takes seconds after installation: most are done in less.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.arrays import Array, Integers
+from discreet.compiling import interpreted
 from discreet.randomness import generator
 from discreet.tables.gauss import state as state_of
-from discreet.tables.gauss.codes import DONE, LABELED, NEEDS_ROOM, ORDINARY, OVERFLOW, REVEALED
+from discreet.tables.gauss.codes import DONE, LABELED, NEEDS_ROOM, ORDINARY, OVERFLOW, PAUSED, REVEALED
 from discreet.tables.gauss.problem import Problem, unit_columns
 
 PORTION = 100_000_000
+SMALL, FIRST_PORTION = 3_000, 20_000  # entries of a small table, and the work that plain Python does on it
 
 
 @dataclass(frozen=True)
@@ -71,16 +74,21 @@ def run(problem: Problem, report: Callable[[int, int], None] | None = None) -> O
     verdict = np.zeros(columns.shape[1], dtype=np.int8)
     because = np.full(columns.shape[1], -1, dtype=np.int64)
     who = np.full(columns.shape[1], -1, dtype=np.int64)
+    small = columns.nnz + problem.primaries.nnz <= SMALL
+    kernel, portion = (interpreted(sweep), FIRST_PORTION) if small else (sweep, PORTION)
     while True:
-        status = sweep(
-            state, twin, problem.parallel,
-            columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data.astype(np.int64),
-            n_forced, problem.method, problem.within, problem.combinations, PORTION, verdict, because, who,
-        )  # fmt: skip
+        with np.errstate(over="ignore"):  # fingerprints wrap around
+            status = kernel(
+                state, twin, problem.parallel,
+                columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data.astype(np.int64),
+                n_forced, problem.method, problem.within, problem.combinations, portion, verdict, because, who,
+            )  # fmt: skip
         if report is not None:
             report(int(state.counters[state_of.NEXT]), columns.shape[1])
         if status == DONE:
             break
+        if status == PAUSED:
+            kernel, portion = sweep, PORTION
         if status == OVERFLOW:
             from discreet.tables.gauss.big import run_big
 
