@@ -1,0 +1,155 @@
+"""What does discreet add to a query of Spark, and how much faster are two executors than one?
+
+    python bench/spark_cluster.py [--rows 2000000]
+
+Every number of executors has a process of its own with a cluster of real executors (``local-cluster[n,1,2048]``). A job
+is held against a query of Spark that does the same and is written by hand: the overhead is told by the processor time
+of the driver and all executors, which a busy machine changes least. Two executors are held against one by the clock,
+which means something only where two processors have nothing else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import polars as pl
+from large_files import make
+
+BESIDE = {"k_anonymity": "group-by", "assess": "group-by + join", "protect": "expressions", "tables": "cells"}
+
+JOB = """
+import json, os, shutil, sys, time, warnings
+from pathlib import Path
+from pyspark.sql import SparkSession, functions as F
+from discreet import Microdata, assess, risk
+from discreet.protect import AddNoise, Band, Plan, Pram, TopBottomCode
+from discreet.tables import Table
+
+executors, source, target = sys.argv[1:]
+keys = ["age", "sex", "job", "region", "size", "marital"]
+spark = (
+    SparkSession.builder.master(f"local-cluster[{executors},1,2048]")
+    .config("spark.executor.memory", "1g").config("spark.ui.enabled", "false")
+    .config("spark.sql.shuffle.partitions", "4").config("spark.log.level", "OFF").getOrCreate()
+)
+frame = spark.read.parquet(source)
+plan = Plan([Band(widths={"age": 5}), TopBottomCode(top={"pay": 9000}), Pram(["job"]), AddNoise("pay")])
+
+
+def data():
+    return Microdata(frame, keys=keys, sensitive="ill")
+
+
+def processor_time(process):
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        tasks = Path(f"/proc/{process}/task").iterdir()
+        children = [child for task in tasks for child in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(processor_time(child) for child in children)
+
+
+def counted():
+    return frame.groupBy(*keys).count().groupBy("count").agg(F.count("*")).collect()
+
+
+def joined():
+    sizes = frame.groupBy(*keys).count()
+    on = [frame[key].eqNullSafe(sizes[key]) for key in keys]
+    both = frame.join(sizes, on=on, how="left")
+    return both.groupBy("count", "ill").agg(F.count("*")).collect()
+
+
+def by_hand():
+    low = F.floor(F.col("age") / 5) * 5
+    drawn = F.element_at(F.array(*map(F.lit, ["clerk", "cook", "nurse", "spy"])), (F.rand(1) * 4 + 1).cast("int"))
+    treated = frame.select(
+        "id", F.concat(F.lit("["), low, F.lit(", "), low + 5, F.lit(")")).alias("age"), "sex",
+        F.when(F.rand(2) < 0.9, F.col("job")).otherwise(drawn).alias("job"),
+        "region", "size", "marital", "ill", "visits",
+        (F.least(F.col("pay"), F.lit(9000)) + 100 * F.randn(3)).alias("pay"), "hours", "savings", "wave",
+    )
+    treated.write.parquet(target)
+
+
+def cells():
+    return frame.cube("age", "sex", "wave").agg(F.count("*"), F.sum("pay")).collect()
+
+
+jobs = {
+    "group-by": counted,
+    "k_anonymity": lambda: risk.k_anonymity(data()),
+    "group-by + join": joined,
+    "assess": lambda: assess(data()),
+    "expressions": by_hand,
+    "protect": lambda: plan.apply(data(), record_key="id", seed=1).data.frame.write.parquet(target),
+    "cells": cells,
+    "tables": lambda: Table.from_microdata(data(), "age*sex*wave", measure="pay"),
+}
+found = {}
+counted(), risk.k_anonymity(data())
+for turn in range(2):  # the first turn warms Java up
+    for name, job in jobs.items():
+        shutil.rmtree(target, ignore_errors=True)
+        began, used = time.perf_counter(), processor_time(os.getpid())
+        job()
+        found[name] = time.perf_counter() - began, processor_time(os.getpid()) - used
+print(json.dumps(found))
+spark.stop()
+"""
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("--rows", type=int, default=2_000_000)
+    given = asked.parse_args()
+    told: dict[int, dict[str, tuple[float, float]]] = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        whole = folder / "whole.parquet"
+        make(whole, given.rows)
+        (folder / "in").mkdir()
+        numbered = pl.scan_parquet(whole).with_row_index("id").cast({"id": pl.Int64})
+        for part in range(8):
+            size = -(-given.rows // 8)
+            numbered.slice(part * size, size).sink_parquet(folder / "in" / f"{part}.parquet")
+        script = folder / "job.py"
+        script.write_text(JOB)
+        for executors in (1, 2):
+            run = subprocess.run(
+                [sys.executable, script, str(executors), folder / "in", folder / "out"],
+                env={
+                    **os.environ,
+                    "PYSPARK_PYTHON": sys.executable,
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    "SPARK_WORKER_DIR": str(folder / "work"),
+                },
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if run.returncode:
+                print(run.stderr[-3000:])
+                return
+            told[executors] = json.loads(run.stdout.splitlines()[-1])
+            for name, (seconds, processor) in told[executors].items():
+                beside = BESIDE.get(name)
+                ratio = f", {processor / told[executors][beside][1]:.2f} x {beside}" if beside else ""
+                print(
+                    f"{executors} executors  {name:<16} {seconds:7.1f} s, {processor:7.1f} s of processor time{ratio}",
+                    flush=True,
+                )
+    for name, (seconds, _) in told[1].items():
+        print(f"{name:<16} two executors {seconds / told[2][name][0]:.2f} x as fast as one")
+
+
+if __name__ == "__main__":
+    main()
