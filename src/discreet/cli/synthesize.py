@@ -52,7 +52,7 @@ def synthesize(
         float | None,
         typer.Option(
             "--memory",
-            help="Gigabytes for learning: of a larger file a random sample is learned from, by weight where it has one.",
+            help="Gigabytes for learning: of a larger file a random sample is taken, by weight where it has one.",
         ),
     ] = None,
     plan: Annotated[
