@@ -6,6 +6,8 @@ them go down together: a node divides its records between its children without a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -58,7 +60,7 @@ def walk(  # noqa: PLR0917
 
 
 @compiled
-def places_in(leaves: Codes, uniforms: Floats, starts: Integers) -> Integers:
+def places_in(leaves: npt.NDArray[np.integer[Any]], uniforms: Floats, starts: Integers) -> Integers:
     """Draw a place of the run of each leaf, all as likely."""
     places = np.empty(len(leaves), np.int64)
     for i in range(len(leaves)):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Integers
+from discreet.arrays import Codes, Flags, Floats, Integers
 from discreet.compiling import ZERO, compiled, inner
 
 _LESS = 1e-9  # what counts as an improvement
@@ -269,7 +269,7 @@ def _undo(  # noqa: PLR0917 - compiled code takes arrays by position
 
 @compiled
 def fill_up(  # noqa: PLR0917 - compiled code takes arrays by position
-    lenders: Integers, start: Integers, order: Integers, lacks: Integers, records: Integers, k: int
+    lenders: Codes, start: Integers, order: Integers, lacks: Integers, records: Integers, k: int
 ) -> tuple[Integers, Integers]:
     """Take from large classes the records that groups lack; say how many each lender gives, and what it keeps.
 
