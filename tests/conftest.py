@@ -25,6 +25,7 @@ def pytest_collection_finish() -> None:
     """Leave what was collected out of every later search for what is no longer needed."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 25, 25)
     gc.enable()
 
 

@@ -6,10 +6,20 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.compiling import Patience
 from discreet.distance import Points
 from discreet.distance.kernels import Metric
 from discreet.errors import ParameterError
+from discreet.mdav import kernels
 from discreet.mdav.groups import groups_of_at_least, groups_of_variable_size, mixed_groups_of_at_least
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled_from_the_start():
+    """A small file is grouped in plain Python elsewhere; here the compiled loops are tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "PATIENCE", Patience(-1))
+        yield
 
 
 def apart(points, metric, numbers, codes):
@@ -82,6 +92,23 @@ def test_mdav_equals_a_scan_of_all_records_on_continuous_data(n, p, k):
     assert found.tolist() == scanned(points, metric, k).tolist()
     assert np.bincount(found).min() >= k
     assert len(np.bincount(found)) == n // k
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 150), st.integers(0, 4), st.integers(0, 2), st.integers(1, 6))
+def test_plain_python_and_compiled_loops_form_the_same_groups(seed, n, p, q, k):
+    rng = np.random.default_rng(seed)
+    numbers, codes = rng.integers(0, 9, (n, p)) / 4, rng.integers(0, 3, (n, q)).astype(np.int32)
+    given_ = (numbers, codes, np.full(q, 0.7), bool(seed % 2))
+    farthest_first = rng.permutation(n)
+    found = []
+    for records in (-1, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernels, "PATIENCE", Patience(records))
+            grouped = kernels.mdav(*given_, 3, k)
+            varied = kernels.variable_mdav(*given_, farthest_first, k, 0.5)
+        found.append((grouped.tolist(), varied.tolist()))
+    assert found[0] == found[1]
 
 
 def test_records_that_all_coincide_are_grouped_by_position():

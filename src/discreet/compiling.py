@@ -7,6 +7,7 @@ compiled functions call needs none to Python either.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -40,10 +41,41 @@ def interpreted(kernel: Function) -> Function:
     >>> int(interpreted(shrink)(column, np.array([0, 1]), 2)), column.tolist()
     (3, [2, -3])
     """
-    function = cast(Any, kernel).py_func
+    plain = _plain(kernel)
+
+    def run(*given: Any) -> Any:
+        with np.errstate(all="ignore"):  # compiled loops do not speak of numbers that wrap around either
+            return plain(*given)
+
+    return cast(Function, run)
+
+
+def _plain(kernel: Any) -> Callable[..., Any]:
+    function = kernel.py_func
     names = dict(function.__globals__)
     plain = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     for name in function.__code__.co_names:
         if hasattr(names.get(name), "py_func"):
-            names[name] = plain if names[name] is kernel else interpreted(names[name])
-    return cast(Function, plain)
+            names[name] = plain if names[name] is kernel else _plain(names[name])
+    return plain
+
+
+@dataclass
+class Patience:
+    """How much work plain Python still does in this process before compiling pays, in whatever it is counted.
+
+    Examples
+    --------
+    >>> patience = Patience(100)
+    >>> patience.covers(70), patience.covers(70), patience.covers(30)
+    (True, False, True)
+    """
+
+    left: int
+
+    def covers(self, work: int) -> bool:
+        """Whether so much work is done sooner without compiling; it then counts as done."""
+        if work > self.left:
+            return False
+        self.left -= work
+        return True

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from discreet.compiling import Patience
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.tables import gauss
 from discreet.tables.gauss import running
@@ -19,7 +20,7 @@ from .plain_elimination import plain_secondary
 def _compiled_from_the_start():
     """Small tables are begun in plain Python elsewhere; here the compiled loops are tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "SMALL", -1)
+        patch.setattr(running, "PATIENCE", Patience(-1))
         yield
 
 
@@ -80,9 +81,9 @@ def test_plain_python_compiled_loops_and_a_change_between_them_give_the_same(cas
     z = x.T @ y
     candidates, special = [c for c in order if z[c] > 2], np.flatnonzero(y == 0)
     found = []
-    for small, first in ((-1, 0), (10**6, 10**9), (10**6, portion)):
+    for entries, first in ((-1, 0), (10**6, 10**9), (10**6, portion)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(running, "SMALL", small)
+            patch.setattr(running, "PATIENCE", Patience(entries))
             patch.setattr(running, "FIRST_PORTION", first)
             found.append(
                 gauss.secondary(

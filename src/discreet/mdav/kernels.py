@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Codes, Floats, Integers
-from discreet.compiling import compiled, inner
-from discreet.mdav.record_tree import Tree, farthest, nearest, planted, take_out
+from discreet.compiling import Patience, compiled, inner, interpreted
+from discreet.mdav.record_tree import Tree, bound_all, farthest, nearest, planted, take_out
 
 DONE, TREE, RIM = 0, 1, 2  # what the compiled loop asks for
 LEFT, FORMED, EFFORT, FRESH, TURN = 0, 1, 2, 3, 2  # where it keeps how far it came
+PATIENCE = Patience(1_000)  # records that are grouped in plain Python, a fifth of a second
 
 
 class Center(NamedTuple):
@@ -114,16 +115,19 @@ def mdav(  # noqa: PLR0917
 ) -> Integers:
     """Number the MDAV group of each record."""
     n, p, q = len(numbers), numbers.shape[1], codes.shape[1]
+    form, count, bound = (_form_groups, _count, bound_all)
+    if PATIENCE.covers(n):
+        form, count, bound = interpreted(form), interpreted(count), interpreted(bound)
     groups, now = np.full(n, -1), Center(np.zeros(p), np.zeros(q, np.int32))
     totals = Totals(np.zeros(p), np.zeros(p), np.zeros((q, levels), np.int64))
-    _count(totals, numbers, codes)
-    tree = planted(numbers, codes, np.arange(n), costs, squared)
+    count(totals, numbers, codes)
+    tree = planted(numbers, codes, np.arange(n), costs, squared, bound)
     rim = Rim(now.numbers, now.codes, np.empty(0, np.int64), np.empty(0), np.inf)
     progress = np.array([n, 0, 0, 0])
     room = _room(k - 1)
-    while asked := _form_groups(tree, rim, now, totals, numbers, codes, groups, progress, room, k):
+    while asked := form(tree, rim, now, totals, numbers, codes, groups, progress, room, k):
         if asked == TREE:
-            tree = planted(numbers, codes, np.flatnonzero(groups < 0), costs, squared)
+            tree = planted(numbers, codes, np.flatnonzero(groups < 0), costs, squared, bound)
         else:
             rim = _rim(tree, numbers, codes, groups, now)
     groups[groups < 0] = progress[FORMED]
@@ -188,18 +192,21 @@ def variable_mdav(  # noqa: PLR0917
 ) -> Integers:
     """Number the V-MDAV group of each record, given in the order of their distance from the center."""
     n = len(numbers)
+    form, find, bound = (_form_variable_groups, nearest, bound_all)
+    if PATIENCE.covers(n):
+        form, find, bound = interpreted(form), interpreted(find), interpreted(bound)
     groups, progress = np.full(n, -1), np.array([n, 0, 0, 0])
     room, pair = _room(k - 1), _room(2)
     while progress[LEFT] >= k:
         left = np.flatnonzero(groups < 0)
-        tree = planted(numbers, codes, left, costs, squared)
-        _form_variable_groups(tree, numbers, codes, groups, farthest_first, progress, room, pair, k, gamma)
+        tree = planted(numbers, codes, left, costs, squared, bound)
+        form(tree, numbers, codes, groups, farthest_first, progress, room, pair, k, gamma)
     late = np.flatnonzero(groups < 0)
     if late.size and progress[FORMED]:
-        grown = planted(numbers, codes, np.flatnonzero(groups >= 0), costs, squared)
+        grown = planted(numbers, codes, np.flatnonzero(groups >= 0), costs, squared, bound)
         for record in late:
             found = pair.near[:1]
-            nearest(grown, numbers[record], codes[record], found, pair.distances[:1], pair.stack, pair.bounds)
+            find(grown, numbers[record], codes[record], found, pair.distances[:1], pair.stack, pair.bounds)
             groups[record] = groups[found[0]]
     return groups
 

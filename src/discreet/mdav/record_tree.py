@@ -9,6 +9,7 @@ of all records.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +45,15 @@ class Tree(NamedTuple):
     squared: bool
 
 
-def planted(numbers: Floats, codes: Codes, left: Integers, costs: Floats, squared: bool) -> Tree:
-    """Put the records that are left into a tree, level by level."""
+def planted(  # noqa: PLR0917
+    numbers: Floats,
+    codes: Codes,
+    left: Integers,
+    costs: Floats,
+    squared: bool,
+    bound_all: Callable[[Tree], None],
+) -> Tree:
+    """Put the records that are left into a tree, level by level; ``bound_all`` fits the boxes, compiled or not."""
     n, p, q = len(left), numbers.shape[1], codes.shape[1]
     leaves = 1
     while (n + leaves - 1) // leaves > LEAF:
@@ -77,7 +85,7 @@ def planted(numbers: Floats, codes: Codes, left: Integers, costs: Floats, square
         costs,
         squared,
     )
-    _bound_all(tree)
+    bound_all(tree)
     return tree
 
 
@@ -108,7 +116,8 @@ def _ordered(  # noqa: PLR0917
 
 
 @compiled
-def _bound_all(tree: Tree) -> None:
+def bound_all(tree: Tree) -> None:
+    """Draw the boxes of all nodes, the children before their parents."""
     for t in range(len(tree.starts) - 1, 0, -1):
         _bound(tree, t)
 

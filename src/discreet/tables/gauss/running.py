@@ -16,14 +16,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.arrays import Array, Integers
-from discreet.compiling import interpreted
+from discreet.compiling import Patience, interpreted
 from discreet.randomness import generator
 from discreet.tables.gauss import state as state_of
 from discreet.tables.gauss.codes import DONE, LABELED, NEEDS_ROOM, ORDINARY, OVERFLOW, PAUSED, REVEALED
 from discreet.tables.gauss.problem import Problem, unit_columns
 
 PORTION = 100_000_000
-SMALL, FIRST_PORTION = 3_000, 20_000  # entries of a small table, and the work that plain Python does on it
+FIRST_PORTION = 20_000
+PATIENCE = Patience(5_000)  # entries of small tables, that are begun in plain Python
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,14 @@ def run(problem: Problem, report: Callable[[int, int], None] | None = None) -> O
     verdict = np.zeros(columns.shape[1], dtype=np.int8)
     because = np.full(columns.shape[1], -1, dtype=np.int64)
     who = np.full(columns.shape[1], -1, dtype=np.int64)
-    small = columns.nnz + problem.primaries.nnz <= SMALL
+    small = PATIENCE.covers(columns.nnz + problem.primaries.nnz)
     kernel, portion = (interpreted(sweep), FIRST_PORTION) if small else (sweep, PORTION)
     while True:
-        with np.errstate(over="ignore"):  # fingerprints wrap around
-            status = kernel(
-                state, twin, problem.parallel,
-                columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data.astype(np.int64),
-                n_forced, problem.method, problem.within, problem.combinations, portion, verdict, because, who,
-            )  # fmt: skip
+        status = kernel(
+            state, twin, problem.parallel,
+            columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data.astype(np.int64),
+            n_forced, problem.method, problem.within, problem.combinations, portion, verdict, because, who,
+        )  # fmt: skip
         if report is not None:
             report(int(state.counters[state_of.NEXT]), columns.shape[1])
         if status == DONE:
