@@ -34,6 +34,8 @@ def inner(function: Function) -> Function:
 def interpreted(kernel: Function) -> Function:
     """Give the same loops as plain Python, down to the last one they call: on little work they are done sooner.
 
+    Only for loops whose sums are of 64 bits: numbers of fewer keep their width in Python, and would wrap around.
+
     Examples
     --------
     >>> from discreet.tables.gauss.columns import shrink
