@@ -93,6 +93,8 @@ def imports() -> list[Import]:
 
 def _imports(module: str, node: ast.AST, inside: str = "") -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # no import stands within one
+            continue
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
         if isinstance(child, ast.ImportFrom) and (child.module or "").split(".")[0] == "discreet":
