@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -179,12 +180,12 @@ class Recorder:
 def _command() -> str:
     """Read the call that made an output from the script, where there is one."""
     here = str(Path(__file__).parent)
-    for frame in inspect.stack(context=8)[2:]:
-        if not frame.filename.startswith(here):
-            lines = frame.code_context or []
-            start = frame.index or 0
-            return "".join(lines[start : start + 1]).strip()
-    return ""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(here):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals).strip()
 
 
 def _earlier(paths: Sequence[str | Path]) -> list[Registered]:
