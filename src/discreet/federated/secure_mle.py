@@ -31,6 +31,7 @@ from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import Party
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.shared_product import joint_moments
+from discreet.federated.transcript import Transcript
 from discreet.federated.transport import Transport
 from discreet.federated.vertical_likelihood import RING, Coordinator
 from discreet.parameters import checked
@@ -134,7 +135,7 @@ class SecureMLE:
         return self.layout.variables
 
     @property
-    def transcript(self) -> Any:
+    def transcript(self) -> Transcript:
         """All messages so far."""
         return self.transport.transcript
 

@@ -6,7 +6,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 TOP = "*"
 _SHOWN = 5
+
+Column = TypeVar("Column")
+"""A Polars, pandas or PyArrow series; what goes in comes out in its kind."""
 
 
 class Hierarchy(ABC):
@@ -217,7 +220,7 @@ class Hierarchy(ABC):
     def height(self) -> int:
         """The number of levels above the value itself; the level that says nothing has this number."""
 
-    def generalize(self, values: Any, level: int) -> Any:
+    def generalize(self, values: Column, level: int) -> Column:
         """Replace each value by its label at a level.
 
         Parameters
@@ -237,7 +240,7 @@ class Hierarchy(ABC):
         received = receive(values)
         if level == 0:
             return values
-        return received.give_back(self._covered_ancestors(received, level))
+        return cast(Column, received.give_back(self._covered_ancestors(received, level)))
 
     def mapping(self, values: Any, level: int) -> Any:
         """Pair each distinct value (``leaf``) with its label at one level (``label``)."""
@@ -272,7 +275,7 @@ class Hierarchy(ABC):
             return np.empty((0, self.height + 1), dtype=np.int64)
         return np.column_stack([_numbered(column) for column in frame.get_columns()])
 
-    def leaf_share(self, values: Any, level: int) -> Any:
+    def leaf_share(self, values: Column, level: int) -> Column:
         """Say for each value which share of the domain its label at a level covers, in (0, 1].
 
         The domain is the leaves of the table, the distinct values seen (prefixes), or the range seen
@@ -286,7 +289,7 @@ class Hierarchy(ABC):
         level = self._level(level)
         received = receive(values)
         self._covered_ancestors(received, self.height)
-        return received.give_back(self._shares(received.polars, level))
+        return cast(Column, received.give_back(self._shares(received.polars, level)))
 
     def labels(self, level: int) -> list[str]:
         """List the labels of a level, where the hierarchy fixes them without looking at data."""

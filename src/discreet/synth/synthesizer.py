@@ -12,7 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import polars as pl
@@ -180,6 +180,34 @@ class Fitted(ABC):
     def restored(cls, state: Mapping[str, Any], like: Microdata, rows: int) -> Self:
         """Make the model again from its state."""
 
+    @overload
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        copies: Literal[1] = 1,
+        to: None = None,
+        rows_per_part: int = ROWS_PER_PART,
+        workers: int = 1,
+        cluster: None = None,
+        resume: bool = False,
+        progress: bool = False,
+        seed: Seed = None,
+    ) -> Microdata: ...
+    @overload
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        copies: int = 1,
+        to: str | Path | None = None,
+        rows_per_part: int = ROWS_PER_PART,
+        workers: int = 1,
+        cluster: Any = None,
+        resume: bool = False,
+        progress: bool = False,
+        seed: Seed = None,
+    ) -> Any: ...
     def sample(
         self,
         n: int | None = None,

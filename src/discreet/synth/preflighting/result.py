@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import polars as pl
 
@@ -156,6 +156,26 @@ class Preflight:
         frame = restored(engine.collect(synthetic), self._acted_on(accept), self.columns)
         return synthetic.with_frame(engine.in_kind(synthetic, frame))
 
+    @overload
+    def synthesize(
+        self,
+        data: Microdata,
+        generator: Synthesizer,
+        *,
+        copies: Literal[1] = 1,
+        accept: str | Sequence[str] | None = None,
+        seed: Seed = None,
+    ) -> Microdata: ...
+    @overload
+    def synthesize(
+        self,
+        data: Microdata,
+        generator: Synthesizer,
+        *,
+        copies: int,
+        accept: str | Sequence[str] | None = None,
+        seed: Seed = None,
+    ) -> Any: ...
     def synthesize(
         self,
         data: Microdata,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,10 @@ from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 
 
+@overload
+def interval_overlap(a: tuple[float, float], b: tuple[float, float]) -> float: ...
+@overload
+def interval_overlap(a: npt.ArrayLike, b: npt.ArrayLike) -> Any: ...
 @checked
 def interval_overlap(a: npt.ArrayLike, b: npt.ArrayLike) -> Any:
     """How much of two confidence intervals is shared?

@@ -33,7 +33,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from discreet.errors import DiscreetError, ParameterError, unknown_name
 from discreet.files.toml_files import read_toml
@@ -207,6 +207,10 @@ class Study:
             bool(maker.files) and not any("{seed" in name for name in maker.files)
         )
 
+    @overload
+    def named(self, what: Literal["data"], name: str) -> DataSet: ...
+    @overload
+    def named(self, what: Literal["makers"], name: str) -> Generator: ...
     def named(self, what: Literal["data", "makers"], name: str) -> Any:
         """Return the data set or the generator of that name."""
         return next(item for item in getattr(self, what) if item.name == name)
