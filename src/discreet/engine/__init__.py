@@ -43,9 +43,19 @@ from discreet.engine.classes import (
     smallest_classes,
     weighted_rows,
 )
-from discreet.engine.frames import collect, engine_name, in_declared_order, like, scan
+from discreet.engine.frames import (
+    collect,
+    declared_levels,
+    engine_name,
+    has_places,
+    has_row_order,
+    in_declared_order,
+    like,
+    need_record_key,
+    scan,
+)
 from discreet.engine.order_statistics import known_numbers, number_range, values_at
-from discreet.engine.rebuild import in_kind, rebuilt, whole_frame
+from discreet.engine.rebuild import in_kind, queried, rebuilt, whole_frame, without_records
 from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.engine.records import beside_classes, carry_back, named_classes
 from discreet.engine.relation_batches import passing_query
@@ -111,7 +121,13 @@ __all__ = [
     "seldom_repeated",
     "head_count",
     "in_declared_order",
+    "declared_levels",
+    "has_places",
+    "has_row_order",
     "in_kind",
+    "need_record_key",
+    "queried",
+    "without_records",
     "in_one_type",
     "is_lazy",
     "keyed_rows",

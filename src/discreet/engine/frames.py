@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet.calendar_range import check_calendar
 from discreet.engine.relation_batches import handed_over
-from discreet.errors import ColumnError, DiscreetError, InputError, is_panic, unpacked
+from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError, is_panic, unpacked
 from discreet.microdata import Microdata
 from discreet.quiet_panics import quiet_panics
 from discreet.wording import type_name
@@ -44,6 +44,31 @@ def engine_name(data: Microdata) -> str:
 def has_row_order(data: Microdata) -> bool:
     """Whether the records of the source stand in an order that means something."""
     return isinstance(data.wrapped, nw.DataFrame) or data.wrapped.implementation.is_polars()
+
+
+def has_places(data: Microdata) -> bool:
+    """Whether records have places by which the engine tells them apart, in whatever order it reads them."""
+    return not data.wrapped.implementation.is_pyspark()
+
+
+def need_record_key(data: Microdata, record_key: Sequence[str], purpose: str) -> None:
+    """Refuse to choose among equal records where nothing tells them apart."""
+    if not record_key and not has_places(data):
+        raise ParameterError(
+            f"{purpose} chooses among records with the same keys, and the records of Spark stand in no order by "
+            "which they could be told apart. Name the column that does: record_key='id' (--record-key id)."
+        )
+
+
+def declared_levels(data: Microdata, name: str) -> list[Any]:
+    """Read the levels that a category column declares, so that an empty one is not dropped."""
+    dtype = data.schema[name]
+    if isinstance(dtype, nw.Enum):
+        return list(dtype.categories)
+    if dtype == nw.Categorical and data.wrapped.implementation.is_pandas():
+        series = data.wrapped.select(name)
+        return list(series[name].cat.get_categories().to_list()) if isinstance(series, nw.DataFrame) else []
+    return []
 
 
 def scan(data: Microdata, columns: Mapping[str, str]) -> Lazy:

@@ -46,7 +46,7 @@ def rebuilt(
     frame = _polars(whole_frame(data), columns, keep, order, drop)
     if isinstance(data.wrapped, nw.DataFrame):
         return frame
-    return frame.lazy() if kind.is_polars() else uploaded(data, frame).to_native()
+    return queried(data, frame)
 
 
 def in_kind(data: Microdata, frame: pl.DataFrame) -> Any:
@@ -63,7 +63,31 @@ def in_kind(data: Microdata, frame: pl.DataFrame) -> Any:
         return _as_arrow(data.frame.schema, frame)
     if isinstance(data.wrapped, nw.DataFrame):
         return frame
-    return frame.lazy() if kind.is_polars() else uploaded(data, frame).to_native()
+    return queried(data, frame)
+
+
+def queried(data: Microdata, frame: pl.DataFrame) -> Any:
+    """Hand a table over as a query of the engine that holds a file."""
+    return frame.lazy() if data.wrapped.implementation.is_polars() else uploaded(data, frame).to_native()
+
+
+def without_records(
+    data: Microdata, frame: pl.DataFrame, levels: Mapping[str, pl.Series | None] | None = None
+) -> Any:
+    """Return the columns of a table in the kind of frame of the file, without records.
+
+    A pandas category carries the values that were read; where ``levels`` declare others it carries those alone.
+    """
+    kind = data.wrapped.implementation
+    if kind.is_pandas():
+        empty = data.frame[frame.columns].head(0).copy()
+        for name, declared in (levels or {}).items():
+            if declared is not None and name in empty and hasattr(empty[name], "cat"):
+                empty[name] = empty[name].cat.set_categories(declared.to_list())
+        return empty
+    if kind.is_pyarrow():
+        return data.frame.select(frame.columns).schema.empty_table()
+    return in_kind(data, frame.clear())
 
 
 def whole_frame(data: Microdata) -> pl.DataFrame:

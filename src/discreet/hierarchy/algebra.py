@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 import numpy as np
 import polars as pl
 
+from discreet.engine.series import Received, receive
 from discreet.errors import ColumnError, ParameterError, unknown_name
-from discreet.hierarchy.values import Received, receive
 from discreet.parameters import check, function_hints
 from discreet.wording import type_name
 

@@ -15,6 +15,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
+from discreet import engine
 from discreet.arrays import Flags, Floats, Integers
 from discreet.cell_limits import refuse_too_many_cells
 from discreet.engine import collect, scan
@@ -319,7 +320,7 @@ def _levels(data: Microdata, question: Question, table: pl.DataFrame) -> tuple[t
         plain = seen.drop_nulls().sort().to_list()
         declared = list(question.levels.get(name, ()))
         if not declared and not question.recode.get(name):
-            declared = _declared(data, name)
+            declared = engine.declared_levels(data, name)
         levels = [*declared, *(level for level in plain if level not in declared)]
         found.append(tuple(levels + ([None] if seen.null_count() else [])))
         if not found[-1]:
@@ -332,17 +333,6 @@ def _levels(data: Microdata, question: Question, table: pl.DataFrame) -> tuple[t
         size, _MOST_CELLS, what="The table has", instead="Take fewer or coarser dimensions."
     )
     return tuple(found)
-
-
-def _declared(data: Microdata, name: str) -> list[Any]:
-    """Read the levels that a category column declares, so that an empty one is not dropped."""
-    dtype = data.schema[name]
-    if isinstance(dtype, nw.Enum):
-        return list(dtype.categories)
-    if dtype == nw.Categorical and data.wrapped.implementation.is_pandas():
-        series = data.wrapped.select(name)
-        return list(series[name].cat.get_categories().to_list()) if isinstance(series, nw.DataFrame) else []
-    return []
 
 
 def _places(table: pl.DataFrame, levels: tuple[tuple[Any, ...], ...], keys: list[str]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Floats, Integers, Words
 from discreet.engine import ByRecord
-from discreet.errors import InputError, ParameterError
+from discreet.errors import InputError
 from discreet.microdata import Microdata
 from discreet.randomness import KeyedDraws
 
@@ -87,11 +87,7 @@ class DrawnRecords:
         """
         if ranks.is_empty():
             return np.zeros(0, dtype=np.int64)
-        if data.wrapped.implementation.is_pyspark() and not record_key:
-            raise ParameterError(
-                f"{purpose} chooses among records with the same keys, and the records of Spark stand in no order by "
-                "which they could be told apart. Name the column that does: record_key='id' (--record-key id)."
-            )
+        engine.need_record_key(data, record_key, purpose)
         if not engine.is_lazy(data):
             read = list(dict.fromkeys([*self.table.columns, *record_key]))
             data = Microdata(engine.collect(data, read).lazy())

@@ -365,16 +365,7 @@ def empty_like(
     ``frame`` is the file in memory, or some columns of it. ``levels`` are what was declared of columns under a
     guarantee: a pandas category carries the values that were read, and must not carry any other.
     """
-    kind = data.wrapped.implementation
-    if kind.is_pandas():
-        empty = data.frame[frame.columns].head(0).copy()
-        for name, declared in (levels or {}).items():
-            if declared is not None and name in empty and hasattr(empty[name], "cat"):
-                empty[name] = empty[name].cat.set_categories(declared.to_list())
-        return data.with_frame(empty)
-    if kind.is_pyarrow():
-        return data.with_frame(data.frame.select(frame.columns).schema.empty_table())
-    return data.with_frame(engine.in_kind(data, frame.clear()))
+    return data.with_frame(engine.without_records(data, frame, levels))
 
 
 def load(path: str | Path) -> Fitted:

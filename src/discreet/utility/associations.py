@@ -187,6 +187,6 @@ def _sample(file: CodedFile, columns: Sequence[str]) -> pl.DataFrame:
     data = Microdata(file.data.wrapped.select(wanted).to_native())
     share = min(1.0, SAMPLED / max(rows, 1))
     # Spark keeps no places: there the values themselves decide, equal records sharing their luck.
-    key = wanted if data.wrapped.implementation.is_pyspark() else ()
+    key = () if engine.has_places(data) else wanted
     draws = KeyedDraws.of(0, "relations of a large file")
     return engine.record_sample(data, share, draws, key=key, purpose="the sample for rank correlations")

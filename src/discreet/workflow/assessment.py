@@ -130,7 +130,7 @@ def _count_once(case: Case) -> None:
     """Count keys by sensitive value first where another engine holds the file: the classes are read off that."""
     data, keys = case.data, case.data.roles.keys
     sensitive = [column for column in data.roles.sensitive if column not in keys]
-    elsewhere = engine.is_lazy(data) and not data.wrapped.implementation.is_polars()
+    elsewhere = not engine.has_row_order(data)
     alone = engine.counted_unit(data) is None and case.missing != "wildcard"
     if elsewhere and alone and keys and sensitive:
         with contextlib.suppress(DiscreetError):

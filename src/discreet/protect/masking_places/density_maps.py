@@ -15,7 +15,6 @@ from discreet import engine
 from discreet.arrays import Floats, Integers
 from discreet.dp.entropy import Account
 from discreet.dp.ledger import Ledger
-from discreet.engine.records import uploaded
 from discreet.errors import ColumnError, InputError, ParameterError
 from discreet.geography import EARTH_RADIUS, CoordinateSystem, Places, places_of
 from discreet.method_cards import method
@@ -265,9 +264,4 @@ class SpatialRaster(Treatment):
 
 def _in_kind(data: Microdata, table: pl.DataFrame) -> Any:
     """Hand the map over in the kind of frame that the records came in."""
-    kind = data.wrapped.implementation
-    if isinstance(data.frame, pl.LazyFrame):
-        return table.lazy()
-    if kind.is_duckdb() or kind.is_pyspark():
-        return uploaded(data, table).to_native()
-    return engine.like(data, table)
+    return engine.queried(data, table) if engine.is_lazy(data) else engine.like(data, table)

@@ -87,11 +87,7 @@ class SolvedClasses:
         """Find the first records of each class of which some lose cells, and say which cells each loses."""
         if split.is_empty():
             return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
-        if data.wrapped.implementation.is_pyspark() and not record_key:
-            raise ParameterError(
-                "local-suppression chooses among records with the same keys, and the records of Spark stand in no "
-                "order by which they could be told apart. Name the column that does: record_key='id' (--record-key id)."
-            )
+        engine.need_record_key(data, record_key, "local-suppression")
         names = {f"k{place}": name for place, name in enumerate(self.classes.columns)}
         plain = ByRecord(tuple(names.values()), {_NUMBER: pl.Int64()}, _as_it_is, draws=True)
         drop = [name for name in data.columns if name not in names.values()]

@@ -12,7 +12,6 @@ import polars as pl
 
 from discreet import engine
 from discreet.arrays import Array, Floats, Integers
-from discreet.engine.records import uploaded
 from discreet.errors import InputError, ParameterError
 from discreet.microdata import Microdata
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers, is_numeric
@@ -92,7 +91,7 @@ class Records:
             return engine.rebuilt(taken, fresh)
         # A query engine may hand its rows over in another order next time, so what was read goes back.
         frame = self.table[rows].with_columns(series.alias(name) for name, series in fresh.items())
-        return frame.lazy() if data.wrapped.implementation.is_polars() else uploaded(data, frame).to_native()
+        return engine.queried(data, frame)
 
     def _typed(self, name: str, values: Floats | pl.Series) -> pl.Series:
         if isinstance(values, pl.Series):
