@@ -168,6 +168,13 @@ def test_no_room_is_entered_again_from_a_room_it_calls():
     assert not again, "\n".join(again)
 
 
+def test_only_the_engine_room_asks_which_engine_it_is():
+    """`microdata` lies below the engine room: it names the engine in a sentence, and looks for names Arrow repeats."""
+    asking = re.compile(r"\.implementation\b|\bis_(polars|pandas|pyarrow|duckdb|pyspark)\(")
+    asked = {name for name, path in modules().items() if asking.search(path.read_text())}
+    assert {name for name in asked if room(name) not in ("engine", "microdata")} == set()
+
+
 def test_array_types_are_named_once():
     named = [
         name

@@ -58,7 +58,6 @@ from discreet.engine.order_statistics import known_numbers, number_range, values
 from discreet.engine.rebuild import in_kind, queried, rebuilt, whole_frame, without_records
 from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.engine.records import beside_classes, carry_back, named_classes
-from discreet.engine.relation_batches import passing_query
 from discreet.engine.roles import (
     Overview,
     float_key_caveat,
@@ -141,7 +140,6 @@ __all__ = [
     "number_range",
     "overview",
     "packed_table",
-    "passing_query",
     "people_of_weights",
     "rebuilt",
     "record_numbers",

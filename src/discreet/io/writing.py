@@ -8,10 +8,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
-import polars as pl
-
-from discreet import engine
+from discreet.engine.spooling import (
+    as_polars,
+    as_query,
+    in_one_pass,
+    is_query,
+    sink_parquet,
+    spooled,
+    writes_parquet,
+)
 from discreet.errors import DiscreetError, InputError, ParameterError, gave_up, unknown_name, unpacked
 from discreet.files.atomic import check_target, replacing, replacing_together
 from discreet.files.full_disk import full_disk, is_full
@@ -21,7 +26,6 @@ from discreet.io.delimited_writing import OPTIONS as DELIMITED_OPTIONS
 from discreet.io.delimited_writing import style_of, write_delimited
 from discreet.io.fingerprints import check_unchanged
 from discreet.io.naming import format_of, is_address
-from discreet.io.spooling import is_query, spooled
 from discreet.microdata import Metadata, Microdata
 from discreet.quiet_panics import quiet_panics
 
@@ -143,59 +147,26 @@ def _allowed(options: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options: Any) -> None:
-    in_duckdb = nw.from_native(frame).implementation.is_duckdb()
-    query = engine.passing_query(frame) if in_duckdb else None
+    query = in_one_pass(frame)
     if query is not None:
         _write_file(query, path, kind, metadata, **options)
-    elif is_query(frame) and not (kind == "parquet" and in_duckdb):
+    elif is_query(frame) and not (kind == "parquet" and writes_parquet(frame)):
         with spooled(frame, path.parent) as parts:
             _write_file(parts, path, kind, metadata, **options)
     elif kind == "csv":
-        write_delimited(_lazy(frame), path, style_of(path, metadata.reading, options))
+        write_delimited(as_query(frame), path, style_of(path, metadata.reading, options))
     elif kind == "parquet":
-        _write_parquet(frame, path)
+        sink_parquet(frame, path)
     elif kind == "arrow":
-        _lazy(frame).sink_ipc(path)
+        as_query(frame).sink_ipc(path)
     elif kind == "excel":
         from discreet.io.excel import write_excel
 
-        write_excel(_in_memory(frame), path, **options)
+        write_excel(as_polars(frame), path, **options)
     else:
         from discreet.io.labelled_writing import write_labelled
 
-        write_labelled(_in_memory(frame), path, kind, metadata)
-
-
-def _write_parquet(frame: Any, path: Path) -> None:
-    kind = nw.from_native(frame).implementation
-    if kind.is_pandas():
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        # Arrow's own writer notes the pandas types, so that pandas reads back what it wrote.
-        parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), path, compression="zstd")
-    elif kind.is_duckdb():
-        frame.write_parquet(str(path), compression="zstd")
-    else:
-        _lazy(frame).sink_parquet(path)
-
-
-def _lazy(frame: Any) -> pl.LazyFrame:
-    return frame if isinstance(frame, pl.LazyFrame) else _in_memory(frame).lazy()
-
-
-def _in_memory(frame: Any) -> pl.DataFrame:
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    if isinstance(frame, pl.LazyFrame):
-        return frame.collect(engine="streaming")
-    wrapped = nw.from_native(frame)
-    if isinstance(wrapped, nw.LazyFrame):
-        collected: pl.DataFrame = wrapped.collect(backend="polars").to_native()
-        return collected
-    if wrapped.implementation.is_pandas():
-        return pl.from_pandas(frame, nan_to_null=True)
-    return pl.DataFrame(pl.from_arrow(wrapped.to_arrow()))
+        write_labelled(as_polars(frame), path, kind, metadata)
 
 
 def _write_table(frame: Any, uri: str, *, overwrite: bool, table: str | None = None) -> Path | str:
@@ -203,7 +174,7 @@ def _write_table(frame: Any, uri: str, *, overwrite: bool, table: str | None = N
     if not table:
         raise ParameterError(f"Writing to {address.shown} needs the name of a table: give table='people'.")
     with explained_by_engine(address.shown):
-        table_of_rows = _in_memory(frame)
+        table_of_rows = as_polars(frame)
     is_new = address.file is not None and not address.file.exists()
     if address.file is not None:
         check_target(address.file, overwrite=True)

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from discreet import engine
+from discreet.engine.spooling import in_parts
 from discreet.errors import InputError, ParameterError
 from discreet.files.atomic import replacing
 from discreet.files.full_disk import full_disk, is_full
@@ -25,10 +24,8 @@ from discreet.io.fingerprints import check_unchanged
 from discreet.io.writing import explained_by_engine
 from discreet.microdata import Microdata
 from discreet.progress import track
-from discreet.quiet_panics import quiet_panics
 
 ROWS_PER_PART = 1_000_000
-_ALL = 2**62
 
 
 def write_parts(
@@ -69,7 +66,7 @@ def write_parts(
     if isinstance(rows_per_part, bool) or not isinstance(rows_per_part, int) or rows_per_part < 1:
         raise ParameterError("rows_per_part must be a whole number of at least 1.")
     whole = data if isinstance(data, Microdata) else Microdata(data)
-    if whole.wrapped.implementation.is_pyspark():
+    if not engine.has_places(whole):
         raise InputError(
             "Spark writes parts of its own and goes on by itself when it loses an executor: "
             "release.data.frame.write.parquet('folder')."
@@ -158,41 +155,8 @@ def _goes_on(growing: Path) -> Iterator[None]:
 def _written(
     data: Microdata, manifest: PartsManifest, first: int, rows_per_part: int
 ) -> Iterator[tuple[int, str]]:
-    for number, part in enumerate(_parts(data, first * rows_per_part, rows_per_part), first):
+    for number, part in enumerate(in_parts(data, first * rows_per_part, rows_per_part), first):
         path = manifest.path(number)
         with replacing(path) as unfinished:
             part.write_parquet(unfinished)
         yield number, digest_of(path)
-
-
-def _parts(data: Microdata, offset: int, rows: int) -> Iterator[pl.DataFrame]:
-    """Hand the records over from one on, so many at a time."""
-    frame = data.frame
-    in_duckdb = data.wrapped.implementation.is_duckdb()
-    query = engine.passing_query(frame) if in_duckdb else None
-    if in_duckdb and query is None:
-        reader = frame.limit(_ALL, offset).to_arrow_reader(rows)
-        yield from _of_size((pl.DataFrame(pl.from_arrow(batch)) for batch in reader), rows)
-        return
-    lazy = frame if query is None else query
-    whole = lazy if isinstance(lazy, pl.LazyFrame) else engine.whole_frame(data).lazy()
-    with quiet_panics():
-        batches = whole.slice(offset).collect_batches(
-            chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"
-        )
-        yield from _of_size(iter(batches), rows)
-
-
-def _of_size(batches: Iterator[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """Cut batches of any size into parts of one size."""
-    held: list[pl.DataFrame] = []
-    many = 0
-    for batch in batches:
-        held.append(batch)
-        many += batch.height
-        while many >= rows:
-            whole = pl.concat(held)
-            yield whole.head(rows).rechunk()
-            held, many = [whole.slice(rows)], many - rows
-    if many:
-        yield pl.concat(held).rechunk()

@@ -1,0 +1,135 @@
+"""How is what DuckDB or Spark holds written without being brought into this process? It writes parts, which stream.
+
+DuckDB and Spark write parts of their own into a folder beside the target; Polars reads them in turn. No more than a
+batch is held at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from discreet.engine.rebuild import whole_frame
+from discreet.engine.relation_batches import passing_query
+from discreet.errors import InputError
+from discreet.files.staging import staging
+from discreet.microdata import Microdata
+from discreet.quiet_panics import quiet_panics
+
+PARTS = "parts"
+_ALL = 2**62
+
+
+def is_query(frame: Any) -> bool:
+    """Whether another engine than Polars holds the records, as a query that is not run yet."""
+    wrapped = nw.from_native(frame)
+    kind = wrapped.implementation
+    return isinstance(wrapped, nw.LazyFrame) and (kind.is_duckdb() or kind.is_pyspark())
+
+
+def writes_parquet(frame: Any) -> bool:
+    """Whether the engine of a query writes one Parquet file itself."""
+    return bool(nw.from_native(frame).implementation.is_duckdb())
+
+
+def in_one_pass(frame: Any) -> pl.LazyFrame | None:
+    """Give the Polars query that passes once over the records of a relation, where there is one beside it."""
+    return passing_query(frame) if writes_parquet(frame) else None
+
+
+@contextlib.contextmanager
+def spooled(frame: Any, beside: Path) -> Iterator[pl.LazyFrame]:
+    """Let the engine write the records into a folder inside ``beside``, and give them as a Polars query.
+
+    The folder is gone when the block ends.
+    """
+    wrapped: Any = nw.from_native(frame)
+    # Parquet of Spark knows fewer types of time than what Spark hands over itself.
+    types = wrapped.head(0).collect(backend="polars").to_native().schema
+    with staging(beside) as folder:
+        place = folder / PARTS
+        if wrapped.implementation.is_duckdb():
+            place.mkdir()
+            frame.write_parquet(str(place / "part-0.parquet"), compression="zstd")
+        else:
+            frame.write.parquet(place.absolute().as_uri())
+        files = sorted(place.glob("part-*.parquet")) if place.is_dir() else []
+        if not files and not (place / "_SUCCESS").exists():
+            raise InputError(
+                "The executors of Spark wrote where this process cannot read. Name a place that all of them share, or "
+                "let Spark write: release.data.frame.write.parquet('s3://…')."
+            )
+        read = pl.scan_parquet(files) if files else pl.LazyFrame(schema=types)
+        yield read.select(pl.col(name).cast(kind) for name, kind in types.items())
+
+
+def sink_parquet(frame: Any, path: Path) -> None:
+    """Write a frame as Parquet, by its own engine where that keeps more of it."""
+    kind = nw.from_native(frame).implementation
+    if kind.is_pandas():
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        # Arrow's own writer notes the pandas types, so that pandas reads back what it wrote.
+        parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), path, compression="zstd")
+    elif kind.is_duckdb():
+        frame.write_parquet(str(path), compression="zstd")
+    else:
+        as_query(frame).sink_parquet(path)
+
+
+def as_query(frame: Any) -> pl.LazyFrame:
+    """Give a frame as a Polars query."""
+    return frame if isinstance(frame, pl.LazyFrame) else as_polars(frame).lazy()
+
+
+def as_polars(frame: Any) -> pl.DataFrame:
+    """Bring a frame into memory, as Polars."""
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect(engine="streaming")
+    wrapped = nw.from_native(frame)
+    if isinstance(wrapped, nw.LazyFrame):
+        collected: pl.DataFrame = wrapped.collect(backend="polars").to_native()
+        return collected
+    if wrapped.implementation.is_pandas():
+        return pl.from_pandas(frame, nan_to_null=True)
+    return pl.DataFrame(pl.from_arrow(wrapped.to_arrow()))
+
+
+def in_parts(data: Microdata, offset: int, rows: int) -> Iterator[pl.DataFrame]:
+    """Hand the records over from one on, so many at a time."""
+    frame = data.frame
+    query = in_one_pass(frame)
+    if query is None and data.wrapped.implementation.is_duckdb():
+        reader = frame.limit(_ALL, offset).to_arrow_reader(rows)
+        yield from _of_size((pl.DataFrame(pl.from_arrow(batch)) for batch in reader), rows)
+        return
+    lazy = frame if query is None else query
+    whole = lazy if isinstance(lazy, pl.LazyFrame) else whole_frame(data).lazy()
+    with quiet_panics():
+        batches = whole.slice(offset).collect_batches(
+            chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"
+        )
+        yield from _of_size(iter(batches), rows)
+
+
+def _of_size(batches: Iterator[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
+    """Cut batches of any size into parts of one size."""
+    held: list[pl.DataFrame] = []
+    many = 0
+    for batch in batches:
+        held.append(batch)
+        many += batch.height
+        while many >= rows:
+            whole = pl.concat(held)
+            yield whole.head(rows).rechunk()
+            held, many = [whole.slice(rows)], many - rows
+    if many:
+        yield pl.concat(held).rechunk()
