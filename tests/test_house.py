@@ -111,6 +111,17 @@ def test_every_room_has_its_floor():
     assert {room(module) for module in modules()} - {""} - set(FLOOR) == set()
 
 
+def test_the_list_of_rooms_in_the_guide_is_the_real_one():
+    guide = (SOURCE.parent.parent / "CONTRIBUTING.md").read_text()
+    listed = "".join(line for line in guide.splitlines(keepends=True) if line.startswith("|"))
+    named = {name.rstrip("/") for name in re.findall(r"`([\w/]+)`", listed)}
+    inner = {path.name for path in SOURCE.glob("*/*/") if path.is_dir() and path.name != "__pycache__"}
+    alone = {path.stem for path in SOURCE.glob("*/*.py")}
+    assert set(FLOOR) - named - {"_version", "__main__"} == set()
+    assert inner - named == set()
+    assert named - set(FLOOR) - inner - alone == set()
+
+
 def test_rooms_call_the_rooms_above_them_only():
     """A result may hand over to `report` when it is asked for a picture or a page; nothing else climbs down."""
     wrong = [
