@@ -3,7 +3,9 @@
 Every job runs in a process of its own, which is killed when its private memory has grown beyond the cap since its
 imports. ``python bench/large_files.py --rows 10000000 --cap 8000`` writes the file first: twelve columns, six of them
 keys, skewed texts and numbers with gaps. A job is held against the bare one named beside it, by processor time, which a
-busy machine changes least.
+busy machine changes least. ``sample`` draws as many records from a model of the Adult file by two worker processes and
+prints records a second; ``compare`` holds the file against a treated copy of itself, beside the bare queries: every
+column and every pair of columns of both counted by the engine.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ JOB = """
 import os, sys, time
 from itertools import combinations
 import polars as pl
-from discreet import Microdata, assess, utility, write
+from discreet import Microdata, assess, compare, datasets, utility, write
 from discreet.protect import AddNoise, Band, LocalSuppression, Mondrian, Plan, Pram, RobinHood, TopBottomCode
 from discreet.synth import Sequential
 from discreet.tables import PPercent, Table, Threshold, primary
@@ -45,7 +47,12 @@ def main(job, source, target, rows):
     data = Microdata(frame, keys=keys, sensitive="ill")
     pairs = list(combinations([name for name in data.columns if name not in ("pay", "hours", "savings")], 2))
     if job.startswith("sample"):
-        model = Sequential().fit(Microdata(pl.scan_parquet(source).head(30_000).collect()), seed=1)
+        model = Sequential().fit(datasets.adult(), seed=1)
+    if job.endswith("compare polars") or job.endswith("compare duckdb"):
+        drawn = Plan([Pram(["job"]), Band(widths={"age": 5})]).apply(Microdata(pl.scan_parquet(source)), seed=1)
+        write(drawn.data, target)
+        other = pl.scan_parquet(target) if job.endswith("polars") else connection.read_parquet(target)
+        released = Microdata(other)
 
     def count_and_join():
         on = " and ".join(f"a.{key} is not distinct from b.{key}" for key in keys)
@@ -67,6 +74,18 @@ def main(job, source, target, rows):
     def built():
         primary(Table.from_microdata(data, "region*age*sex*wave", measure="pay"), Threshold(3), PPercent(10))
 
+    def bare_compare():
+        names = list(data.columns)
+        for columns in [(name,) for name in names] + list(combinations(names, 2)):
+            wide = [name for name in columns if name in ("pay", "hours", "savings")]
+            for one in (frame, other):
+                if job.endswith("polars"):
+                    groups = [pl.col(n) if n not in wide else (pl.col(n) // 1000).alias(n) for n in columns]
+                    one.group_by(groups).agg(pl.len()).collect(engine="streaming")
+                else:
+                    cut = ", ".join(f"{n} // 1000" if n in wide else n for n in columns)
+                    one.aggregate(f"{cut}, count(*)", cut).fetchall()
+
     def treated(treatment):
         return write(treatment.apply(data, seed=1).data, target)
 
@@ -83,6 +102,8 @@ def main(job, source, target, rows):
         "local suppression": lambda: treated(LocalSuppression(k=3)),
         "mondrian": lambda: treated(Mondrian(k=5)),
         "robin hood": lambda: treated(RobinHood("sex", k_target=10, keys=["sex", "size", "marital"])),
+        "bare compare": bare_compare,
+        "compare": lambda: compare(data, released, rows=100_000, seed=1),
         "sample": lambda: model.sample(int(rows), to=target + " parts", workers=2, seed=2),
     }
     print("ready", flush=True)
@@ -108,6 +129,10 @@ JOBS = {
     "local suppression polars": "copy polars",
     "mondrian polars": "copy polars",
     "robin hood polars": "copy polars",
+    "bare compare polars": None,
+    "compare polars": "bare compare polars",
+    "bare compare duckdb": None,
+    "compare duckdb": "bare compare duckdb",
     "sample polars": None,
 }
 
@@ -206,6 +231,8 @@ def main() -> None:
             used[job] = processor
             beside = JOBS.get(job)
             ratio = f", {processor / used[beside]:.2f} x {beside}" if beside and used.get(beside) else ""
+            if job.startswith("sample"):
+                ratio = f", {given.rows / seconds:,.0f} rows/s, {given.rows / processor:,.0f} per processor second"
             print(
                 f"{job:<26} {seconds:8.1f} s, {processor:8.1f} s of processor time, {memory / 2**20:6.0f} MB{ratio}",
                 flush=True,
