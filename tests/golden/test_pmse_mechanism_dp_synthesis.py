@@ -154,8 +154,8 @@ def test_mean_distance_within_the_mode_and_the_published_table(modes, temperatur
     """
     found, _ = modes[temperature]
     assert found == pytest.approx(wanted, rel=0.15)
-    # Section 3, a rule of thumb: u0 + d / (2 T).
-    assert found == pytest.approx(0.0023 + 5 / (2 * temperature), rel=0.3)
+    # Section 3, a rule of thumb: u0 + d / (2 T). The 0.029 of the specification itself is 30 % above it.
+    assert found == pytest.approx(0.0023 + 5 / (2 * temperature), rel=0.35)
     assert found + 0.0066 == pytest.approx(published, rel=0.15)
 
 
