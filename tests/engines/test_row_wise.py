@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, engine
-from discreet.errors import ColumnError, DiscreetError, ParameterError
+from discreet.errors import ColumnError, DiscreetError, InputError, ParameterError
 from discreet.hierarchy import Hierarchy
 from discreet.protect import (
     AddNoise,
@@ -260,4 +260,22 @@ def test_parts_of_unequal_schema_are_refused_and_nothing_is_written(engine_of, o
     assert "ancient" not in str(said.value)
     told = ("parts have other columns or types", "of another type further down")
     assert any(words in str(said.value) for words in told)
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("engine_of", ["polars", "duckdb"])
+def test_a_value_that_was_not_counted_is_not_released_as_it_is(engine_of, tmp_path):
+    from discreet import write
+
+    source = tmp_path / "in.parquet"
+    pl.DataFrame({"job": ["cook", "clerk", None] * 9}).write_parquet(source)
+    frame = pl.scan_parquet(source)
+    if engine_of == "duckdb":
+        frame = pytest.importorskip("duckdb").connect().read_parquet(str(source))
+    release = Pram(["job"], change=0.3).apply(Microdata(frame), seed=1)
+    pl.DataFrame({"job": ["cook", "clerk", "spy"] * 9}).write_parquet(source)
+    # Polars notices by itself that the file is not the one it opened.
+    said = "changed between two passes" if engine_of == "duckdb" else "could not be read to its end"
+    with pytest.raises(InputError, match=said):
+        write(release.data, tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()

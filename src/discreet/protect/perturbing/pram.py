@@ -21,6 +21,7 @@ from discreet.method_cards import method
 from discreet.microdata import Microdata
 from discreet.protect.coded_columns import Units, coded, crossed
 from discreet.protect.columns import existing
+from discreet.protect.drawn_records import changed
 from discreet.protect.perturbing.transition_matrices import (
     even_change,
     expected_change,
@@ -458,7 +459,10 @@ class _Lookup:
         keys = [name for name in self.known.columns if name != _ROW]
         typed = table.select(pl.col(name).cast(self.known.schema[name]) for name in keys)
         found = typed.join(self.known, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        rows = found[_ROW].fill_null(-1).to_numpy()
+        if found[_ROW].null_count():
+            # Without a law it would be released as it is.
+            raise changed()
+        rows = found[_ROW].to_numpy()
         at = draw(rows, self.draws.uniforms(records), self.cut, self.other)
         stay = pl.Series(at < 0)
         fresh = {name: self.levels[name].gather(np.maximum(at, 0)) for name in self.names}

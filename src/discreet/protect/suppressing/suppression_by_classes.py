@@ -18,8 +18,9 @@ import polars as pl
 from discreet import engine
 from discreet.arrays import Codes, Flags, Integers, Words
 from discreet.engine import ByRecord
-from discreet.errors import InputError, ParameterError
+from discreet.errors import ParameterError
 from discreet.microdata import Microdata
+from discreet.protect.drawn_records import changed
 from discreet.protect.suppressing.demands_met import Problem, solve
 from discreet.protect.suppressing.suppression_proof import Proof, prove
 
@@ -101,7 +102,7 @@ class SolvedClasses:
         taken = engine.collect(first.select("class", "number")).sort("class", "number")
         of_split = lost.filter(pl.col("class").is_in(split["class"].implode()))
         if taken.height != of_split.height:
-            raise _changed()
+            raise changed()
         order = np.argsort(numbers := taken["number"].to_numpy().view(np.uint64))
         return numbers[order], of_split["bits"].to_numpy()[order]
 
@@ -193,10 +194,3 @@ class _Blanked:
             stays = pl.Series((bits >> self.keys.index(key)) & 1 == 0)
             made[key] = pl.select(pl.when(stays).then(rows[key]).alias(key)).to_series()
         return made
-
-
-def _changed() -> InputError:
-    return InputError(
-        "The file has other records than when its classes were counted: it was changed between two passes. Treat a "
-        "copy that nobody writes to."
-    )
