@@ -63,7 +63,7 @@ def _cuts(files: Sequence[Microdata], column: str) -> Floats:
         alone = Microdata(data.wrapped.select(column).to_native())
         share = min(1.0, _SAMPLED / max(engine.overview(data, ()).rows, 1))
         # Spark keeps no places: there the values themselves decide, equal ones sharing their luck.
-        key = (column,) if alone.wrapped.implementation.is_pyspark() else ()
+        key = () if engine.has_places(alone) else (column,)
         draws = KeyedDraws.of(0, "intervals of a large file", column)
         found = engine.record_sample(alone, share, draws, key=key, purpose="the intervals of a margin")
         ends += engine.extremes(data, column)

@@ -51,8 +51,8 @@ def drawn(files: Sequence[Microdata], rows: int, *, ids: str | None, seed: Seed)
     for data, count in zip(files, many, strict=True):
         share = min(1.0, rows / max(max(many) if linked else count, 1))
         # Spark keeps no places: there the values themselves decide, equal records sharing their luck.
-        spark = data.wrapped.implementation.is_pyspark()
-        key = (ids,) if ids is not None and ids in data.schema else data.columns if spark else ()
+        by_values = () if engine.has_places(data) else data.columns
+        key = (ids,) if ids is not None and ids in data.schema else by_values
         frame = engine.record_sample(data, share, draws, key=key, purpose=_PURPOSE)
         if count >= _ENOUGH > frame.height:
             raise InputError(
