@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from discreet import Microdata, write
-from discreet.io import writing
+from discreet.engine import spooling
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def relation(monkeypatch):
     table = pl.DataFrame(
         {"n": [1, None, 3], "t": ["a", "ä", None], "d": [dt.date(2020, 1, 1), None, dt.date(1999, 5, 6)]}
     )
-    monkeypatch.setattr(writing, "_in_memory", None)
+    monkeypatch.setattr(spooling, "as_polars", None)
     arrow = table.to_arrow()
     return table, duckdb.connect().from_arrow(arrow)
 

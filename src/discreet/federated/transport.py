@@ -1,8 +1,8 @@
 """How messages get from one party to another, and the list that is kept of them.
 
 `Transport.carry` passes messages on until nobody has anything to send. In one process the parties are objects; over a
-network (`discreet.federated.network`) or between processes (`discreet.federated.processes`) only those who are here are
-objects, and the rest are reached by their names.
+network or between processes (`discreet.federated.remote_transport`) only those who are here are objects, and the rest
+are reached by their names.
 """
 
 from __future__ import annotations
