@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Microdata, read
+from discreet.engine import spooling
 from discreet.errors import InputError, ParameterError
 from discreet.files import parts_manifest
 from discreet.io import write_parts
@@ -144,7 +145,7 @@ def test_batches_of_any_size_make_parts_of_one_size(sizes, rows):
     numbers = pl.DataFrame({"x": range(sum(sizes))})
     ends = np.cumsum([0, *sizes])
     batches = (numbers.slice(int(begin), size) for begin, size in zip(ends, sizes, strict=False))
-    parts = list(module._of_size(batches, rows))
+    parts = list(spooling._of_size(batches, rows))
     assert all(part.height == rows for part in parts[:-1])
     assert sum(part.height for part in parts) == numbers.height
     assert not parts or pl.concat(parts).equals(numbers)

@@ -67,6 +67,7 @@ def write(
 
     Examples
     --------
+    >>> import polars as pl
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "people.csv"
     >>> write(pl.DataFrame({"age": [30, None]}), file).read_text()
@@ -102,6 +103,7 @@ def write_together(
 
     Examples
     --------
+    >>> import polars as pl
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> people = Microdata(pl.DataFrame({"age": [30, 40]}))

@@ -57,6 +57,7 @@ def write_parts(
 
     Examples
     --------
+    >>> import polars as pl
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "release"
     >>> made = write_parts(pl.LazyFrame({"age": range(5)}), place, rows_per_part=2)
