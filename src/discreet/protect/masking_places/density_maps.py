@@ -38,7 +38,7 @@ Method = Literal["remove", "quadtree", "smooth"]
 
 @method(
     aim="places",
-    work="class-wise",
+    work="whole-file",
     references=(
         "de Jonge, E. and de Wolf, P.-P. (2016). Spatial smoothing and statistical disclosure control. "
         "Privacy in Statistical Databases, LNCS 9867, 107–117.",

@@ -41,7 +41,7 @@ _OTHERS_KEPT = "columns that are not keys were kept, which k records need not sh
 
 @method(
     aim="guarantee",
-    work="class-wise",
+    work="whole-file",
     references=(
         "Li, N., Qardaji, W. and Su, D. (2012). On sampling, anonymization, and differential privacy: or, "
         "k-anonymization meets differential privacy. ASIACCS 2012, 32–33.",
