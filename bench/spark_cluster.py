@@ -36,6 +36,7 @@ keys = ["age", "sex", "job", "region", "size", "marital"]
 spark = (
     SparkSession.builder.master(f"local-cluster[{executors},1,2048]")
     .config("spark.executor.memory", "1g").config("spark.ui.enabled", "false")
+    .config("spark.ui.showConsoleProgress", "false")
     .config("spark.sql.shuffle.partitions", "4").config("spark.log.level", "OFF").getOrCreate()
 )
 frame = spark.read.parquet(source)
@@ -47,14 +48,15 @@ def data():
 
 
 def processor_time(process):
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        tasks = Path(f"/proc/{process}/task").iterdir()
-        children = [child for task in tasks for child in (task / "children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(processor_time(child) for child in children)
+    spent = 0.0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == os.getsid(process):  # driver, executors and their workers are one session
+            spent += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return spent
 
 
 def counted():
@@ -94,15 +96,14 @@ jobs = {
     "cells": cells,
     "tables": lambda: Table.from_microdata(data(), "age*sex*wave", measure="pay"),
 }
-found = {}
-counted(), risk.k_anonymity(data())
-for turn in range(2):  # the first turn warms Java up
-    for name, job in jobs.items():
-        shutil.rmtree(target, ignore_errors=True)
-        began, used = time.perf_counter(), processor_time(os.getpid())
-        job()
-        found[name] = time.perf_counter() - began, processor_time(os.getpid()) - used
-print(json.dumps(found))
+for name, job in jobs.items():
+    job()  # warms Java up
+    shutil.rmtree(target, ignore_errors=True)
+    began, used = time.perf_counter(), processor_time(os.getpid())
+    job()
+    found = name, time.perf_counter() - began, processor_time(os.getpid()) - used
+    print("found " + json.dumps(found), flush=True)
+    shutil.rmtree(target, ignore_errors=True)
 spark.stop()
 """
 
@@ -124,7 +125,7 @@ def main() -> None:
         script = folder / "job.py"
         script.write_text(JOB)
         for executors in (1, 2):
-            run = subprocess.run(
+            job = subprocess.Popen(
                 [sys.executable, script, str(executors), folder / "in", folder / "out"],
                 env={
                     **os.environ,
@@ -132,21 +133,24 @@ def main() -> None:
                     "SPARK_LOCAL_IP": "127.0.0.1",
                     "SPARK_WORKER_DIR": str(folder / "work"),
                 },
-                capture_output=True,
+                stdout=subprocess.PIPE,
                 text=True,
-                check=False,
+                start_new_session=True,
             )
-            if run.returncode:
-                print(run.stderr[-3000:])
-                return
-            told[executors] = json.loads(run.stdout.splitlines()[-1])
-            for name, (seconds, processor) in told[executors].items():
+            assert job.stdout is not None
+            for line in job.stdout:
+                if not line.startswith("found "):
+                    continue
+                name, seconds, processor = json.loads(line.removeprefix("found "))
+                told.setdefault(executors, {})[name] = seconds, processor
                 beside = BESIDE.get(name)
                 ratio = f", {processor / told[executors][beside][1]:.2f} x {beside}" if beside else ""
                 print(
                     f"{executors} executors  {name:<16} {seconds:7.1f} s, {processor:7.1f} s of processor time{ratio}",
                     flush=True,
                 )
+            if job.wait():
+                sys.exit(job.returncode)
     for name, (seconds, _) in told[1].items():
         print(f"{name:<16} two executors {seconds / told[2][name][0]:.2f} x as fast as one")
 

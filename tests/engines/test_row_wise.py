@@ -96,16 +96,24 @@ def key(monkeypatch):
 @contextlib.contextmanager
 def nothing_collected(most: int = 200):
     """Fail when more than a table of classes is brought home."""
-    from discreet.engine import attributes, frames, packing, shared_tables
+    from discreet.engine import attributes, classes, frames, packing, shared_tables
 
-    bring = frames.in_memory
+    bring, in_batches = frames.in_memory, frames.collected_batches
 
     def guarded(source, *, named=False):
         table = bring(source, named=named)
         assert table.height <= most, f"{table.height} rows were brought home"
         return table
 
+    def in_guarded_batches(source, rows):
+        brought = 0
+        for part in in_batches(source, rows):
+            brought += part.height
+            assert brought <= most, f"{brought} rows were brought home"
+            yield part
+
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(classes, "collected_batches", in_guarded_batches)
         bringing = (attributes, packing, shared_tables)
         for module in (
             frames,
