@@ -352,7 +352,7 @@ GENERATORS = {
                 depth=1,
                 sensitivity="tight",
                 sampler="candidates",
-                candidates=4,
+                candidates=8,
             ),
             lambda fitted: fitted.thetas[0],
         ),
