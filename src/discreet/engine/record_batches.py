@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import narwhals as nw
 import numpy as np
@@ -28,6 +29,8 @@ MADE = "discreet made"
 _RECORD = "discreet record"
 _KEY_OF_KEYS = KeyedDraws.of(0, "record key")
 """Turns what names a record into a number; nothing is drawn from it."""
+_ON_EXECUTORS: WeakKeyDictionary[Any, tuple[Any, tuple[_OnExecutors, ...]]] = WeakKeyDictionary()
+"""What a frame of Spark was made from, and by which steps."""
 _MOST_CODES = 256
 """How wide the whole numbers of a column may spread for their labels to be asked for one by one."""
 
@@ -273,8 +276,24 @@ def in_spark(data: Microdata, wanted: ByRecord, key: Sequence[str], columns: Seq
     fresh = from_arrow_schema(empty.to_arrow(compat_level=pl.CompatLevel.oldest()).schema)
     old = data.frame.schema
     fields = [fresh[name] if name in wanted.makes else old[name] for name in columns]
-    work = _OnExecutors(batch, tuple(columns))
-    return data.frame.mapInArrow(work, StructType(fields))
+    # Every call of `mapInArrow` starts Python processes of its own: steps that follow one another share one.
+    source, earlier = _ON_EXECUTORS.get(data.frame, (data.frame, ()))
+    works = (*earlier, _OnExecutors(batch, tuple(columns)))
+    treated = source.mapInArrow(_InTurn(works), StructType(fields))
+    _ON_EXECUTORS[treated] = source, works
+    return treated
+
+
+@dataclass(frozen=True)
+class _InTurn:
+    """Steps that follow one another on the executors, a batch at a time."""
+
+    works: tuple[_OnExecutors, ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for work in self.works:
+            batches = work(batches)
+        return batches
 
 
 @dataclass(frozen=True)
