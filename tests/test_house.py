@@ -17,7 +17,8 @@ FLOORS = (
     "calendar_range named_values",
     "plain_values wording quiet_panics",
     "draw_kernels value_text",
-    "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays",
+    "value_gate randomness files cards formula alias_tables proportional_fitting cell_limits number_arrays "
+    "interval_search",
     "verdicts figure_words method_cards",
     "results",
     "described",

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
+from discreet.interval_search import intervals
 from discreet.trees import Feature, Tree, encode, grow_classification
-from discreet.trees.coding_kernels import intervals
 from discreet.trees.tree import CUT, FEATURE, LEFT, LEFT_SHARE, MEMBERS_END, RIGHT
 
 

@@ -26,11 +26,6 @@ from discreet.errors import ColumnError, InputError, ParameterError, unknown_nam
 from discreet.microdata import Microdata
 
 
-def is_lazy(data: Microdata) -> bool:
-    """Whether the file is a query that is not run yet, so that it may be larger than memory."""
-    return isinstance(data.wrapped, nw.LazyFrame)
-
-
 def types_in_polars(data: Microdata, columns: Sequence[str]) -> dict[str, pl.DataType]:
     """Say which Polars types columns arrive in; no record is read."""
     none = in_memory(scan(data, {name: name for name in columns}).head(0), named=True)

@@ -41,6 +41,11 @@ def engine_name(data: Microdata) -> str:
     return str(data.wrapped.implementation)
 
 
+def is_lazy(data: Microdata) -> bool:
+    """Whether the file is a query that is not run yet, so that it may be larger than memory."""
+    return isinstance(data.wrapped, nw.LazyFrame)
+
+
 def has_row_order(data: Microdata) -> bool:
     """Whether the records of the source stand in an order that means something."""
     return isinstance(data.wrapped, nw.DataFrame) or data.wrapped.implementation.is_polars()

@@ -13,8 +13,8 @@ import narwhals as nw
 import polars as pl
 
 from discreet.arrays import Floats, Words
-from discreet.engine.by_record import is_lazy, made_lazily
-from discreet.engine.frames import collect, scan
+from discreet.engine.by_record import made_lazily
+from discreet.engine.frames import collect, is_lazy, scan
 from discreet.engine.rebuild import whole_frame
 from discreet.engine.record_batches import ByRecord, record_numbers
 from discreet.microdata import Microdata

@@ -40,8 +40,6 @@ def interval_tallies(
     >>> interval_tallies([few, few], "pay", [None, None]) is None
     True
     """
-    if not all(engine.is_lazy(data) and data.schema[column].is_numeric() for data in files):
-        return None
     least, most, many = engine.number_range(files, column)
     if many <= MOST_LISTED or not math.isfinite(most - least):
         return None

@@ -135,7 +135,8 @@ def sample_pair(
 ) -> SamplePair:
     """Count the values of one column in both files, in the engine that holds them."""
     files = (original, released)
-    fine = None if category else interval_tallies(files, column, weights)
+    many = not category and all(engine.is_lazy(data) and data.schema[column].is_numeric() for data in files)
+    fine = interval_tallies(files, column, weights) if many else None
     ours, theirs = fine or (
         _tallied(data, column, weight) for data, weight in zip(files, weights, strict=True)
     )

@@ -10,10 +10,10 @@ import numpy as np
 
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError
+from discreet.interval_search import intervals
 from discreet.synth.methods.cells import Cells
 from discreet.synth.methods.method import Conditional, Method, ProperBy, Task, check_whole
 from discreet.synth.variables import Variable
-from discreet.trees.coding_kernels import intervals
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
+from discreet.compiling import compiled
 
 _BLOCK = 256
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def intervals(cuts: Floats, values: Floats) -> npt.NDArray[np.uint32]:
     """Count the cuts at or below each value, as ``np.searchsorted(cuts, values, side="right")`` does; 0 for NaN.
 
