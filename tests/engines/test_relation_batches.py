@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from discreet import Microdata, engine, write
+from discreet import Microdata, write
+from discreet.engine.relation_batches import passing_query
 from discreet.errors import ColumnError
 from discreet.protect import AddNoise, Band, DropIdentifiers, Plan, Pram, Recode, TopBottomCode
 from engines.test_row_wise import ROLES, cells, people
@@ -51,7 +52,7 @@ def test_what_is_written_is_what_a_query_of_the_relation_says(ending, tmp_path):
 def test_types_that_polars_would_change_are_left_to_duckdb(more, passes, tmp_path):
     connection = duckdb.connect()
     data = treated(connection, more)
-    assert (engine.passing_query(data.frame) is not None) == passes
+    assert (passing_query(data.frame) is not None) == passes
     write(data, tmp_path / "out.parquet")
     data.frame.write_parquet(str(tmp_path / "by duckdb.parquet"))
     ours, theirs = (
@@ -88,6 +89,6 @@ def test_a_refusal_half_way_leaves_the_connection_free(tmp_path):
         write(release.data, tmp_path / "out.parquet")
     assert connection.sql("SELECT 1").fetchall() == [(1,)]
     assert release.data.frame.limit(2).fetchall() == [(0, "kitchen"), (1, "kitchen")]
-    assert engine.passing_query(release.data.frame).head(2).collect().height == 2
+    assert passing_query(release.data.frame).head(2).collect().height == 2
     assert relation.aggregate("count(*)").fetchall() == [(300000,)]
     assert not list(tmp_path.iterdir())
