@@ -139,3 +139,8 @@ def test_plain_words_err_on_the_side_of_caution():
         assert factor >= np.exp(epsilon)
         assert chance >= 100 * np.exp(epsilon) / (1 + np.exp(epsilon))
     assert "next to nothing" in in_plain_words(11.0)
+
+
+def test_a_misspelt_column_of_a_table_is_told_by_the_columns_of_the_file():
+    with pytest.raises(DiscreetError, match=r"no column 'sexx'\. Did you mean 'sex'"):
+        dp.table(people(), "sexx", levels={"sex": ["f", "m"]}, epsilon=1)

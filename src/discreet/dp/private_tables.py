@@ -175,6 +175,9 @@ def _bounds(column: str | None, lower: float | None, upper: float | None) -> Ran
 
 def _cross(data: Microdata, columns: Sequence[str], levels: Mapping[str, Levels]) -> pl.DataFrame:
     """Every combination of public levels, in the types of the data."""
+    for name in columns:
+        if name not in data.schema:
+            raise ColumnError(unknown_name(name, data.columns))
     for name in levels:
         if name not in columns:
             raise ColumnError(unknown_name(name, columns, what="column of the table"))
