@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -52,6 +53,8 @@ def spark_session():
         pytest.skip(reason)
     from pyspark.sql import SparkSession
 
+    # Spark starts the python3 of the path otherwise, which need not be the one that these tests run in.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session = (
