@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Bytecode is kept whatever the environment says: hundreds of modules would be compiled in every process otherwise.
 export PYTHONDONTWRITEBYTECODE :=
-EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,dev
+EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,lint,dev
 
 .PHONY: demo test test-all axe browser kernels test-processors fuzz kill lint bench docs install clean
 
@@ -17,17 +17,18 @@ demo: $(VENV)/core
 	@echo "Open demo/report.html in a browser."
 	@echo "The whole job in a browser, without writing code: $(BIN)/pip install -c constraints.txt -e '.[app]' && $(BIN)/discreet app"
 
-test: install
-	$(MAKE) --jobs 2 lint kernels
+# Types are read and loops compiled while the extras still come in.
+test:
+	$(MAKE) --jobs 2 install lint kernels
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25
 
-test-all: install axe browser
-	$(MAKE) --jobs 2 lint kernels
+test-all: axe browser
+	$(MAKE) --jobs 2 install lint kernels
 	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow or not slow"
 	$(MAKE) test-processors
 
-# Compiled once, beside the slow reading of types, before the test processes share them.
-kernels: install
+# Compiled once, before the test processes share them.
+kernels: $(VENV)/lint
 	$(BIN)/python tests/warm_kernels.py
 
 test-processors: install
@@ -54,7 +55,7 @@ browser:
 	-@command -v chromedriver >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
 	  && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1
 
-lint: install
+lint: $(VENV)/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -69,7 +70,7 @@ docs: install
 install: $(VENV)/installed
 
 # Only what is imported is compiled to bytecode, when it first is: most of what the extras bring never is.
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer")'
@@ -77,12 +78,19 @@ $(BIN)/python:
 
 # What the demo needs is here within a minute or so; the extras, for the tests, take longer.
 $(VENV)/core: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) .
+	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) ".[$(EXTRAS)]"
+$(VENV)/lint: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable ".[lint]"
 	@touch $(VENV)/core $@
+
+# Pinned versions are fetched as they are, without a search for what fits; what another system needs besides, or cannot
+# have, is found by the second line.
+$(VENV)/installed: $(VENV)/lint
+	-$(PIP) --no-deps --requirement constraints.txt
+	$(PIP) --editable ".[$(EXTRAS)]"
+	@touch $@
 
 clean:
 	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache

@@ -18,8 +18,24 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.register_profile("searching", deadline=None, max_examples=examples(100))
 settings.load_profile(os.environ.get("DISCREET_EXAMPLES", "repeatable"))
 
+# Two test processes share two cores: threads of one that wait for work would keep the other from its own.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # Nearly all that is made while ten thousand tests are collected stays: looking for what does not takes seconds.
 gc.disable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Keep the tests of a file in one process, and all that start Spark in the same one: one Java is enough."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneJava(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "spark" if file.startswith("tests/engines/") else file
+
+    return OneJava(config, log)
 
 
 def pytest_collection_finish() -> None:

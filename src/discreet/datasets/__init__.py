@@ -5,6 +5,7 @@ Origin and licence of each file stand in the README beside it.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,14 +33,18 @@ def adult(**roles: Columns) -> Microdata:
     >>> data.roles.sensitive, data.frame.height
     (('income',), 48842)
     """
-    import polars as pl
-
     usual: dict[str, Columns] = {
         "keys": ["age", "sex", "race", "marital-status", "native-country"],
         "sensitive": "income",
     }
-    frame = pl.read_csv(adult_path(), null_values="?", infer_schema_length=None)
-    return Microdata(frame).with_roles(**(roles or usual))
+    return Microdata(_adult()).with_roles(**(roles or usual))
+
+
+@cache
+def _adult() -> pl.DataFrame:
+    import polars as pl
+
+    return pl.read_csv(adult_path(), null_values="?", infer_schema_length=None)
 
 
 def adult_path() -> Path:

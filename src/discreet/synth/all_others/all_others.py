@@ -13,6 +13,7 @@ import polars as pl
 from discreet.errors import ColumnError, DiscreetWarning, ParameterError, unknown_name
 from discreet.method_cards import method
 from discreet.microdata import Columns, Microdata
+from discreet.one_thread import one_thread
 from discreet.randomness import Seed
 from discreet.synth.all_others.fitted import FittedAllOthers
 from discreet.synth.all_others.models import Noise, Settings
@@ -211,10 +212,7 @@ class AllOthers(Synthesizer):
         settings = Settings(
             self.selector, self.lasso_alpha, self.threshold, self.noise, self.noise_floor, self.max_records
         )
-        from threadpoolctl import threadpool_limits
-
-        # Sums that are spread over threads differ in their last bits from machine to machine.
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             records, models, about = fit_all(records, settings, intake.weights, stream)
         notes = (*notes, *about, *(note for model in models.values() for note in model.notes))
         for model in models.values():

@@ -11,6 +11,7 @@ import polars as pl
 from discreet.arrays import Floats
 from discreet.errors import DiscreetWarning, ParameterError
 from discreet.microdata import Microdata
+from discreet.one_thread import one_thread
 from discreet.randomness import Seed
 from discreet.results import Measure
 from discreet.synth.all_others.models import ColumnModel
@@ -83,10 +84,7 @@ class FittedAllOthers(Fitted):
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw one synthetic file."""
-        from threadpoolctl import threadpool_limits
-
-        # Sums that are spread over threads differ in their last bits from machine to machine.
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             return self._file(n, stream)
 
     def _file(self, n: int, stream: Stream) -> pl.DataFrame:

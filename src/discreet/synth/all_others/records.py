@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Array, Codes, Flags, Floats, Integers
+from discreet.one_thread import one_thread
 from discreet.synth.all_others.models import ColumnModel, Settings, fit_column
 from discreet.synth.all_others.selection import select
 from discreet.synth.forms import CategoryForm, Form, NumberForm
@@ -186,11 +187,9 @@ def fit_all(
 def _models(
     records: Records, settings: Settings, weights: Floats | None, stream: Stream
 ) -> tuple[dict[str, ColumnModel], list[str]]:
-    from threadpoolctl import threadpool_limits
-
     # One column keeps one core busy; linear algebra that also spreads out would only get in its way.
     with (
-        threadpool_limits(1, user_api="blas"),
+        one_thread(),
         ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool,
     ):
         fitted = list(

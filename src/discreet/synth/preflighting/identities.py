@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.one_thread import one_thread
 from discreet.randomness import generator
 from discreet.synth.preflighting.findings import Finding
 from discreet.synth.preflighting.looking import Look
@@ -84,12 +85,10 @@ class Identity:
 
 def find_identities(look: Look) -> list[Identity]:
     """Find sums and products among the numeric columns; of those that say the same, the one computed last."""
-    from threadpoolctl import threadpool_limits
-
     names = [name for name in look.numeric if look.distinct[name] >= 3]
     found: list[Identity] = []
     # Hundreds of small fits: threads would wait for one another longer than they work.
-    with threadpool_limits(1, user_api="blas"):
+    with one_thread():
         for target in names:
             identity = (
                 _identity(look, target, names, "sum")

@@ -17,6 +17,7 @@ from discreet.errors import ParameterError
 from discreet.expressions import parse
 from discreet.guarantees import DifferentialPrivacy
 from discreet.microdata import Microdata
+from discreet.one_thread import one_thread
 from discreet.progress import track
 from discreet.synth.forms import Form, columns_named, restored_form
 from discreet.synth.methods.given import Keep, Near, Passive, Stratum
@@ -143,26 +144,19 @@ class FittedSequential(Fitted):
 
     def draw(self, n: int, stream: Stream) -> pl.DataFrame:
         """Draw one synthetic file, stratum by stratum; a proper synthesis fits its models anew for each file."""
-        from threadpoolctl import threadpool_limits
-
-        # Sums that are spread over threads differ in their last bits from machine to machine.
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             return self._file(n, stream)
 
     def draw_given(self, kept: pl.DataFrame, stream: Stream) -> pl.DataFrame:
         """Draw records whose kept columns are these, and not those that the model was fitted to."""
-        from threadpoolctl import threadpool_limits
-
         (chain,) = self.chains if self.refit is None else self.refit.chains(stream.child("refit"))
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             return self._drawn(chain, kept.height, kept, pl.DataFrame(), stream)
 
     def draw_within(self, kept: pl.DataFrame, stream: Stream) -> tuple[pl.DataFrame, Integers]:
         """Draw records whose kept columns are these; returns also which of them break a constraint to the end."""
-        from threadpoolctl import threadpool_limits
-
         (chain,) = self.chains if self.refit is None else self.refit.chains(stream.child("refit"))
-        with threadpool_limits(1, user_api="blas"):
+        with one_thread():
             return self._settled(chain, kept.height, kept, pl.DataFrame(), stream)
 
     def _file(self, n: int, stream: Stream) -> pl.DataFrame:
@@ -334,11 +328,9 @@ class Refit:
                 for step in self.plan.steps
                 if not isinstance(step.method, Keep | Stratum)
             ]
-        from threadpoolctl import threadpool_limits
-
         # One column keeps one core busy; linear algebra that also spreads out would only get in its way.
         with (
-            threadpool_limits(1, user_api="blas"),
+            one_thread(),
             ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool,
         ):
             work = pool.map(lambda job: (job[0], _fitted_step(*job[1:])), jobs)
