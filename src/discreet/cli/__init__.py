@@ -10,7 +10,9 @@ import io
 import os
 import sys
 import warnings
-from typing import Annotated, TextIO
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, TextIO, cast
 
 import typer
 
@@ -83,6 +85,12 @@ def _options(
     """Options of the command itself."""
 
 
+@cache
+def _command() -> Callable[[], None]:
+    """Build the tree of commands, once for all that a process runs."""
+    return cast(Callable[[], None], typer.main.get_command(app))
+
+
 def main() -> None:
     """Run the command line and turn every refusal into one paragraph and an exit code."""
     warnings.showwarning = _shown_plainly
@@ -93,7 +101,7 @@ def main() -> None:
     already = len(written())
     tell_of_compiling()
     try:
-        app()
+        _command()()
     except DiscreetError as error:
         _refuse(f"{error} {_said_of_files(already)}" if len(written()) > already else str(error), BAD_INPUT)
     except BrokenPipeError:
