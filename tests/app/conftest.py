@@ -7,6 +7,7 @@ have tests of their own.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -104,6 +105,7 @@ async def opened(folder: Path, monkeypatch=None):
         monkeypatch.setattr(journey, "Lane", ThreadLane)
         monkeypatch.setattr(frame, "_EVERY", _LOOK)  # pages look often, so that nobody has to wait for them
     desk = Desk(PrivateFolder(folder), Door(hosts=(HOST,)))
+    gc.freeze()  # the simulation looks twice for what is no longer needed: not among all that was there before
     broken = []  # the library logs what a page raises while it is drawn, and goes on with half of it
     async with user_simulation(root_of(desk)) as user:
         app.on_exception(broken.append)
