@@ -11,8 +11,6 @@ tool of honest people.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -24,16 +22,14 @@ import polars as pl
 from discreet.dp.accounting import Total, together
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.costs import Adjacency, Cost, Unit
+from discreet.dp.ledger_files import FORMAT, as_toml, fingerprint, read_ledger, version
 from discreet.errors import InputError, ParameterError
 from discreet.files.atomic import replacing
 from discreet.files.staging import held
-from discreet.files.toml_files import read_toml
 from discreet.guarantees import Spending, in_plain_words
 from discreet.policy import DELTA_TOO_LARGE, LARGEST_DELTA, Policy
 
 SUFFIX = ".privacy.toml"
-_FORMAT = 1
-_HEADER = ("format", "source", "fingerprint", "epsilon", "delta", "adjacency", "unit", "closed")
 
 
 class Ledger:
@@ -89,7 +85,7 @@ class Ledger:
             raise ParameterError(f"unit must be one of {', '.join(map(repr, get_args(Unit)))}.")
         self.path = None if path is None else Path(path)
         self._header: dict[str, Any] = {
-            "format": _FORMAT,
+            "format": FORMAT,
             "source": "" if source is None else Path(source).name,
             "fingerprint": "" if source is None else fingerprint(source),
             "epsilon": float(epsilon),
@@ -126,7 +122,7 @@ class Ledger:
     @classmethod
     def load(cls, path: str | Path, *, source: str | Path | None = None) -> Ledger:
         """Open a ledger that exists, with the budget it was made with."""
-        header, _ = _read(Path(path))
+        header, _ = read_ledger(Path(path))
         ledger = cls.__new__(cls)
         ledger.path, ledger._header, ledger._entries = Path(path), header, []
         if source is not None and header["fingerprint"] != fingerprint(source):
@@ -362,7 +358,7 @@ class Ledger:
             yield
             return
         while True:
-            before = _version(self.path)
+            before = version(self.path)
             with contextlib.ExitStack() as stack:
                 try:
                     stack.enter_context(held(self.path))
@@ -370,13 +366,13 @@ class Ledger:
                     raise InputError(
                         f"The ledger '{self.path.name}' is held by another program. Try again when it is done."
                     ) from error
-                if _version(self.path) == before:  # else somebody was faster, and the lock is on the old file
+                if version(self.path) == before:  # else somebody was faster, and the lock is on the old file
                     yield
                     return
 
     def _refresh(self) -> None:
         if self.path is not None:
-            self._header, self._entries = _read(self.path)
+            self._header, self._entries = read_ledger(self.path)
 
     def _join(self) -> None:
         asked = dict(self._header)
@@ -407,25 +403,7 @@ class Ledger:
         if self.path is None:
             return
         with replacing(self.path, overwrite=overwrite) as unfinished:
-            unfinished.write_text(_as_toml(self._header, self._entries), encoding="utf-8")
-
-
-def _version(path: Path) -> tuple[int, int] | None:
-    """What tells one file of that name from the next."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
-
-
-def fingerprint(source: str | Path) -> str:
-    """A checksum of the content of a file."""
-    try:
-        with Path(source).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"The file '{Path(source).name}' cannot be read: {error.strerror}.") from error
+            unfinished.write_text(as_toml(self._header, self._entries), encoding="utf-8")
 
 
 def _as_entry(cost: Cost) -> dict[str, Any]:
@@ -435,42 +413,3 @@ def _as_entry(cost: Cost) -> dict[str, Any]:
 def _as_cost(entry: dict[str, Any]) -> Cost:
     names = {field.name for field in fields(Cost)}
     return Cost(**{name: value for name, value in entry.items() if name in names})
-
-
-def _seal(header: dict[str, Any], entries: Sequence[dict[str, Any]]) -> str:
-    text = json.dumps([header, entries], sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _as_toml(header: dict[str, Any], entries: Sequence[dict[str, Any]]) -> str:
-    lines = ["# The privacy budget of a data source. Do not edit: the checksum would no longer fit."]
-    lines += [f"{name} = {_toml(header[name])}" for name in _HEADER]
-    lines.append(f"checksum = {_toml(_seal(header, entries))}")
-    for entry in entries:
-        lines += ["", "[[record]]", *(f"{name} = {_toml(value)}" for name, value in entry.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, int | float) else json.dumps(value)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    content = read_toml(path, "ledger")
-    header = {name: content.get(name) for name in _HEADER}
-    entries = content.get("record", [])
-    broken = InputError(
-        f"The ledger '{path.name}' was changed by hand or damaged: its checksum does not fit. Restore it from a copy; "
-        "until then nothing may be published from its source."
-    )
-    if header["format"] != _FORMAT or not isinstance(entries, list):
-        raise broken
-    try:
-        sealed = _seal(header, entries)
-    except (TypeError, ValueError) as error:
-        raise broken from error
-    if content.get("checksum") != sealed:
-        raise broken
-    return header, entries
