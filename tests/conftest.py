@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from examples import examples
+from examples import SEARCHING, examples
 from hypothesis import settings
 
 # Every run of `make test` tries the same few examples, so that a change fails by what it changed;
@@ -20,6 +20,8 @@ settings.load_profile(os.environ.get("DISCREET_EXAMPLES", "repeatable"))
 
 # Two test processes share two cores: threads of one that wait for work would keep the other from its own.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+if not SEARCHING:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Nearly all that is made while ten thousand tests are collected stays: looking for what does not takes seconds.
 gc.disable()

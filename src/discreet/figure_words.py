@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from discreet.cards import Figure, Place, cards_seen, in_words
@@ -217,10 +217,13 @@ def _unit_elsewhere(name: str) -> str:
     return next((figure.unit for figure in _said(name, "")), "")
 
 
-def _said(name: str, measure: str) -> list[Figure]:
-    """List what is said about a figure: by its measure, by the words that many share, by the cards of others."""
+def _said(name: str, measure: str) -> Iterator[Figure]:
+    """Tell what is said about a figure: by its measure, by the words that many share, by the cards of others."""
+    own = _own(name, measure)
+    if own is not None:
+        yield own
     if name == "value":
-        own = _own(name, measure)
-        return [own] if own else []
-    found = [_own(name, measure), SHARED.get(name), *(card.figure(name) for card in cards_seen().values())]
-    return [figure for figure in found if figure is not None]
+        return
+    if name in SHARED:
+        yield SHARED[name]
+    yield from (figure for card in cards_seen().values() if (figure := card.figure(name)) is not None)

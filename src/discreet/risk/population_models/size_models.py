@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.one_thread import one_thread
 from discreet.risk.sample.negative_binomial import mean_reciprocal
 
 
@@ -101,7 +102,9 @@ def pitman(sizes: Sizes) -> Estimate:
 
     starts = [np.array([logit(alpha), np.log(k)]) for alpha in (0.1, 0.5, 0.9)]
     bounds = [(logit(1e-7), logit(1 - 1e-7)), (np.log(1e-6), np.log(1e12))]
-    found = [minimize(loss, start, method="L-BFGS-B", bounds=bounds) for start in starts]
+    # Steps so small are over before threads of linear algebra have met, which on a busy machine takes milliseconds.
+    with one_thread():
+        found = [minimize(loss, start, method="L-BFGS-B", bounds=bounds) for start in starts]
     best = min((run for run in found if np.isfinite(run.fun)), key=lambda run: run.fun, default=None)
     if best is None:
         return _without("pitman", "the likelihood could not be maximized")
