@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from discreet.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def alias_tables(laws):  # type: ignore[no-untyped-def]
     """Prepare rows of probabilities for drawing in constant time (Walker 1977, Vose 1991).
 
@@ -53,7 +54,7 @@ def alias_tables(laws):  # type: ignore[no-untyped-def]
     return cut, other
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def draw(codes, uniforms, cut, other):  # type: ignore[no-untyped-def]
     """Draw a new code for each record from the law of its old one; negative codes stay."""
     width = cut.shape[1]

@@ -6,11 +6,12 @@ number behind it, and must not get from there to the key, which gives those of a
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from discreet.compiling import compiled, inner
 
-@numba.njit(inline="always")
+
+@inner
 def _rounds(v0, v1, v2, v3, times):  # type: ignore[no-untyped-def]
     for _ in range(times):
         v0 += v1
@@ -30,7 +31,7 @@ def _rounds(v0, v1, v2, v3, times):  # type: ignore[no-untyped-def]
     return v0, v1, v2, v3
 
 
-@numba.njit(inline="always")
+@inner
 def _opened(k0, k1):  # type: ignore[no-untyped-def]
     return (
         k0 ^ np.uint64(0x736F6D6570736575),
@@ -40,7 +41,7 @@ def _opened(k0, k1):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(inline="always")
+@inner
 def _closed(v0, v1, v2, v3, last):  # type: ignore[no-untyped-def]
     v3 ^= last
     v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 2)
@@ -50,7 +51,7 @@ def _closed(v0, v1, v2, v3, last):  # type: ignore[no-untyped-def]
     return v0 ^ v1 ^ v2 ^ v3
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def words_of_numbers(k0, k1, numbers, part, words):  # type: ignore[no-untyped-def]
     """Write a word of 64 bits for each number: SipHash of the number and the part, 16 bytes in all."""
     for i in range(len(numbers)):
@@ -62,7 +63,7 @@ def words_of_numbers(k0, k1, numbers, part, words):  # type: ignore[no-untyped-d
         words[i] = _closed(v0, v1, v2, v3, np.uint64(16) << np.uint64(56))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def words_of_texts(k0, k1, content, starts, words):  # type: ignore[no-untyped-def]
     """Write a word of 64 bits for each text: SipHash of its bytes, which lie between neighboring starts."""
     for i in range(len(starts) - 1):

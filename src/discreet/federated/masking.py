@@ -11,9 +11,9 @@ import math
 import os
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Array, Floats
+from discreet.compiling import compiled
 from discreet.randomness import Seed, generator
 
 _LAYERS = 256
@@ -149,7 +149,7 @@ def _layers() -> tuple[Floats, Floats]:
 _EDGES, _HEIGHTS = _layers()
 
 
-@njit(cache=True)
+@compiled
 def _fill(words, spare, made, edges, heights):  # type: ignore[no-untyped-def]
     unit = 1.0 / 9007199254740992.0
     used = 0

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Array, Bytes, Codes, Flags, Floats, Integers
+from discreet.compiling import compiled, inner
 from discreet.trees.node_kernels import best_cut, describe, gain_by_chance, log_tail
-from discreet.trees.split_kernels import (
-    CLEARER,
-    Desk,
-    compiled,
-    sort_by_key,
-)
+from discreet.trees.split_kernels import CLEARER, Desk, sort_by_key
 
 FEATURE, CUT, MEMBERS_END, LEFT, RIGHT, START, STOP, DEPTH = range(8)
 WEIGHT, VALUE, RISK, LEFT_SHARE = range(4)
@@ -77,7 +72,7 @@ class Limits(NamedTuple):
     ordered: bool
 
 
-@compiled
+@inner
 def next_random(state: npt.NDArray[np.uint64]) -> float:
     """Draw a number in [0, 1) and move the state on (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -88,7 +83,7 @@ def next_random(state: npt.NDArray[np.uint64]) -> float:
     return float(z >> np.uint64(11)) / 9007199254740992.0
 
 
-@compiled
+@inner
 def part(column: Any, goes: Bytes, spare: Any, start: int, stop: int) -> None:
     """Move the values that go left to the front of the run; both sides keep their order."""
     at, aside = start, 0
@@ -102,7 +97,7 @@ def part(column: Any, goes: Bytes, spare: Any, start: int, stop: int) -> None:
         column[at + i] = spare[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def grow(work: Array, space: Space, desk: Desk, table: Table, limits: Limits) -> tuple[int, int, Codes]:
     """Grow one tree; return how many nodes and members it has, and the members.
 

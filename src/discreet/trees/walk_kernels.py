@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Codes, Flags, Floats, Integers
-from discreet.compiling import compiled
+from discreet.compiling import compiled, inner
 
 _UNSEEN = -1
 
@@ -70,7 +70,7 @@ def places_in(leaves: npt.NDArray[np.integer[Any]], uniforms: Floats, starts: In
     return places
 
 
-@compiled
+@inner
 def _levels(nodes: Codes, by_level: Flags, members: Codes) -> int:
     """Count the levels that splits may speak of."""
     most = 0
@@ -81,7 +81,7 @@ def _levels(nodes: Codes, by_level: Flags, members: Codes) -> int:
     return most
 
 
-@compiled
+@inner
 def _by_cut(  # noqa: PLR0917
     rows: npt.NDArray[np.uint32],
     column: npt.NDArray[np.int16],
@@ -104,7 +104,7 @@ def _by_cut(  # noqa: PLR0917
     return int(left)
 
 
-@compiled
+@inner
 def _by_level(  # noqa: PLR0917
     rows: npt.NDArray[np.uint32],
     column: npt.NDArray[np.int16],
@@ -128,7 +128,7 @@ def _by_level(  # noqa: PLR0917
     return int(left)
 
 
-@compiled
+@inner
 def _left_at_random(seed: int, row: int, node: int, left_share: float) -> bool:
     """Choose a side by a hash of seed, row and node: the same whatever the order or number of the rows before."""
     z = np.uint64(seed) + np.uint64(row) * np.uint64(0x9E3779B97F4A7C15)

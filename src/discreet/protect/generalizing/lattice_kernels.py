@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from discreet.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merge_classes(codes, columns, radix, exact, rows, sizes):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Merge classes whose codes agree in the given columns, numbering them by first appearance.
 
@@ -77,7 +78,7 @@ def merge_classes(codes, columns, radix, exact, rows, sizes):  # type: ignore[no
     return owners, new_rows[:found].copy(), new_sizes[:found].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def total_cost(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     codes, columns, offsets, costs, rows, sizes, violating, suppressed
 ):
@@ -99,7 +100,7 @@ def total_cost(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def first_finer(nodes, many, node):  # type: ignore[no-untyped-def]
     """Find the first of the listed nodes that is at most as coarse as the given one in every key, else -1."""
     for i in range(many):

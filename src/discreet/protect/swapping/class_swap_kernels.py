@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from discreet.compiling import compiled, inner
 from discreet.protect.swapping.rank_kernels import count_before, nth, take_out
 from discreet.protect.swapping.record_swap_kernels import find_partner, free_tree
 
 
-@njit(cache=True, nogil=True)
+@inner
 def take_many(tree, place, many):  # type: ignore[no-untyped-def]
     """Let a place count for so many less."""
     i = place + 1
@@ -18,7 +18,7 @@ def take_many(tree, place, many):  # type: ignore[no-untyped-def]
         i += i & -i
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def swap_classes(rng, targets, most, alike, company, free, members):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Pair records of classes with free records of classes that look alike in another area; ``free`` is used up.
 

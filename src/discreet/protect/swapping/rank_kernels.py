@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from discreet.compiling import compiled, inner
 
 
-@njit(cache=True, nogil=True)
+@inner
 def full_tree(size):  # type: ignore[no-untyped-def]
     """Make a Fenwick tree in which every place counts one."""
     tree = np.empty(size + 1, np.int64)
@@ -16,7 +17,7 @@ def full_tree(size):  # type: ignore[no-untyped-def]
     return tree
 
 
-@njit(cache=True, nogil=True)
+@inner
 def take_out(tree, place):  # type: ignore[no-untyped-def]
     """Let a place count no more."""
     i = place + 1
@@ -25,7 +26,7 @@ def take_out(tree, place):  # type: ignore[no-untyped-def]
         i += i & -i
 
 
-@njit(cache=True, nogil=True)
+@inner
 def count_before(tree, place):  # type: ignore[no-untyped-def]
     """Count the places before this one that still count."""
     total = 0
@@ -36,7 +37,7 @@ def count_before(tree, place):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def nth(tree, number):  # type: ignore[no-untyped-def]
     """Find the place that has exactly ``number`` counting places before it and counts itself."""
     step = 1
@@ -51,7 +52,7 @@ def nth(tree, number):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rank_partners(starts, windows, uniforms):  # type: ignore[no-untyped-def]
     """Pair ranks at random, never further apart than the window of their group allows.
 

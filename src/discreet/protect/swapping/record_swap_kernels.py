@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from discreet.compiling import compiled, inner
 from discreet.protect.swapping.rank_kernels import count_before, nth, take_out
 
 
-@njit(cache=True, nogil=True)
+@inner
 def free_tree(free):  # type: ignore[no-untyped-def]
     """Make a Fenwick tree of the places that are free."""
     tree = np.zeros(len(free) + 1, np.int64)
@@ -20,7 +20,7 @@ def free_tree(free):  # type: ignore[no-untyped-def]
     return tree
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _common_there(area, members, company):  # type: ignore[no-untyped-def]
     """Say whether every member has a combination of key values that is common enough in an area."""
     for i in range(len(members)):
@@ -31,7 +31,7 @@ def _common_there(area, members, company):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def find_partner(rng, tree, at, own, alike, company):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Draw one of the free who look like the one at a place and live in another area; -1 where there is none.
 
@@ -52,7 +52,7 @@ def find_partner(rng, tree, at, own, alike, company):  # type: ignore[no-untyped
     return first
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find_partners(rng, targets, most, alike, company, partner, member_starts, members):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Pair targets with free households that look like them and live in another area; ``partner`` is filled in.
 

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array, Integers
-from discreet.synth.syndiffix.hashing import compiled, inner, next_share
+from discreet.compiling import compiled, inner
+from discreet.synth.syndiffix.hashing import next_share
 from discreet.synth.syndiffix.tree_kernels import all_pass, count_persons
 
 RESCALED, REPLACED, ADDED = 0, 1, 2
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _own_range(
     node: int,
     base: int,
@@ -41,7 +42,7 @@ def _own_range(
             high[d] = lows[node, d] + width[d] / 2.0 ** (whole[node, 2] - base)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _picked(upto: Any, first: int, last: int, state: Any) -> int:
     """Pick a place between two ends by its weight; ``upto`` are the sums of the weights."""
     before = upto[first - 1] if first > 0 else 0.0
@@ -56,7 +57,7 @@ def _picked(upto: Any, first: int, last: int, state: Any) -> int:
     return low
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _alike_without(node: int, gone: int, seen_low: Any, seen_high: Any) -> Any:
     """Whether the records of a node all have the same values in every dimension but one."""
     alike = True
@@ -65,7 +66,7 @@ def _alike_without(node: int, gone: int, seen_low: Any, seen_high: Any) -> Any:
     return alike
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _without_outliers(
     node: int, base: int, whole: Any, lows: Any, width: Any, values: Any, order: Any, persons: Any, hashes: Any,
     seen: Any, mark: int, part: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any, low: Any, high: Any,
@@ -102,7 +103,7 @@ def most_buckets(whole: Array, shown: Integers, dims: int) -> int:
     return int((shown - np.where(whole[:, 5] == 1, 0, below))[alone & (shown > 0)].sum())
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def harvest(
     values: Any,
     order: Any,
@@ -308,7 +309,7 @@ def harvest(
     return number, low, high, about, bucket_first, bucket_last, mode
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def weigh(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, last: Any) -> Any:
     """How much each bucket counts beside its neighbors, and how deep the deepest node lies that speaks in its place."""
     nodes = len(whole)
@@ -332,7 +333,7 @@ def weigh(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, 
     return weight, hidden
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def final_counts(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, last: Any) -> Any:
     """Bring the counts of the buckets into line with every node above them, down to the last record."""
     count = about[:, 0].copy()
