@@ -50,13 +50,18 @@ class Space(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The columns a tree may use, and by column how many codes, whether a category, and where its scores are."""
+    """The columns a tree may use, and by column how many codes, and whether a category."""
 
     columns: Codes
     bins: Codes
     categorical: Flags
+
+
+class Scores(NamedTuple):
+    """The scores of the codes of numbers, and where those of a column begin."""
+
     scores: Floats
-    score_starts: Integers
+    starts: Integers
 
 
 class Limits(NamedTuple):
@@ -98,8 +103,12 @@ def part(column: Any, goes: Bytes, spare: Any, start: int, stop: int) -> None:
 
 
 @compiled
-def grow(work: Array, space: Space, desk: Desk, table: Table, limits: Limits) -> tuple[int, int, Codes]:
+def grow(  # noqa: PLR0917
+    work: Array, space: Space, desk: Desk, table: Table, limits: Limits, tests: Scores | None
+) -> tuple[int, int, Codes]:
     """Grow one tree; return how many nodes and members it has, and the members.
+
+    ``tests`` of association, where columns are chosen by them, need scores; without these no test is compiled.
 
     The columns of ``work`` and the outcomes, weights and rows in ``space`` are moved about until they are grouped
     by leaf. Arrays come from the caller, because code that makes arrays takes long to compile.
@@ -150,10 +159,10 @@ def grow(work: Array, space: Space, desk: Desk, table: Table, limits: Limits) ->
             continue
         best, gain, chosen, cut, cut_code, size = 0.0, 0.0, -1, 0, 0, 0
         tries, tested = q, 0
-        if limits.criterion > 0.0:
+        if tests is not None:
             for f in range(q):
                 column = columns[f]
-                scores = table.scores[table.score_starts[column] : table.score_starts[column + 1]]
+                scores = tests.scores[tests.starts[column] : tests.starts[column + 1]]
                 tails[f] = log_tail(
                     desk, work[f], outcome, local, w, weighted, node, totals, bins[column], categorical[column],
                     scores,
@@ -165,7 +174,7 @@ def grow(work: Array, space: Space, desk: Desk, table: Table, limits: Limits) ->
             tries = min(ATTEMPTS, q)
         for attempt in range(tries):
             f = attempt
-            if limits.criterion > 0.0:
+            if tests is not None:
                 for other in range(q):
                     if tails[other] < tails[f]:
                         f = other
