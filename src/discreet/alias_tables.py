@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from discreet.compiling import compiled
 
 
 @compiled
-def alias_tables(laws):  # type: ignore[no-untyped-def]
+def alias_tables(laws: Any) -> Any:
     """Prepare rows of probabilities for drawing in constant time (Walker 1977, Vose 1991).
 
     Returns
@@ -55,7 +57,7 @@ def alias_tables(laws):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def draw(codes, uniforms, cut, other):  # type: ignore[no-untyped-def]
+def draw(codes: Any, uniforms: Any, cut: Any, other: Any) -> Any:
     """Draw a new code for each record from the law of its old one; negative codes stay."""
     width = cut.shape[1]
     drawn = np.empty(len(codes), np.int64)

@@ -14,7 +14,10 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from discreet.first_use import watch_the_compiler
 from discreet.linking import within_callers
+
+watch_the_compiler()
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -6,13 +6,15 @@ number behind it, and must not get from there to the key, which gives those of a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from discreet.compiling import compiled, inner
 
 
 @inner
-def _rounds(v0, v1, v2, v3, times):  # type: ignore[no-untyped-def]
+def _rounds(v0: Any, v1: Any, v2: Any, v3: Any, times: Any) -> Any:
     for _ in range(times):
         v0 += v1
         v1 = (v1 << np.uint64(13)) | (v1 >> np.uint64(51))
@@ -32,7 +34,7 @@ def _rounds(v0, v1, v2, v3, times):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _opened(k0, k1):  # type: ignore[no-untyped-def]
+def _opened(k0: Any, k1: Any) -> Any:
     return (
         k0 ^ np.uint64(0x736F6D6570736575),
         k1 ^ np.uint64(0x646F72616E646F6D),
@@ -42,7 +44,7 @@ def _opened(k0, k1):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _closed(v0, v1, v2, v3, last):  # type: ignore[no-untyped-def]
+def _closed(v0: Any, v1: Any, v2: Any, v3: Any, last: Any) -> Any:
     v3 ^= last
     v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 2)
     v0 ^= last
@@ -52,7 +54,7 @@ def _closed(v0, v1, v2, v3, last):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def words_of_numbers(k0, k1, numbers, part, words):  # type: ignore[no-untyped-def]
+def words_of_numbers(k0: Any, k1: Any, numbers: Any, part: Any, words: Any) -> Any:
     """Write a word of 64 bits for each number: SipHash of the number and the part, 16 bytes in all."""
     for i in range(len(numbers)):
         v0, v1, v2, v3 = _opened(k0, k1)
@@ -64,7 +66,7 @@ def words_of_numbers(k0, k1, numbers, part, words):  # type: ignore[no-untyped-d
 
 
 @compiled
-def words_of_texts(k0, k1, content, starts, words):  # type: ignore[no-untyped-def]
+def words_of_texts(k0: Any, k1: Any, content: Any, starts: Any, words: Any) -> Any:
     """Write a word of 64 bits for each text: SipHash of its bytes, which lie between neighboring starts."""
     for i in range(len(starts) - 1):
         v0, v1, v2, v3 = _opened(k0, k1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from typing import Any
 
 import numpy as np
 
@@ -150,7 +151,7 @@ _EDGES, _HEIGHTS = _layers()
 
 
 @compiled
-def _fill(words, spare, made, edges, heights):  # type: ignore[no-untyped-def]
+def _fill(words: Any, spare: Any, made: Any, edges: Any, heights: Any) -> Any:
     unit = 1.0 / 9007199254740992.0
     used = 0
     for at in range(len(made)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from discreet.compiling import compiled, inner
@@ -10,7 +12,7 @@ from discreet.protect.swapping.record_swap_kernels import find_partner, free_tre
 
 
 @inner
-def take_many(tree, place, many):  # type: ignore[no-untyped-def]
+def take_many(tree: Any, place: Any, many: Any) -> Any:
     """Let a place count for so many less."""
     i = place + 1
     while i < len(tree):
@@ -19,7 +21,7 @@ def take_many(tree, place, many):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def swap_classes(rng, targets, most, alike, company, free, members):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def swap_classes(rng: Any, targets: Any, most: Any, alike: Any, company: Any, free: Any, members: Any) -> Any:  # noqa: PLR0917
     """Pair records of classes with free records of classes that look alike in another area; ``free`` is used up.
 
     Parameters

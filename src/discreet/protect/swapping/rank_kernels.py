@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from discreet.compiling import compiled, inner
 
 
 @inner
-def full_tree(size):  # type: ignore[no-untyped-def]
+def full_tree(size: Any) -> Any:
     """Make a Fenwick tree in which every place counts one."""
     tree = np.empty(size + 1, np.int64)
     tree[0] = 0
@@ -18,7 +20,7 @@ def full_tree(size):  # type: ignore[no-untyped-def]
 
 
 @inner
-def take_out(tree, place):  # type: ignore[no-untyped-def]
+def take_out(tree: Any, place: Any) -> Any:
     """Let a place count no more."""
     i = place + 1
     while i < len(tree):
@@ -27,7 +29,7 @@ def take_out(tree, place):  # type: ignore[no-untyped-def]
 
 
 @inner
-def count_before(tree, place):  # type: ignore[no-untyped-def]
+def count_before(tree: Any, place: Any) -> Any:
     """Count the places before this one that still count."""
     total = 0
     i = place
@@ -38,7 +40,7 @@ def count_before(tree, place):  # type: ignore[no-untyped-def]
 
 
 @inner
-def nth(tree, number):  # type: ignore[no-untyped-def]
+def nth(tree: Any, number: Any) -> Any:
     """Find the place that has exactly ``number`` counting places before it and counts itself."""
     step = 1
     while 2 * step < len(tree):
@@ -53,7 +55,7 @@ def nth(tree, number):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def rank_partners(starts, windows, uniforms):  # type: ignore[no-untyped-def]
+def rank_partners(starts: Any, windows: Any, uniforms: Any) -> Any:
     """Pair ranks at random, never further apart than the window of their group allows.
 
     From the lowest rank up, each one that has no partner yet takes one evenly from the free ranks above it within

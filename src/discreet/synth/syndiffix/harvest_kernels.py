@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array, Integers
-from discreet.compiling import compiled, inner
+from discreet.compiling import ZERO, compiled, inner
 from discreet.synth.syndiffix.hashing import next_share
 from discreet.synth.syndiffix.tree_kernels import all_pass, count_persons
 
@@ -79,12 +79,12 @@ def _without_outliers(
         middle = low[d] + size / 2.0
         fine = np.empty(2, dtype=np.bool_)
         for side in range(2):
-            number = np.int64(0)
+            number = ZERO
             for at in range(first, last):
                 if (values[d, order[at]] >= middle) == (side == 1):
                     part[number] = order[at]
                     number += 1
-            count_persons(part, np.int64(0), number, persons, hashes, seen, mark, counts, seeds)
+            count_persons(part, ZERO, number, persons, hashes, seen, mark, counts, seeds)
             mark += 1
             fine[side] = all_pass(counts, seeds, limits[0], limits[1], limits[2], salt, step)
         if fine[0] and not fine[1]:
@@ -152,7 +152,7 @@ def harvest(
     many = len(hashes)
     part = np.empty(len(order), dtype=order.dtype)
     counts, seeds = np.empty(many, dtype=np.int64), np.empty(many, dtype=np.uint64)
-    mark = np.int64(0)  # not a plain 0, for which the functions called would be compiled once more
+    mark = ZERO  # not a plain 0, for which the functions called would be compiled once more
     walk = np.empty(nodes, dtype=np.int64)  # a node waits once
     walk[0] = 0
     walked = 1
@@ -203,7 +203,7 @@ def harvest(
                     refined = dims > 1
         if wanted > 0:
             if refined:
-                filled, usable = np.int64(0), True
+                filled, usable = ZERO, True
                 for j in range(dims):
                     for d in range(dims):
                         least[j, d], most[j, d] = np.inf, -np.inf
@@ -251,7 +251,7 @@ def harvest(
                             a, b_end = min(fit_low[d], least[chosen, d]), max(fit_high[d], most[chosen, d])
                         fit_low[d], fit_high[d] = a, b_end
                     # Buckets that lie inside are kept, in place, with the sums of their weights.
-                    filled = np.int64(0)
+                    filled = ZERO
                     before = 0.0
                     for j in range(dims):
                         begin, end = ends[j], ends[j + 1]
@@ -288,7 +288,7 @@ def harvest(
                             goal = next_share(state) * (upto[filled - 1] - weight_own)
                             from_lower = upto[ends[j] - 1] if ends[j] > 0 else 0.0
                             if goal < from_lower:
-                                b = kept[_picked(upto, np.int64(0), ends[j], state)]
+                                b = kept[_picked(upto, ZERO, ends[j], state)]
                             else:
                                 b = kept[_picked(upto, ends[j + 1], filled, state)]
                         low[number, gone] = sub_low[b, gone] if b >= 0 else seen_low[node, gone]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.compiling import compiled, inner
+from discreet.compiling import ZERO, compiled, inner
 from discreet.synth.syndiffix.hashing import normal, salted
 
 MOST_DEPTH = 1100
@@ -136,7 +136,7 @@ def grow(
     wait = np.empty((64 + (1 << dims) * 64, 5), dtype=np.int64)  # parent code first last depth
     wait[0, 0], wait[0, 1], wait[0, 2], wait[0, 3], wait[0, 4] = -1, 0, 0, rows, 0
     waiting = 1
-    number = np.int64(0)  # not a plain 0, for which the functions called would be compiled once more
+    number = ZERO  # not a plain 0, for which the functions called would be compiled once more
     other = np.empty(rows, dtype=order.dtype)
     own = np.empty(rows, dtype=np.int32)
     at_code = np.zeros((1 << dims) + 1, dtype=np.int64)
