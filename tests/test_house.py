@@ -13,7 +13,9 @@ from typing import NamedTuple
 SOURCE = Path(__file__).parent.parent / "src" / "discreet"
 # From the foundations to the roof; what stands in one line is one floor, and its rooms do not call each other.
 FLOORS = (
-    "arrays caveats citations compiling errors progress one_thread _version",
+    "arrays caveats citations errors linking progress one_thread _version",
+    "first_use",
+    "compiling",
     "calendar_range named_values",
     "plain_values wording quiet_panics",
     "draw_kernels value_text",

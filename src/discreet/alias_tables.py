@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+
+from discreet.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
-def alias_tables(laws):  # type: ignore[no-untyped-def]
+@compiled
+def alias_tables(laws: Any) -> Any:
     """Prepare rows of probabilities for drawing in constant time (Walker 1977, Vose 1991).
 
     Returns
@@ -53,8 +56,8 @@ def alias_tables(laws):  # type: ignore[no-untyped-def]
     return cut, other
 
 
-@njit(cache=True, nogil=True)
-def draw(codes, uniforms, cut, other):  # type: ignore[no-untyped-def]
+@compiled
+def draw(codes: Any, uniforms: Any, cut: Any, other: Any) -> Any:
     """Draw a new code for each record from the law of its old one; negative codes stay."""
     width = cut.shape[1]
     drawn = np.empty(len(codes), np.int64)

@@ -1,7 +1,7 @@
 """How are loops compiled? Once on a machine and kept on disk, and without doors that nobody uses.
 
 Every door to a compiled function costs time at its first call: nothing here is called from C, and what only other
-compiled functions call needs none to Python either.
+compiled functions call needs none to Python either. Nor does it need machine code of its own, see `linking`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,29 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from discreet.first_use import watch_the_compiler
+from discreet.linking import within_callers
+
+watch_the_compiler()
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # A plain 0 is a type of its own to the compiler: a function that is handed it, and later a count, is compiled twice.
 ZERO: int = cast(int, np.int64(0))
 
 
+# Numbers are divided as NumPy does it: a check of every divisor would have to be compiled as well.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
 def compiled(function: Function) -> Function:
     """Compile a function that Python calls."""
-    return cast(Function, numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
+    return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
 
 
 def inner(function: Function) -> Function:
     """Compile a function that only other compiled ones call."""
-    options = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-    return cast(Function, numba.njit(cache=True, nogil=True, **options)(function))
+    return cast(Function, numba.njit(**_OPTIONS, no_cpython_wrapper=True, **within_callers())(function))
 
 
 def interpreted(kernel: Function) -> Function:

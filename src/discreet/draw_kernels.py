@@ -6,12 +6,15 @@ number behind it, and must not get from there to the key, which gives those of a
 
 from __future__ import annotations
 
-import numba
+from typing import Any
+
 import numpy as np
 
+from discreet.compiling import compiled, inner
 
-@numba.njit(inline="always")
-def _rounds(v0, v1, v2, v3, times):  # type: ignore[no-untyped-def]
+
+@inner
+def _rounds(v0: Any, v1: Any, v2: Any, v3: Any, times: Any) -> Any:
     for _ in range(times):
         v0 += v1
         v1 = (v1 << np.uint64(13)) | (v1 >> np.uint64(51))
@@ -30,8 +33,8 @@ def _rounds(v0, v1, v2, v3, times):  # type: ignore[no-untyped-def]
     return v0, v1, v2, v3
 
 
-@numba.njit(inline="always")
-def _opened(k0, k1):  # type: ignore[no-untyped-def]
+@inner
+def _opened(k0: Any, k1: Any) -> Any:
     return (
         k0 ^ np.uint64(0x736F6D6570736575),
         k1 ^ np.uint64(0x646F72616E646F6D),
@@ -40,8 +43,8 @@ def _opened(k0, k1):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(inline="always")
-def _closed(v0, v1, v2, v3, last):  # type: ignore[no-untyped-def]
+@inner
+def _closed(v0: Any, v1: Any, v2: Any, v3: Any, last: Any) -> Any:
     v3 ^= last
     v0, v1, v2, v3 = _rounds(v0, v1, v2, v3, 2)
     v0 ^= last
@@ -50,8 +53,8 @@ def _closed(v0, v1, v2, v3, last):  # type: ignore[no-untyped-def]
     return v0 ^ v1 ^ v2 ^ v3
 
 
-@numba.njit(cache=True, nogil=True)
-def words_of_numbers(k0, k1, numbers, part, words):  # type: ignore[no-untyped-def]
+@compiled
+def words_of_numbers(k0: Any, k1: Any, numbers: Any, part: Any, words: Any) -> Any:
     """Write a word of 64 bits for each number: SipHash of the number and the part, 16 bytes in all."""
     for i in range(len(numbers)):
         v0, v1, v2, v3 = _opened(k0, k1)
@@ -62,8 +65,8 @@ def words_of_numbers(k0, k1, numbers, part, words):  # type: ignore[no-untyped-d
         words[i] = _closed(v0, v1, v2, v3, np.uint64(16) << np.uint64(56))
 
 
-@numba.njit(cache=True, nogil=True)
-def words_of_texts(k0, k1, content, starts, words):  # type: ignore[no-untyped-def]
+@compiled
+def words_of_texts(k0: Any, k1: Any, content: Any, starts: Any, words: Any) -> Any:
     """Write a word of 64 bits for each text: SipHash of its bytes, which lie between neighboring starts."""
     for i in range(len(starts) - 1):
         v0, v1, v2, v3 = _opened(k0, k1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.compiling import compiled
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def mean_cumulative_gap(starts: Any, codes: Any, counts: Any, file_share: Any) -> Floats:
     """Compute for each class the mean distance of its cumulative shares from those of the file.
 

@@ -56,6 +56,21 @@ def track(
     )
 
 
+def tell(sentence: str) -> None:
+    """Say one sentence to whoever is looking, on stderr and only when it is a terminal.
+
+    Examples
+    --------
+    >>> with listening(lambda what, done, total: print(what)):
+    ...     tell("This takes a moment.")
+    This takes a moment.
+    """
+    if _listeners:
+        _listeners[-1](sentence, 0, None)
+    elif _someone_is_looking():
+        sys.stderr.write(f"{sentence}\n")
+
+
 @contextmanager
 def listening(to: Listener) -> Iterator[None]:
     """Tell a function of every block of work that is begun or done: what is being done, how many, of how many.

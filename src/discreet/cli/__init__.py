@@ -27,7 +27,6 @@ from discreet.cli.evaluate import evaluate
 from discreet.cli.exit_codes import BAD_INPUT, DEFECT
 from discreet.cli.federated import federated
 from discreet.cli.finish import finish
-from discreet.cli.first_use import tell_of_compiling
 from discreet.cli.inspect import inspect
 from discreet.cli.methods import methods
 from discreet.cli.outputs import outputs
@@ -99,7 +98,6 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     already = len(written())
-    tell_of_compiling()
     try:
         _command()()
     except DiscreetError as error:

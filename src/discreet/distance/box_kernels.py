@@ -6,6 +6,7 @@ import numpy as np
 
 from discreet.arrays import Bytes, Codes, Floats, Integers
 from discreet.compiling import compiled, inner
+from discreet.distance.order_kernels import first_beyond
 
 
 @compiled
@@ -36,9 +37,8 @@ def matches_in_boxes(  # noqa: PLR0917
             continue
         first, last = starts[i], stops[i]
         if numbers.shape[1]:
-            block = others[starts[i] : stops[i], 0]
-            first += np.searchsorted(block, numbers[i, 0] - tolerances[0], side="left")
-            last = starts[i] + np.searchsorted(block, numbers[i, 0] + tolerances[0], side="right")
+            first = first_beyond(others, starts[i], stops[i], numbers[i, 0] - tolerances[0], True)
+            last = first_beyond(others, starts[i], stops[i], numbers[i, 0] + tolerances[0], False)
         for c in range(first, last):
             inside = True
             for j in range(1, numbers.shape[1]):

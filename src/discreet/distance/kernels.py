@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.arrays import Bytes, Codes, Floats, Integers, Singles
 from discreet.compiling import compiled, inner
+from discreet.distance.order_kernels import ROOM, put_in_order
 
 SLACK = 1e-12  # relative: two sums of the same terms may differ in their last bits
 
@@ -220,20 +221,31 @@ def nearest_of(  # noqa: PLR0917
     for tile in range(len(bounds)):
         widest = max(widest, int(starts[tile + 1] - starts[tile]))
     sums, commons = np.empty(widest, np.float32), np.empty(widest, np.float32)
+    near, places, keys = (
+        np.empty(len(bounds), np.int64),
+        np.empty(len(bounds), np.int64),
+        np.empty(len(bounds)),
+    )
+    stack = np.empty(ROOM, np.int64)
     read = 0
     for i in range(len(queries)):
         x, a, best, where = queries[i], labels[i], distances[i], nearest[i]
-        best[:] = np.inf
-        where[:] = -1
+        for slot in range(last + 1):
+            best[slot], where[slot] = np.inf, -1
         _lower_bounds(x, a, tiles, metric, bounds)
-        first = np.argmin(bounds)
+        first = 0
+        for t in range(len(bounds)):
+            if bounds[t] < bounds[first]:
+                first = t
         for stage in range(2):
-            if stage == 0:
-                todo = np.full(1, first)
-            else:
-                todo = np.flatnonzero(bounds <= best[last] * (1 + SLACK))
-                todo = todo[np.argsort(bounds[todo])]
-            for t in todo:
+            many = 0
+            for t in range(len(bounds)):
+                if t == first if stage == 0 else bounds[t] <= best[last] * (1 + SLACK):
+                    near[many], keys[many] = t, bounds[t]
+                    many += 1
+            put_in_order(keys, places, many, stack)
+            for place in range(many):
+                t = near[places[place]]
                 if bounds[t] > best[last] * (1 + SLACK):
                     break
                 if stage == 1 and t == first:

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Integers
 from discreet.compiling import compiled, inner
+from discreet.distance.order_kernels import ROOM, put_in_order
 
 _LEAF = 16
 
@@ -29,6 +30,8 @@ def grow_boxes(
     low, high = np.empty((room, width)), np.empty((room, width))
     for b in range(len(starts)):
         boxes[b, 0], boxes[b, 1] = starts[b], stops[b]
+    mine, places, keys = np.empty(len(order), np.int64), np.empty(len(order), np.int64), np.empty(len(order))
+    stack = np.empty(ROOM, np.int64)
     used, box = len(starts), 0
     while box < used:
         first, last = boxes[box, 0], boxes[box, 1]
@@ -43,10 +46,12 @@ def grow_boxes(
             if here > span:
                 widest, span = j, here
         if last - first > _LEAF and span > 0.0:
-            mine = order[first:last].copy()
-            sorted_places = np.argsort(others[mine, widest])
-            for c in range(last - first):  # a slice would bring in the words of an error that cannot occur
-                order[first + c] = mine[sorted_places[c]]
+            for c in range(last - first):
+                mine[c] = order[first + c]
+                keys[c] = others[mine[c], widest]
+            put_in_order(keys, places, last - first, stack)
+            for c in range(last - first):
+                order[first + c] = mine[places[c]]
             middle = (first + last) // 2
             boxes[box, 2], boxes[box, 3] = used, used + 1
             boxes[used, 0], boxes[used, 1] = first, middle

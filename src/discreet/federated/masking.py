@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from typing import Any
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Array, Floats
+from discreet.compiling import compiled
 from discreet.randomness import Seed, generator
 
 _LAYERS = 256
@@ -149,8 +150,8 @@ def _layers() -> tuple[Floats, Floats]:
 _EDGES, _HEIGHTS = _layers()
 
 
-@njit(cache=True)
-def _fill(words, spare, made, edges, heights):  # type: ignore[no-untyped-def]
+@compiled
+def _fill(words: Any, spare: Any, made: Any, edges: Any, heights: Any) -> Any:
     unit = 1.0 / 9007199254740992.0
     used = 0
     for at in range(len(made)):

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 
-import numba
-
 from discreet.arrays import Floats
-from discreet.trees.split_kernels import Desk, compiled
+from discreet.compiling import compiled, inner
+from discreet.trees.split_kernels import Desk
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@compiled
 def log_chi2_tail(statistic: float, df: float) -> float:
     """Logarithm of the chance that a chi-square variable exceeds the statistic."""
     if statistic <= 0.0:
@@ -47,7 +46,7 @@ def log_chi2_tail(statistic: float, df: float) -> float:
     return scale + math.log(h)
 
 
-@compiled
+@inner
 def association_with_number(  # noqa: PLR0917
     desk: Desk, d: int, weight: float, squares: float, categorical: bool, scores: Floats
 ) -> tuple[float, float]:
@@ -70,7 +69,7 @@ def association_with_number(  # noqa: PLR0917
     return (weight - 1.0) * across * across / (spread * squares), 1.0
 
 
-@compiled
+@inner
 def association_with_classes(  # noqa: PLR0917
     desk: Desk, d: int, totals: Floats, n_classes: int, weight: float, categorical: bool, scores: Floats
 ) -> tuple[float, float]:

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Array, Bytes, Codes, Flags, Floats, Integers
+from discreet.compiling import compiled, inner
 from discreet.trees.node_kernels import best_cut, describe, gain_by_chance, log_tail
-from discreet.trees.split_kernels import (
-    CLEARER,
-    Desk,
-    compiled,
-    sort_by_key,
-)
+from discreet.trees.split_kernels import CLEARER, Desk, sort_by_key
 
 FEATURE, CUT, MEMBERS_END, LEFT, RIGHT, START, STOP, DEPTH = range(8)
 WEIGHT, VALUE, RISK, LEFT_SHARE = range(4)
@@ -55,13 +50,18 @@ class Space(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The columns a tree may use, and by column how many codes, whether a category, and where its scores are."""
+    """The columns a tree may use, and by column how many codes, and whether a category."""
 
     columns: Codes
     bins: Codes
     categorical: Flags
+
+
+class Scores(NamedTuple):
+    """The scores of the codes of numbers, and where those of a column begin."""
+
     scores: Floats
-    score_starts: Integers
+    starts: Integers
 
 
 class Limits(NamedTuple):
@@ -77,7 +77,7 @@ class Limits(NamedTuple):
     ordered: bool
 
 
-@compiled
+@inner
 def next_random(state: npt.NDArray[np.uint64]) -> float:
     """Draw a number in [0, 1) and move the state on (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -88,7 +88,7 @@ def next_random(state: npt.NDArray[np.uint64]) -> float:
     return float(z >> np.uint64(11)) / 9007199254740992.0
 
 
-@compiled
+@inner
 def part(column: Any, goes: Bytes, spare: Any, start: int, stop: int) -> None:
     """Move the values that go left to the front of the run; both sides keep their order."""
     at, aside = start, 0
@@ -102,9 +102,13 @@ def part(column: Any, goes: Bytes, spare: Any, start: int, stop: int) -> None:
         column[at + i] = spare[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def grow(work: Array, space: Space, desk: Desk, table: Table, limits: Limits) -> tuple[int, int, Codes]:
+@compiled
+def grow(  # noqa: PLR0917
+    work: Array, space: Space, desk: Desk, table: Table, limits: Limits, tests: Scores | None
+) -> tuple[int, int, Codes]:
     """Grow one tree; return how many nodes and members it has, and the members.
+
+    ``tests`` of association, where columns are chosen by them, need scores; without these no test is compiled.
 
     The columns of ``work`` and the outcomes, weights and rows in ``space`` are moved about until they are grouped
     by leaf. Arrays come from the caller, because code that makes arrays takes long to compile.
@@ -155,10 +159,10 @@ def grow(work: Array, space: Space, desk: Desk, table: Table, limits: Limits) ->
             continue
         best, gain, chosen, cut, cut_code, size = 0.0, 0.0, -1, 0, 0, 0
         tries, tested = q, 0
-        if limits.criterion > 0.0:
+        if tests is not None:
             for f in range(q):
                 column = columns[f]
-                scores = table.scores[table.score_starts[column] : table.score_starts[column + 1]]
+                scores = tests.scores[tests.starts[column] : tests.starts[column + 1]]
                 tails[f] = log_tail(
                     desk, work[f], outcome, local, w, weighted, node, totals, bins[column], categorical[column],
                     scores,
@@ -170,7 +174,7 @@ def grow(work: Array, space: Space, desk: Desk, table: Table, limits: Limits) ->
             tries = min(ATTEMPTS, q)
         for attempt in range(tries):
             f = attempt
-            if limits.criterion > 0.0:
+            if tests is not None:
                 for other in range(q):
                     if tails[other] < tails[f]:
                         f = other

@@ -279,7 +279,7 @@ def run_growth(  # noqa: PLR0917
 
     All arrays of records are overwritten.
     """
-    from discreet.trees.grow_kernels import Limits, Space, Table, grow
+    from discreet.trees.grow_kernels import Limits, Scores, Space, Table, grow
     from discreet.trees.split_kernels import CELLS, Desk
 
     q, n = work.shape
@@ -330,7 +330,9 @@ def run_growth(  # noqa: PLR0917
         stack=whole(max_depth + 2),
         state=np.array([seed], dtype=np.uint64),
     )
-    count, used, members = grow(work, space, desk, Table(*table), Limits(*limits))
+    limit = Limits(*limits)
+    tests = Scores(*table[3:]) if limit.criterion > 0.0 else None
+    count, used, members = grow(work, space, desk, Table(*table[:3]), limit, tests)
     return space.nodes[:count].copy(), space.figures[:count].copy(), members[:used].copy(), rows
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Codes, Floats
+from discreet.compiling import inner
 from discreet.trees.association_kernels import (
     association_with_classes,
     association_with_number,
@@ -15,7 +16,6 @@ from discreet.trees.association_kernels import (
 from discreet.trees.split_kernels import (
     Desk,
     ascending,
-    compiled,
     cut_by_classes,
     cut_by_variance,
     list_entries,
@@ -43,7 +43,7 @@ class Node(NamedTuple):
     free_classes: float
 
 
-@compiled
+@inner
 def describe(  # noqa: PLR0917
     start: int,
     stop: int,
@@ -119,7 +119,7 @@ def describe(  # noqa: PLR0917
     return Node(start, stop, weight, center, risk, 0, 1.0)
 
 
-@compiled
+@inner
 def best_cut(  # noqa: PLR0917
     desk: Desk,
     codes: Codes,
@@ -172,7 +172,7 @@ def best_cut(  # noqa: PLR0917
     return gain, cut, d
 
 
-@compiled
+@inner
 def gain_by_chance(node: Node, d: int, categorical: bool) -> float:
     """Expected gain of the best cut of d codes that have nothing to do with the outcome, beyond that of a single cut.
 
@@ -193,7 +193,7 @@ def gain_by_chance(node: Node, d: int, categorical: bool) -> float:
     return gain
 
 
-@compiled
+@inner
 def log_tail(  # noqa: PLR0917
     desk: Desk,
     codes: Codes,

@@ -7,28 +7,17 @@ Only codes that occur are ever visited, so that a node costs no more than its re
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from discreet.arrays import Codes, Floats
-from discreet.compiling import ZERO
+from discreet.compiling import ZERO, inner
 
 CELLS = 65536  # code-by-class cells kept at most; half a megabyte, so that they stay near the processor
 ROUNDS = 12  # of power iteration: an order of levels needs no more digits
 CLEARER = 1.0 + 1e-10  # a cut wins only clearly, so that rounding decides no tie
 DIGITS = 1e9  # to which the means of levels are compared, for the same reason
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def compiled(function: Function) -> Function:
-    """Compile a function that only other compiled ones call; without doors to Python that takes less time."""
-    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast(Function, numba.njit(cache=True, nogil=True, **options)(function))
 
 
 class Desk(NamedTuple):
@@ -52,7 +41,7 @@ class Desk(NamedTuple):
     moved: Floats
 
 
-@compiled
+@inner
 def sort_by_key(keys: Floats, items: Codes, spare_keys: Floats, spare_items: Codes, n: int) -> None:
     """Sort items by ascending keys; equal keys keep their order."""
     run = 16
@@ -79,7 +68,7 @@ def sort_by_key(keys: Floats, items: Codes, spare_keys: Floats, spare_items: Cod
         run *= 2
 
 
-@compiled
+@inner
 def ascending(desk: Desk, d: int, bins: int) -> None:
     """Put the codes that occur into ascending order."""
     keys, tally, levels = desk.keys, desk.tally, desk.levels
@@ -95,7 +84,7 @@ def ascending(desk: Desk, d: int, bins: int) -> None:
     sort_by_key(desk.keys, desk.levels, desk.spare_keys, desk.spare_items, d)
 
 
-@compiled
+@inner
 def meet(desk: Desk, code: int, d: int) -> int:
     """Count a record of a code, and list the code when it is the first; return how many codes have occurred."""
     if desk.tally[code, 0] == 0.0:
@@ -105,7 +94,7 @@ def meet(desk: Desk, code: int, d: int) -> int:
     return d
 
 
-@compiled
+@inner
 def tally_outcomes(  # noqa: PLR0917
     desk: Desk, codes: Codes, y: Floats, w: Floats, weighted: bool, start: int, stop: int, center: float
 ) -> int:
@@ -126,7 +115,7 @@ def tally_outcomes(  # noqa: PLR0917
     return d
 
 
-@compiled
+@inner
 def order_by_mean(desk: Desk, d: int, spread: float) -> None:
     """Put the levels into the order of their mean outcomes; equal ones in the order of the records."""
     keys, tally, levels = desk.keys, desk.tally, desk.levels
@@ -135,7 +124,7 @@ def order_by_mean(desk: Desk, d: int, spread: float) -> None:
     sort_by_key(desk.keys, desk.levels, desk.spare_keys, desk.spare_items, d)
 
 
-@compiled
+@inner
 def wipe(desk: Desk, d: int) -> None:
     """Set the tally back to zero."""
     tally, levels = desk.tally, desk.levels
@@ -146,7 +135,7 @@ def wipe(desk: Desk, d: int) -> None:
         tally[code, 2] = 0.0
 
 
-@compiled
+@inner
 def cut_by_variance(desk: Desk, d: int, records: int, weight: float, min_leaf: int) -> tuple[float, int]:
     """Find the cut of the ordered levels that lowers the sum of squares most; return the gain and levels left."""
     tally, levels = desk.tally, desk.levels
@@ -171,7 +160,7 @@ def cut_by_variance(desk: Desk, d: int, records: int, weight: float, min_leaf: i
     return best - total * total / weight, cut
 
 
-@compiled
+@inner
 def list_entries(  # noqa: PLR0917
     desk: Desk,
     codes: Codes,
@@ -220,7 +209,7 @@ def list_entries(  # noqa: PLR0917
     return d
 
 
-@compiled
+@inner
 def order_by_component(  # noqa: PLR0917
     desk: Desk, d: int, totals: Floats, factors: Floats, n_classes: int, weight: float
 ) -> None:
@@ -264,7 +253,7 @@ def order_by_component(  # noqa: PLR0917
     sort_by_key(desk.keys, desk.sequence, desk.spare_keys, desk.spare_items, d)
 
 
-@compiled
+@inner
 def order_by_rank(desk: Desk, d: int, totals: Floats, n_classes: int, weight: float) -> None:
     """Sequence the levels by the mean rank of their ordered classes."""
     axis, keys, tally, levels = desk.axis, desk.keys, desk.tally, desk.levels
@@ -280,7 +269,7 @@ def order_by_rank(desk: Desk, d: int, totals: Floats, n_classes: int, weight: fl
     sort_by_key(desk.keys, desk.sequence, desk.spare_keys, desk.spare_items, d)
 
 
-@compiled
+@inner
 def cut_by_classes(  # noqa: PLR0917
     desk: Desk,
     d: int,

@@ -127,16 +127,11 @@ class Tree:
 
         if codes.ndim != 2 or codes.shape[1] != self.n_columns:
             raise ParameterError(f"codes must have the {self.n_columns} columns that the tree was grown on.")
-        table = np.asfortranarray(codes)
-        if not table.flags.writeable:
-            table = table.copy(
-                order="F"
-            )  # the compiled walk knows one kind of array; another kind costs seconds
         numbers = np.zeros(len(self.nodes), dtype=np.int32)
         numbers[self.leaf_nodes] = np.arange(self.n_leaves)
         seed = int(rng.integers(2**63))
         shares = np.ascontiguousarray(self.figures[:, LEFT_SHARE])
-        leaves: Codes = walk(table, self.nodes, shares, self.members, self.by_level, numbers, seed)
+        leaves: Codes = walk(codes, self.nodes, shares, self.members, self.by_level, numbers, seed)
         return leaves
 
     def donors(self, leaves: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> Codes:

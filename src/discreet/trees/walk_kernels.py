@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Codes, Flags, Floats, Integers
-from discreet.compiling import compiled
+from discreet.compiling import compiled, inner
 
 _UNSEEN = -1
 
 
-@compiled
 def walk(  # noqa: PLR0917
     codes: npt.NDArray[np.int16],
     nodes: Codes,
@@ -28,35 +27,58 @@ def walk(  # noqa: PLR0917
     seed: int,
 ) -> Codes:
     """Number the leaf of each row; a level that the node never saw goes to a child at random, by its share."""
+    columns = np.ascontiguousarray(codes.T)
+    if not columns.flags.writeable:
+        columns = columns.copy()  # the compiled walk knows one kind of array; another kind costs seconds
     reached = np.empty(len(codes), np.int32)
-    rows = np.arange(len(codes)).astype(np.uint32)
-    sides = np.full(_levels(nodes, by_level, members), _UNSEEN, np.int8)
-    # Nodes still to be divided, each with its run of rows; a way down leaves one behind at each level.
+    rows = np.arange(len(codes), dtype=np.uint32)
+    sides = np.full((int(members.max(initial=-2)) >> 1) + 1, _UNSEEN, np.int8)
     waiting = np.empty((len(nodes) + 1, 3), np.int64)
+    _go_down(
+        columns, nodes, left_shares, members, by_level, leaf_numbers, seed, rows, sides, waiting, reached
+    )
+    return reached
+
+
+@compiled
+def _go_down(  # noqa: PLR0917
+    columns: npt.NDArray[np.int16],
+    nodes: Codes,
+    left_shares: Floats,
+    members: Codes,
+    by_level: Flags,
+    leaf_numbers: Codes,
+    seed: int,
+    rows: npt.NDArray[np.uint32],
+    sides: npt.NDArray[np.int8],
+    waiting: Integers,
+    reached: Codes,
+) -> None:
+    # Nodes still to be divided, each with its run of rows; a way down leaves one behind at each level.
     waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, 0, len(rows)
     many = 1
     while many > 0:
         many -= 1
         node, start, stop = waiting[many, 0], waiting[many, 1], waiting[many, 2]
         if nodes[node, 0] < 0:
-            for row in rows[start:stop]:
-                reached[row] = leaf_numbers[node]
+            for at in range(start, stop):
+                reached[rows[at]] = leaf_numbers[node]
             continue
-        column, run = codes[:, nodes[node, 0]], rows[start:stop]
+        column, share = columns[nodes[node, 0]], left_shares[node]
         if by_level[node]:
-            own = members[nodes[node, 1] : nodes[node, 2]]
-            for member in own:
-                sides[member >> 1] = member & 1
-            middle = start + _by_level(run, column, sides, seed, node, left_shares[node])
-            for member in own:
-                sides[member >> 1] = _UNSEEN
+            for at in range(nodes[node, 1], nodes[node, 2]):
+                sides[members[at] >> 1] = members[at] & 1
+            middle = _by_level(rows, start, stop, column, sides, seed, node, share)
+            for at in range(nodes[node, 1], nodes[node, 2]):
+                sides[members[at] >> 1] = _UNSEEN
         else:
-            middle = start + _by_cut(run, column, nodes[node, 1], seed, node, left_shares[node])
-        for child, first, last in ((nodes[node, 3], start, middle), (nodes[node, 4], middle, stop)):
-            if first < last:
-                waiting[many, 0], waiting[many, 1], waiting[many, 2] = child, first, last
-                many += 1
-    return reached
+            middle = _by_cut(rows, start, stop, column, nodes[node, 1], seed, node, share)
+        if start < middle:
+            waiting[many, 0], waiting[many, 1], waiting[many, 2] = nodes[node, 3], start, middle
+            many += 1
+        if middle < stop:
+            waiting[many, 0], waiting[many, 1], waiting[many, 2] = nodes[node, 4], middle, stop
+            many += 1
 
 
 @compiled
@@ -70,30 +92,21 @@ def places_in(leaves: npt.NDArray[np.integer[Any]], uniforms: Floats, starts: In
     return places
 
 
-@compiled
-def _levels(nodes: Codes, by_level: Flags, members: Codes) -> int:
-    """Count the levels that splits may speak of."""
-    most = 0
-    for node in range(len(nodes)):
-        if nodes[node, 0] >= 0 and by_level[node]:
-            for member in members[nodes[node, 1] : nodes[node, 2]]:
-                most = max(most, (member >> 1) + 1)
-    return most
-
-
-@compiled
+@inner
 def _by_cut(  # noqa: PLR0917
     rows: npt.NDArray[np.uint32],
+    start: int,
+    stop: int,
     column: npt.NDArray[np.int16],
     cut: int,
     seed: int,
     node: int,
     left_share: float,
 ) -> int:
-    """Bring the rows up to a cut to the front, and say how many they are."""
+    """Bring the rows of a run up to a cut to its front, and say where the others begin."""
     # Unsigned numbers, because a negative place would be counted from the end: a question at every step.
-    left = np.uint64(0)
-    for at in range(np.uint64(len(rows))):
+    left = np.uint64(start)
+    for at in range(np.uint64(start), np.uint64(stop)):
         row = rows[at]
         goes_left = column[row] <= cut
         if column[row] < 0:
@@ -104,18 +117,20 @@ def _by_cut(  # noqa: PLR0917
     return int(left)
 
 
-@compiled
+@inner
 def _by_level(  # noqa: PLR0917
     rows: npt.NDArray[np.uint32],
+    start: int,
+    stop: int,
     column: npt.NDArray[np.int16],
     sides: npt.NDArray[np.int8],
     seed: int,
     node: int,
     left_share: float,
 ) -> int:
-    """Bring the rows whose level goes left to the front, and say how many they are."""
-    left = np.uint64(0)
-    for at in range(np.uint64(len(rows))):
+    """Bring the rows of a run whose level goes left to its front, and say where the others begin."""
+    left = np.uint64(start)
+    for at in range(np.uint64(start), np.uint64(stop)):
         row = rows[at]
         code = np.uint64(column[row])  # one below 0 is beyond all levels
         side = sides[code] if code < np.uint64(len(sides)) else np.int8(_UNSEEN)
@@ -128,7 +143,7 @@ def _by_level(  # noqa: PLR0917
     return int(left)
 
 
-@compiled
+@inner
 def _left_at_random(seed: int, row: int, node: int, left_share: float) -> bool:
     """Choose a side by a hash of seed, row and node: the same whatever the order or number of the rows before."""
     z = np.uint64(seed) + np.uint64(row) * np.uint64(0x9E3779B97F4A7C15)

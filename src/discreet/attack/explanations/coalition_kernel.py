@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Flags, Floats, Integers
+from discreet.compiling import compiled
 
 _LONG_RUN = 64  # numbers that are quicker written than copied
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def mixed(  # noqa: PLR0917 - compiled code takes its arguments by place
     out: Floats, records: Floats, references: Floats, own: Integers, other: Integers, taken: Flags
 ) -> None:
@@ -30,7 +30,7 @@ def mixed(  # noqa: PLR0917 - compiled code takes its arguments by place
                 row[j] = record[j] if mask[j] else reference[j]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def all_mixed(  # noqa: PLR0917
     out: Floats,
     records: Floats,
@@ -70,7 +70,7 @@ def all_mixed(  # noqa: PLR0917
                     places[start + run : start + 2 * run] = within
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def added_up(worth: Floats, scores: Floats, own: Integers) -> None:
     """Add the scores of every pair, of all coalitions and classes, to those of its record."""
     pairs, many = scores.shape

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from discreet.arrays import Flags, Floats, Integers, Singles
+from discreet.compiling import compiled
 
 _OPTIONS = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
 
@@ -150,7 +151,7 @@ def stepped(  # noqa: PLR0917
             )
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def drawn(off: Floats, total: float, uniform: Floats, pull: Floats) -> None:
     """How often each query is drawn, by the size of its error, and how hard it then pulls."""
     pull[:] = 0.0
@@ -167,7 +168,7 @@ def drawn(off: Floats, total: float, uniform: Floats, pull: Floats) -> None:
         pull[q] *= off[q] * scale
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def projected(  # noqa: PLR0917
     theta: Singles,
     starts: Integers,

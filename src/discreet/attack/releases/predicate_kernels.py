@@ -5,15 +5,15 @@ Files are written one line a column; a missing value is minus infinity, and lies
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled
 
 ENOUGH = 64  # matches; a predicate of more is far from singling anybody out
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def count_matches(lines: Floats, columns: Integers, lows: Floats, highs: Floats, counts: Integers) -> None:
     """Count the records that each predicate holds for, up to `ENOUGH`; columns of -1 are no conditions."""
     rows = lines.shape[1]
@@ -36,7 +36,7 @@ def count_matches(lines: Floats, columns: Integers, lows: Floats, highs: Floats,
         counts[p] = found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def greedy_predicates(  # noqa: PLR0917
     lines: Floats, targets: Integers, offered: Integers, sizes: Integers, chosen: Integers, left: Integers
 ) -> None:
@@ -97,7 +97,7 @@ def greedy_predicates(  # noqa: PLR0917
         left[t] = many
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def isolating_paths(  # noqa: PLR0917
     lines: Floats,
     labels: Integers,

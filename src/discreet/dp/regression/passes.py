@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled, inner
 
 _ROOT_2 = math.sqrt(2.0)
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _below(kernel: int, t: float) -> float:
     """The distribution function of a kernel; kernels stand in the order of `check_loss.KERNELS`."""
     if kernel == 0:
@@ -33,7 +33,7 @@ def _below(kernel: int, t: float) -> float:
     return 0.75 * held - held * held * held / 4.0 + 0.5
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _density(kernel: int, t: float) -> float:
     if kernel == 0:
         tail = math.exp(-abs(t))
@@ -47,7 +47,7 @@ def _density(kernel: int, t: float) -> float:
     return 0.75 * (1.0 - t * t) if abs(t) <= 1.0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _folded(kernel: int, t: float) -> float:
     size = abs(t)
     if kernel == 0:
@@ -61,7 +61,7 @@ def _folded(kernel: int, t: float) -> float:
     return 0.75 * t * t - t**4 / 8.0 + 0.375 if size <= 1.0 else size
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def loss_and_slopes(  # noqa: PLR0917
     theta: Floats, x: Floats, y: Floats, weights: Floats, tau: float, h: float, kernel: int
 ) -> tuple[float, Floats, Floats]:
@@ -89,7 +89,7 @@ def loss_and_slopes(  # noqa: PLR0917
     return loss, slope, bend
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def slopes_in_steps(  # noqa: PLR0917
     thetas: Floats,
     x: Floats,
@@ -118,7 +118,7 @@ def slopes_in_steps(  # noqa: PLR0917
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def slopes_at_points(  # noqa: PLR0917
     thetas: Floats, x: Floats, wholes: Integers, y: Floats, table: Integers, fine: float
 ) -> Integers:
@@ -148,7 +148,7 @@ def slopes_at_points(  # noqa: PLR0917
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def products_in_steps(x: Floats, y: Floats, weights: Floats, fine: float) -> Integers:
     """The sums of products of all pairs of terms, then of every term with ``y``, ``fine`` steps a record at most.
 
@@ -169,7 +169,7 @@ def products_in_steps(x: Floats, y: Floats, weights: Floats, fine: float) -> Int
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def losses_in_steps(  # noqa: PLR0917
     thetas: Floats,
     x: Floats,
@@ -197,7 +197,7 @@ def losses_in_steps(  # noqa: PLR0917
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _down(  # noqa: PLR0917
     i: int,
     theta: Floats,
@@ -216,7 +216,7 @@ def _down(  # noqa: PLR0917
     return float(down * weights[i] if len(weights) else down)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def walk(  # noqa: PLR0917
     start: Floats,
     moves: Floats,
@@ -263,7 +263,7 @@ def walk(  # noqa: PLR0917
     return places, taken
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def descend(  # noqa: PLR0917
     theta: Floats,
     drawn: Integers,

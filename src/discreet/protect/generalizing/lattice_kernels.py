@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+
+from discreet.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
-def merge_classes(codes, columns, radix, exact, rows, sizes):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+@compiled
+def merge_classes(codes: Any, columns: Any, radix: Any, exact: Any, rows: Any, sizes: Any) -> Any:  # noqa: PLR0917
     """Merge classes whose codes agree in the given columns, numbering them by first appearance.
 
     A class is known by one of its base rows, because all its rows agree at this and every coarser level. Where
@@ -77,10 +80,10 @@ def merge_classes(codes, columns, radix, exact, rows, sizes):  # type: ignore[no
     return owners, new_rows[:found].copy(), new_sizes[:found].copy()
 
 
-@njit(cache=True, nogil=True)
-def total_cost(  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    codes, columns, offsets, costs, rows, sizes, violating, suppressed
-):
+@compiled
+def total_cost(  # noqa: PLR0917
+    codes: Any, columns: Any, offsets: Any, costs: Any, rows: Any, sizes: Any, violating: Any, suppressed: Any
+) -> Any:
     """Add up what all records cost: those of violating classes ``suppressed`` each, the others by their codes.
 
     ``costs[offsets[c] + code]`` is the cost of a code in column c.
@@ -99,8 +102,8 @@ def total_cost(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     return total
 
 
-@njit(cache=True, nogil=True)
-def first_finer(nodes, many, node):  # type: ignore[no-untyped-def]
+@compiled
+def first_finer(nodes: Any, many: Any, node: Any) -> Any:
     """Find the first of the listed nodes that is at most as coarse as the given one in every key, else -1."""
     for i in range(many):
         finer = True

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def cheapest_cuts(rows: Floats, k: int) -> Integers:
     """Number the groups of k to 2k-1 neighbors in a row with the least sum of squares around their means.
 

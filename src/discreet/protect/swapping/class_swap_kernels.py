@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any
 
+import numpy as np
+
+from discreet.compiling import compiled, inner
 from discreet.protect.swapping.rank_kernels import count_before, nth, take_out
 from discreet.protect.swapping.record_swap_kernels import find_partner, free_tree
 
 
-@njit(cache=True, nogil=True)
-def take_many(tree, place, many):  # type: ignore[no-untyped-def]
+@inner
+def take_many(tree: Any, place: Any, many: Any) -> Any:
     """Let a place count for so many less."""
     i = place + 1
     while i < len(tree):
@@ -18,8 +20,8 @@ def take_many(tree, place, many):  # type: ignore[no-untyped-def]
         i += i & -i
 
 
-@njit(cache=True, nogil=True)
-def swap_classes(rng, targets, most, alike, company, free, members):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+@compiled
+def swap_classes(rng: Any, targets: Any, most: Any, alike: Any, company: Any, free: Any, members: Any) -> Any:  # noqa: PLR0917
     """Pair records of classes with free records of classes that look alike in another area; ``free`` is used up.
 
     Parameters

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+
+from discreet.compiling import compiled, inner
 
 
-@njit(cache=True, nogil=True)
-def full_tree(size):  # type: ignore[no-untyped-def]
+@inner
+def full_tree(size: Any) -> Any:
     """Make a Fenwick tree in which every place counts one."""
     tree = np.empty(size + 1, np.int64)
     tree[0] = 0
@@ -16,8 +19,8 @@ def full_tree(size):  # type: ignore[no-untyped-def]
     return tree
 
 
-@njit(cache=True, nogil=True)
-def take_out(tree, place):  # type: ignore[no-untyped-def]
+@inner
+def take_out(tree: Any, place: Any) -> Any:
     """Let a place count no more."""
     i = place + 1
     while i < len(tree):
@@ -25,8 +28,8 @@ def take_out(tree, place):  # type: ignore[no-untyped-def]
         i += i & -i
 
 
-@njit(cache=True, nogil=True)
-def count_before(tree, place):  # type: ignore[no-untyped-def]
+@inner
+def count_before(tree: Any, place: Any) -> Any:
     """Count the places before this one that still count."""
     total = 0
     i = place
@@ -36,8 +39,8 @@ def count_before(tree, place):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
-def nth(tree, number):  # type: ignore[no-untyped-def]
+@inner
+def nth(tree: Any, number: Any) -> Any:
     """Find the place that has exactly ``number`` counting places before it and counts itself."""
     step = 1
     while 2 * step < len(tree):
@@ -51,8 +54,8 @@ def nth(tree, number):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True)
-def rank_partners(starts, windows, uniforms):  # type: ignore[no-untyped-def]
+@compiled
+def rank_partners(starts: Any, windows: Any, uniforms: Any) -> Any:
     """Pair ranks at random, never further apart than the window of their group allows.
 
     From the lowest rank up, each one that has no partner yet takes one evenly from the free ranks above it within

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any
 
+import numpy as np
+
+from discreet.compiling import compiled, inner
 from discreet.protect.swapping.rank_kernels import count_before, nth, take_out
 
 
-@njit(cache=True, nogil=True)
-def free_tree(free):  # type: ignore[no-untyped-def]
+@inner
+def free_tree(free: Any) -> Any:
     """Make a Fenwick tree of the places that are free."""
     tree = np.zeros(len(free) + 1, np.int64)
     for i in range(len(free)):
@@ -20,8 +22,8 @@ def free_tree(free):  # type: ignore[no-untyped-def]
     return tree
 
 
-@njit(cache=True, nogil=True)
-def _common_there(area, members, company):  # type: ignore[no-untyped-def]
+@inner
+def _common_there(area: Any, members: Any, company: Any) -> Any:
     """Say whether every member has a combination of key values that is common enough in an area."""
     for i in range(len(members)):
         wanted = area * company.combinations + members[i]
@@ -31,8 +33,8 @@ def _common_there(area, members, company):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
-def find_partner(rng, tree, at, own, alike, company):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+@inner
+def find_partner(rng: Any, tree: Any, at: Any, own: Any, alike: Any, company: Any) -> Any:  # noqa: PLR0917
     """Draw one of the free who look like the one at a place and live in another area; -1 where there is none.
 
     The first drawn in whose area the combinations of key values (``own``) are common enough; else the first drawn.
@@ -52,8 +54,17 @@ def find_partner(rng, tree, at, own, alike, company):  # type: ignore[no-untyped
     return first
 
 
-@njit(cache=True, nogil=True)
-def find_partners(rng, targets, most, alike, company, partner, member_starts, members):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+@compiled
+def find_partners(  # noqa: PLR0917
+    rng: Any,
+    targets: Any,
+    most: Any,
+    alike: Any,
+    company: Any,
+    partner: Any,
+    member_starts: Any,
+    members: Any,
+) -> Any:
     """Pair targets with free households that look like them and live in another area; ``partner`` is filled in.
 
     Parameters

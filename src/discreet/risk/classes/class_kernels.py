@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def greedy_groups(values: Floats, starts: Integers, tolerance: float) -> Integers:
     """Number the groups of sorted values per class; a group ends where a value is ``tolerance`` from its first.
 

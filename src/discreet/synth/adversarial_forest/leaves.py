@@ -260,9 +260,8 @@ def _pruned(
             highs[left[cut], at] = np.minimum(highs[left[cut], at], border)
             lows[right[cut], at] = np.maximum(lows[right[cut], at], border)
         here = np.concatenate([left, right])
-    table = np.asfortranarray(codes)
     reached = walk(
-        table,
+        codes,
         nodes,
         shares,
         tree.members,

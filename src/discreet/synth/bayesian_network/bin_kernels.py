@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
+from discreet.compiling import compiled
 
 _EVEN = 1e-6  # of a bin: how far borders may be from equally spaced ones for a bin to be found by its place
 
@@ -55,7 +55,7 @@ def bins_of_whole(
     return made
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _looked_up_within(table: Any, first: int, numbers: Any, made: Any) -> None:
     """The entry of every number in a table that begins at the first; beyond its ends the first or last entry."""
     last = first + len(table) - 1
@@ -63,7 +63,7 @@ def _looked_up_within(table: Any, first: int, numbers: Any, made: Any) -> None:
         made[i] = table[min(max(numbers[i], first), last) - first]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _evenly(numbers: Any, edges: Any, made: Any) -> None:
     """Find bins by their place and correct what rounding did to it: the borders decide, as they stand."""
     last = len(edges) - 2

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled, inner
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def codes_above(values: Floats, cuts: Floats) -> Integers:  # pragma: no cover
     """How many thresholds a value is not below, in every column."""
     n, columns = values.shape
@@ -27,13 +27,13 @@ def codes_above(values: Floats, cuts: Floats) -> Integers:  # pragma: no cover
     return made
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _mixed(a: float, b: float) -> float:  # pragma: no cover
     """What a leaf adds to GI."""
     return a * b / (a + b) if a + b > 0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def best_one(original: Integers, synthetic: Integers, bins: int) -> float:  # pragma: no cover
     """The smallest GI of one split."""
     n, columns = original.shape
@@ -52,7 +52,7 @@ def best_one(original: Integers, synthetic: Integers, bins: int) -> float:  # pr
     return float(best)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def crossed_counts(original: Integers, synthetic: Integers, bins: int) -> Floats:  # pragma: no cover
     """Counts of all pairs of columns: ``[first, second, code, code, file]``."""
     n, columns = original.shape
@@ -65,7 +65,7 @@ def crossed_counts(original: Integers, synthetic: Integers, bins: int) -> Floats
     return made
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def best_two(crossed: Floats) -> float:  # pragma: no cover
     """The smallest GI of a tree of depth 2, from the counts of pairs."""
     columns, bins = crossed.shape[0], crossed.shape[2]
@@ -98,7 +98,7 @@ def best_two(crossed: Floats) -> float:  # pragma: no cover
     return float(best)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _best_cut(counts: Floats) -> float:  # pragma: no cover
     """The smallest GI of one split of one column."""
     bins = counts.shape[0]
@@ -115,7 +115,7 @@ def _best_cut(counts: Floats) -> float:  # pragma: no cover
     return float(best)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def best_three(original: Integers, synthetic: Integers, bins: int) -> float:  # pragma: no cover
     """Every first split with the best trees of depth 2 on both sides; records cross it code by code."""
     n, columns = original.shape
@@ -137,7 +137,7 @@ def best_three(original: Integers, synthetic: Integers, bins: int) -> float:  # 
     return float(best)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def greedy(original: Integers, synthetic: Integers, bins: int, depth: int) -> float:  # pragma: no cover
     """The GI of a tree grown split by split, each the best for itself alone."""
     n, columns = original.shape

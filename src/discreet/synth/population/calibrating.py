@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled
 from discreet.synth.population.structure import Cell
 
 _TURNS = 20
@@ -50,7 +50,7 @@ def exchanged(  # noqa: PLR0917
     return made
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def _one_turn(  # noqa: PLR0917
     donors: Any, cell: Any, pools: Any, ends: Any, counts: Any, gap: Any, at: Any, share: Any, heat: float
 ) -> None:

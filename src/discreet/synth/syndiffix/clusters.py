@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array, Floats, Integers
+from discreet.compiling import compiled, inner
 from discreet.synth.syndiffix.forest import Forest
 from discreet.synth.syndiffix.forest_parts import Tree
-from discreet.synth.syndiffix.hashing import compiled, inner, next_share, salted, set_seed
+from discreet.synth.syndiffix.hashing import next_share, salted, set_seed
 
 _LEAST_COUNT = 15
 _HOTTEST, _COLDEST = 5.0, 0.0035
@@ -176,7 +177,7 @@ def _clusters(columns: Sequence[int], alone: Array, member: Array, own: Array) -
     return made
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def _grouped(
     order: Any, depends: Any, weights: Any, most: float, threshold: float, main: int, alone: Any
 ) -> Any:
@@ -231,7 +232,7 @@ def _grouped(
     return member, own
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _mean_and_most(column: int, inside: Any, depends: Any) -> Any:
     """How much does a column depend on those of a cluster, on average and at most?"""
     total, top, many = 0.0, 0.0, 0
@@ -243,7 +244,7 @@ def _mean_and_most(column: int, inside: Any, depends: Any) -> Any:
     return total / many, top
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _stitched(
     member: Any, own: Any, placed: Any, depends: Any, weights: Any, most: float, threshold: float, filled: float,
     main: int,
@@ -273,7 +274,7 @@ def _stitched(
             chosen += 1
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _unsatisfied(order: Any, depends: Any, weights: Any, most: float, threshold: float, alone: Any) -> float:
     member, _ = _grouped(order, depends, weights, most, threshold, -1, alone)
     number = len(order)
@@ -288,7 +289,7 @@ def _unsatisfied(order: Any, depends: Any, weights: Any, most: float, threshold:
     return lost / (2.0 * number)
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def _annealed(
     depends: Any, weights: Any, most: float, threshold: float, alpha: float, state: Any, alone: Any
 ) -> Any:

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array, Integers
-from discreet.synth.syndiffix.hashing import compiled, inner, next_share
+from discreet.compiling import ZERO, compiled, inner
+from discreet.synth.syndiffix.hashing import next_share
 from discreet.synth.syndiffix.tree_kernels import all_pass, count_persons
 
 RESCALED, REPLACED, ADDED = 0, 1, 2
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _own_range(
     node: int,
     base: int,
@@ -41,7 +42,7 @@ def _own_range(
             high[d] = lows[node, d] + width[d] / 2.0 ** (whole[node, 2] - base)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _picked(upto: Any, first: int, last: int, state: Any) -> int:
     """Pick a place between two ends by its weight; ``upto`` are the sums of the weights."""
     before = upto[first - 1] if first > 0 else 0.0
@@ -56,7 +57,7 @@ def _picked(upto: Any, first: int, last: int, state: Any) -> int:
     return low
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _alike_without(node: int, gone: int, seen_low: Any, seen_high: Any) -> Any:
     """Whether the records of a node all have the same values in every dimension but one."""
     alike = True
@@ -65,7 +66,7 @@ def _alike_without(node: int, gone: int, seen_low: Any, seen_high: Any) -> Any:
     return alike
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _without_outliers(
     node: int, base: int, whole: Any, lows: Any, width: Any, values: Any, order: Any, persons: Any, hashes: Any,
     seen: Any, mark: int, part: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any, low: Any, high: Any,
@@ -78,12 +79,12 @@ def _without_outliers(
         middle = low[d] + size / 2.0
         fine = np.empty(2, dtype=np.bool_)
         for side in range(2):
-            number = np.int64(0)
+            number = ZERO
             for at in range(first, last):
                 if (values[d, order[at]] >= middle) == (side == 1):
                     part[number] = order[at]
                     number += 1
-            count_persons(part, np.int64(0), number, persons, hashes, seen, mark, counts, seeds)
+            count_persons(part, ZERO, number, persons, hashes, seen, mark, counts, seeds)
             mark += 1
             fine[side] = all_pass(counts, seeds, limits[0], limits[1], limits[2], salt, step)
         if fine[0] and not fine[1]:
@@ -102,7 +103,7 @@ def most_buckets(whole: Array, shown: Integers, dims: int) -> int:
     return int((shown - np.where(whole[:, 5] == 1, 0, below))[alone & (shown > 0)].sum())
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def harvest(
     values: Any,
     order: Any,
@@ -151,7 +152,7 @@ def harvest(
     many = len(hashes)
     part = np.empty(len(order), dtype=order.dtype)
     counts, seeds = np.empty(many, dtype=np.int64), np.empty(many, dtype=np.uint64)
-    mark = np.int64(0)  # not a plain 0, for which the functions called would be compiled once more
+    mark = ZERO  # not a plain 0, for which the functions called would be compiled once more
     walk = np.empty(nodes, dtype=np.int64)  # a node waits once
     walk[0] = 0
     walked = 1
@@ -202,7 +203,7 @@ def harvest(
                     refined = dims > 1
         if wanted > 0:
             if refined:
-                filled, usable = np.int64(0), True
+                filled, usable = ZERO, True
                 for j in range(dims):
                     for d in range(dims):
                         least[j, d], most[j, d] = np.inf, -np.inf
@@ -250,7 +251,7 @@ def harvest(
                             a, b_end = min(fit_low[d], least[chosen, d]), max(fit_high[d], most[chosen, d])
                         fit_low[d], fit_high[d] = a, b_end
                     # Buckets that lie inside are kept, in place, with the sums of their weights.
-                    filled = np.int64(0)
+                    filled = ZERO
                     before = 0.0
                     for j in range(dims):
                         begin, end = ends[j], ends[j + 1]
@@ -287,7 +288,7 @@ def harvest(
                             goal = next_share(state) * (upto[filled - 1] - weight_own)
                             from_lower = upto[ends[j] - 1] if ends[j] > 0 else 0.0
                             if goal < from_lower:
-                                b = kept[_picked(upto, np.int64(0), ends[j], state)]
+                                b = kept[_picked(upto, ZERO, ends[j], state)]
                             else:
                                 b = kept[_picked(upto, ends[j + 1], filled, state)]
                         low[number, gone] = sub_low[b, gone] if b >= 0 else seen_low[node, gone]
@@ -308,7 +309,7 @@ def harvest(
     return number, low, high, about, bucket_first, bucket_last, mode
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def weigh(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, last: Any) -> Any:
     """How much each bucket counts beside its neighbors, and how deep the deepest node lies that speaks in its place."""
     nodes = len(whole)
@@ -332,7 +333,7 @@ def weigh(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, 
     return weight, hidden
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def final_counts(whole: Any, stop: Any, shown: Any, mode: Any, about: Any, first: Any, last: Any) -> Any:
     """Bring the counts of the buckets into line with every node above them, down to the last record."""
     count = about[:, 0].copy()

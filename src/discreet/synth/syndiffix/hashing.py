@@ -14,17 +14,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Array
+from discreet.compiling import compiled, inner
 
 SHORTEST_SALT = 8
 _31_BITS = 0x7FFFFFFF
-
-# How the loops of this room are compiled. No doors that nobody uses are built (each costs time at the first call):
-# `inner` functions are only called by other compiled ones, and nothing is called from C. Nothing divides by zero.
-compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-inner = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
 
 _IV = np.array(
     [
@@ -103,12 +98,12 @@ def set_seed(texts: Iterable[str]) -> np.uint64:
     return np.uint64(seed)
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _turned(word: np.uint64, by: np.uint64) -> np.uint64:
     return (word >> by) | (word << (np.uint64(64) - by))
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def hash_words(words: Any, count: int) -> Any:
     """Hash up to sixteen 64-bit words: BLAKE2b of their bytes, eight bytes long."""
     state = np.empty(8, dtype=np.uint64)
@@ -138,7 +133,7 @@ def hash_words(words: Any, count: int) -> Any:
     return state[0] ^ work[0] ^ work[8]
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def next_word(state: Any) -> Any:
     """Draw the next 64 bits of a small generator whose state is ``state[0]`` (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -156,12 +151,12 @@ def hash_numbers(first: int, count: int) -> Array:
     return np.asarray(word ^ (word >> np.uint64(31)))
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _turned_32(word: np.uint32, by: np.uint32) -> np.uint32:
     return np.uint32((word >> by) | (word << (np.uint32(32) - by)))
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def salted(salt: Any, seed: np.uint64) -> np.uint64:
     """Return the first eight bytes of SHA-256(salt, seed)."""
     length = len(salt) + 8
@@ -220,7 +215,7 @@ def salted(salt: Any, seed: np.uint64) -> np.uint64:
     return found
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def normal(seed: np.uint64) -> float:
     """Draw a standard normal number that belongs to the seed (Box and Muller)."""
     one = float(seed & np.uint64(_31_BITS)) / _31_BITS
@@ -230,7 +225,7 @@ def normal(seed: np.uint64) -> float:
     return math.sqrt(-2.0 * math.log(one)) * math.sin(2.0 * math.pi * two)
 
 
-@compiled  # type: ignore[untyped-decorator]
+@inner
 def next_share(state: Any) -> float:
     """Draw the next number in [0, 1)."""
     return float(next_word(state) >> np.uint64(11)) * 2.0**-53

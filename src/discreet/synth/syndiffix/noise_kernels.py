@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet.synth.syndiffix.hashing import compiled, hash_words, inner, normal, salted
+from discreet.compiling import compiled, inner
+from discreet.synth.syndiffix.hashing import hash_words, normal, salted
 from discreet.synth.syndiffix.tree_kernels import all_pass
 
 MOST_TOP = 64
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _between(low: int, high: int, seed: np.uint64) -> int:
     return low + int(seed % np.uint64(high - low + 1))
 
 
-@compiled  # type: ignore[untyped-decorator]
+@inner
 def flattened(
     amounts: Any, seeds: Any, persons: int, unowned: float, flatten: Any, salt: Any, steps: Any
 ) -> Any:
@@ -56,7 +57,7 @@ def flattened(
     return off, mean
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _largest(
     order: Any, first: int, last: int, persons: Any, hashes: Any, given: Any, amounts: Any, seeds: Any
 ) -> Any:
@@ -93,7 +94,7 @@ def _largest(
     return number, owned, unowned, kept
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def shown_counts(
     whole: Any,
     lows: Any,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats, Integers
-from discreet.synth.syndiffix.hashing import compiled, inner, next_share
+from discreet.compiling import compiled, inner
+from discreet.synth.syndiffix.hashing import next_share
 
 _LEAST_RATIO = 0.7
 
@@ -71,14 +72,14 @@ def _sorted_within(part: Integers, table: Floats) -> Integers:
     return np.lexsort([*table.T[::-1], part])
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def _shuffle(numbers: Any, state: Any) -> None:
     for i in range(len(numbers) - 1, 0, -1):
         j = int(next_share(state) * (i + 1))
         numbers[i], numbers[j] = numbers[j], numbers[i]
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _parted(table: Any, rows: Any, first: int, last: int, column: int, middle: float, other: Any) -> int:
     """Bring the rows below the middle to the front, in order; returns where the others begin."""
     low, high = first, 0
@@ -95,7 +96,7 @@ def _parted(table: Any, rows: Any, first: int, last: int, column: int, middle: f
     return low
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def _paired(left: Any, right: Any, ranges: Any, one: Any, other: Any, state: Any, patch: bool) -> Any:
     """Halve both tables while the halves match; returns, record by record, the part and who is in it on either side."""
     columns = left.shape[1]

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.synth.syndiffix.hashing import compiled, inner, normal, salted
+from discreet.compiling import ZERO, compiled, inner
+from discreet.synth.syndiffix.hashing import normal, salted
 
 MOST_DEPTH = 1100
 SURE = 7.0  # no draw of `normal` is larger
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def passes(count: int, seed: np.uint64, threshold: float, gap: float, sd: float, salt: Any, step: Any) -> Any:
     """Whether a set of so many persons is large enough to be shown; the limit is drawn, and belongs to the set."""
     if count < threshold:
@@ -34,7 +35,7 @@ def passes(count: int, seed: np.uint64, threshold: float, gap: float, sd: float,
     return count >= middle + sd * normal(step ^ salted(salt, seed))
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def all_pass(counts: Any, seeds: Any, threshold: float, gap: float, sd: float, salt: Any, step: Any) -> Any:
     """Whether the persons are enough by every column that names them."""
     shown = True
@@ -43,7 +44,7 @@ def all_pass(counts: Any, seeds: Any, threshold: float, gap: float, sd: float, s
     return shown
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def count_persons(
     order: Any,
     first: int,
@@ -74,7 +75,7 @@ def count_persons(
         seeds[p] = seed
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def with_room(old: Any, room: int) -> Any:
     """Move a table to a place with room for more rows."""
     made = np.empty((room, old.shape[1]), dtype=old.dtype)
@@ -85,7 +86,7 @@ def with_room(old: Any, room: int) -> Any:
     return made
 
 
-@inner  # type: ignore[untyped-decorator]
+@inner
 def _child(code: int, node: int, stops: Any, codes: Any) -> int:
     """Find the child of a node that has a code; -1 where there is none."""
     at = node + 1
@@ -96,7 +97,7 @@ def _child(code: int, node: int, stops: Any, codes: Any) -> int:
     return -1
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def grow(
     values: Any,
     order: Any,
@@ -135,7 +136,7 @@ def grow(
     wait = np.empty((64 + (1 << dims) * 64, 5), dtype=np.int64)  # parent code first last depth
     wait[0, 0], wait[0, 1], wait[0, 2], wait[0, 3], wait[0, 4] = -1, 0, 0, rows, 0
     waiting = 1
-    number = np.int64(0)  # not a plain 0, for which the functions called would be compiled once more
+    number = ZERO  # not a plain 0, for which the functions called would be compiled once more
     other = np.empty(rows, dtype=order.dtype)
     own = np.empty(rows, dtype=np.int32)
     at_code = np.zeros((1 << dims) + 1, dtype=np.int64)
@@ -235,7 +236,7 @@ def grow(
     return number, stop, whole, lows, seen_low, seen_high, subs, counts, seeds
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def lowest_root(whole: Any, stop: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any) -> int:
     """Walk down from the root while but one of its halves is more than a handful of outliers."""
     root = 0
@@ -254,7 +255,7 @@ def lowest_root(whole: Any, stop: Any, counts: Any, seeds: Any, limits: Any, sal
     return root
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def leaf_for(value: float, whole: Any, stop: Any, lows: Any, width: float) -> int:
     """Find the leaf of one column that a value outside the range is counted with: the nearest that is there."""
     node = 0
@@ -271,7 +272,7 @@ def leaf_for(value: float, whole: Any, stop: Any, lows: Any, width: float) -> in
     return node
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def count_again(
     whole: Any, order: Any, persons: Any, hashes: Any, counts: Any, seeds: Any, limits: Any, salt: Any, step: Any,
     seen_low: Any, seen_high: Any, seen: Any,

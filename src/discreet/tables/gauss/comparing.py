@@ -113,7 +113,7 @@ def _left_over(state: State, column: int, n: int, n_ordinary: int) -> tuple[int,
 
 @inner
 def examine(  # noqa: PLR0917
-    state: State, n: int, pivot: int, method: int, within: bool, combinations: bool
+    state: State, n: int, pivot: int, method: int, within: bool | None, combinations: bool
 ) -> tuple[int, int, int, bool]:
     """May the workspace column be published? Returns (verdict, primary column, contributor, fits)."""
     n_ordinary = ZERO
@@ -165,7 +165,9 @@ def examine(  # noqa: PLR0917
             and state.mark[column] == fingerprint
             and place_in(state, column, pivot) >= 0
         ):
-            if (method == SUBSPACE_STRICT and n_ordinary) or (within and state.guarded[column]):
+            if within is not None and (
+                (method == SUBSPACE_STRICT and n_ordinary) or (within and state.guarded[column])
+            ):
                 left, who = _left_over(state, column, n, n_ordinary)
                 if left == -2:
                     return PUBLISHED, column, -1, False

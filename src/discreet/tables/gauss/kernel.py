@@ -13,7 +13,7 @@ apart without looking at them.
 from __future__ import annotations
 
 from discreet.arrays import Array
-from discreet.compiling import compiled
+from discreet.compiling import compiled, inner
 from discreet.tables.gauss.codes import (
     ANY_SUM,
     DEPENDENT,
@@ -30,29 +30,40 @@ from discreet.tables.gauss.comparing import examine, known_zeros, only_special, 
 from discreet.tables.gauss.state import NEXT, REVEALED_ROWS, WORK, State
 
 
+@inner
+def _worked(state: State) -> int:
+    work: int = state.counters[WORK]
+    return work
+
+
 @compiled
 def sweep(  # noqa: PLR0917
     state: State,
-    twin: State,
+    twin: State | None,
     parallel: bool,
     indptr: Array,
     indices: Array,
     data: Array,
     n_forced: int,
     method: int,
-    within: bool,
+    within: bool | None,
     combinations: bool,
     budget: int,
     verdict: Array,
     because: Array,
     who: Array,
 ) -> int:
-    """Go through the columns until done, paused, out of room or out of bits; ``counters[NEXT]`` says where."""
+    """Go through the columns until done, paused, out of room or out of bits; ``counters[NEXT]`` says where.
+
+    ``twin`` and ``within`` are None where neither a second elimination nor what is left of columns is asked for: a
+    third of the loops is not compiled then.
+    """
     counters = state.counters
     stop = len(indptr) - 1
-    begun = counters[WORK] + twin.counters[WORK]
+    begun = _worked(state) if twin is None else _worked(state) + _worked(twin)
     while counters[NEXT] < stop:
-        if counters[WORK] + twin.counters[WORK] - begun > budget:
+        work = _worked(state) if twin is None else _worked(state) + _worked(twin)
+        if work - begun > budget:
             return PAUSED
         j = counters[NEXT]
         rows = indices[indptr[j] : indptr[j + 1]]
@@ -78,7 +89,7 @@ def sweep(  # noqa: PLR0917
         if outcome == PUBLISHED and not has_room(state, n, pivot):
             clear(state, n)
             return NEEDS_ROOM
-        if parallel:
+        if twin is not None and parallel:
             m, largest_twin, fits = reduce_column(twin, rows, values)
             if not fits:
                 clear(state, n)

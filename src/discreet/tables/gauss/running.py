@@ -19,7 +19,16 @@ from discreet.arrays import Array, Integers
 from discreet.compiling import Patience, interpreted
 from discreet.randomness import generator
 from discreet.tables.gauss import state as state_of
-from discreet.tables.gauss.codes import DONE, LABELED, NEEDS_ROOM, ORDINARY, OVERFLOW, PAUSED, REVEALED
+from discreet.tables.gauss.codes import (
+    DONE,
+    LABELED,
+    NEEDS_ROOM,
+    ORDINARY,
+    OVERFLOW,
+    PAUSED,
+    REVEALED,
+    SUBSPACE_STRICT,
+)
 from discreet.tables.gauss.problem import Problem, unit_columns
 
 PORTION = 100_000_000
@@ -76,12 +85,15 @@ def run(problem: Problem, report: Callable[[int, int], None] | None = None) -> O
     because = np.full(columns.shape[1], -1, dtype=np.int64)
     who = np.full(columns.shape[1], -1, dtype=np.int64)
     small = PATIENCE.covers(columns.nnz + problem.primaries.nnz)
+    kept = (problem.within and problem.guarded.any()) or problem.method == SUBSPACE_STRICT
+    plain = not (problem.parallel or kept)
+    within = None if plain else problem.within
     kernel, portion = (interpreted(sweep), FIRST_PORTION) if small else (sweep, PORTION)
     while True:
         status = kernel(
-            state, twin, problem.parallel,
+            state, None if plain else twin, problem.parallel,
             columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data.astype(np.int64),
-            n_forced, problem.method, problem.within, problem.combinations, portion, verdict, because, who,
+            n_forced, problem.method, within, problem.combinations, portion, verdict, because, who,
         )  # fmt: skip
         if report is not None:
             report(int(state.counters[state_of.NEXT]), columns.shape[1])

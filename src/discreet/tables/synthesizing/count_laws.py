@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from discreet.arrays import Floats, Integers
+from discreet.compiling import compiled
 from discreet.errors import ParameterError
 from discreet.tables import poisson
 from discreet.tables.poisson import MOST_EPSILON
@@ -179,7 +179,7 @@ class PoissonInverseGaussian(MixedPoisson):
         return float(max(up, down, 0.0))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def _inverse_gaussian_chances(mean: float, s: float, most: int) -> Floats:
     spread = 1 + 2 * s * mean
     found = np.zeros(most + 1)

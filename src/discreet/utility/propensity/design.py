@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.arrays import Array, Codes, Floats, Integers
 from discreet.errors import ParameterError
@@ -87,7 +86,7 @@ class Design:
         return int(mains + (mains * (mains - 1) // 2 if len(self.pair_column) else 0))
 
     @cached_property
-    def _plan(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def _plan(self) -> tuple[Codes, Codes, Codes, Floats, Codes, Codes, Codes]:
         place = np.full(len(self.terms), -1, dtype=np.int32)
         place[self.keep] = np.arange(len(self.keep), dtype=np.int32)
         # A line for each source: laid out alike however many there are, so that the kernels are compiled once.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from discreet.arrays import Codes, Floats, Integers
+from discreet.compiling import compiled, inner
 
 Rows = tuple[Codes, Codes, Codes, Floats, Codes, Codes, Codes]
 """Codes (a line for each source), where the levels of each begin, the column of each level, numbers (a line for each),
 their columns, the column of each pair of columns, and the place of each column among those that are kept."""
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inner
 def _entries(i: int, rows: Rows, at: Integers, value: Floats) -> int:
     """Write the columns and values of row i that are not zero, and return how many."""
     codes, begins, code_column, numbers, number_column, pair_column, place = rows
@@ -48,7 +48,7 @@ def _entries(i: int, rows: Rows, at: Integers, value: Floats) -> int:
     return kept
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def products(  # noqa: PLR0917
     first: int, last: int, most: int, size: int, mass: Floats, pull: Floats, rows: Rows, crossed: bool
 ) -> tuple[Floats, Floats]:
@@ -73,7 +73,7 @@ def products(  # noqa: PLR0917
     return squares, pulled
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def predictions(first: int, last: int, most: int, beta: Floats, out: Floats, rows: Rows) -> None:  # noqa: PLR0917
     """Write z'beta of some rows z."""
     at = np.empty(most, np.int64)
@@ -86,7 +86,7 @@ def predictions(first: int, last: int, most: int, beta: Floats, out: Floats, row
         out[i] = total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def filled(first: int, last: int, most: int, out: Floats, rows: Rows) -> None:
     """Write some rows as they are, zeros and all."""
     at = np.empty(most, np.int64)
