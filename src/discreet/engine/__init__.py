@@ -24,6 +24,7 @@ from discreet.engine.by_record import (
     types_in_polars,
     without_columns,
 )
+from discreet.engine.class_places import ClassPlaces
 from discreet.engine.classes import (
     Missing,
     class_table,
@@ -44,6 +45,7 @@ from discreet.engine.classes import (
 )
 from discreet.engine.frames import (
     collect,
+    collected_batches,
     declared_levels,
     engine_name,
     has_places,
@@ -71,6 +73,7 @@ from discreet.engine.roles import (
 )
 from discreet.engine.sampled_records import chance_by_unit, record_sample
 from discreet.engine.spark_tasks import spark_tasks
+from discreet.engine.spooling import in_one_pass
 from discreet.engine.units import (
     after_treatment,
     all_suppressed,
@@ -88,6 +91,7 @@ from discreet.engine.units import (
 __all__ = [
     "ByRecord",
     "ClassCounts",
+    "ClassPlaces",
     "Missing",
     "Overview",
     "added_correlations",
@@ -103,6 +107,7 @@ __all__ = [
     "class_counts",
     "class_table",
     "collect",
+    "collected_batches",
     "combinations",
     "counted_combinations",
     "counted_role",
@@ -124,6 +129,7 @@ __all__ = [
     "has_places",
     "has_row_order",
     "in_kind",
+    "in_one_pass",
     "need_record_key",
     "queried",
     "without_records",

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.arrays import Codes, Flags, Floats, Integers
-from discreet.protect.suppressing.agreement import CountedRows, Demand, bits, summed
+from discreet.protect.suppressing.agreement import CountedRows, bits, summed
 from discreet.protect.suppressing.regrouping_kernels import Fillings, Offers, fill_up, gather, improve
-from discreet.protect.suppressing.suppression_kernels import numbered
+from discreet.protect.suppressing.suppression_kernels import numbered_beside
 from discreet.protect.suppressing.suppression_search import sets_by_cost, too_many_sets
 
 _MOST_ENTRIES = 600_000  # with more, only the cheap groups are looked at
@@ -25,23 +25,20 @@ _CHEAP, _DEAR = 1.5, 2.0
 _CLOSE = 1e-9
 
 
-def regroup(part: Codes, weights: Floats, costs: Floats, demand: Demand) -> Codes:
-    """Return the codes with few cells set to 0 so that nearly every class has k records; 0 is a value.
+def regroup(rows: CountedRows, lacking: Flags, costs: Floats, k: int) -> tuple[Integers, Integers]:
+    """Say which records lose which cells, few of them, so that nearly every class has k records; a gap is a value.
 
     The last column is the stratum, which has no cost and stays. A class that several groups count on may be unable
-    to fill up all of them, so that a few classes can still be too small.
+    to fill up all of them, so that a few classes can still be too small. What is returned are rows of records, one for
+    each record, and the keys it gives up as bits.
     """
-    rows = CountedRows(part, weights, wildcard=False)
-    lacking = rows.lacking(demand)
     units = np.flatnonzero(lacking[rows.row_of])
-    groups, entries = _offers(rows, lacking, rows.row_of[units], costs, demand.k)
-    taken, lending = _settled(rows, groups, entries, demand.k)
+    if rows.many is not None:
+        units = np.repeat(units, rows.many[units])
+    groups, entries = _offers(rows, lacking, rows.row_of[units], costs, k)
+    taken, lending = _settled(rows, groups, entries, k)
     records = np.append(units[entries.unit[taken]], _first_of_each(rows, groups.lender, lending))
-    given_up = groups.pattern[np.append(entries.group[taken], np.repeat(groups.borrower, lending))]
-    result = part.copy()
-    for position in range(len(costs)):
-        result[records[given_up >> position & 1 == 1], position] = 0
-    return result
+    return records, groups.pattern[np.append(entries.group[taken], np.repeat(groups.borrower, lending))]
 
 
 @dataclass(frozen=True)
@@ -159,7 +156,9 @@ def _offers(
             inside = np.flatnonzero(gaps & ~pattern == 0)
             if not lacking[inside].any():
                 continue
-            party, _ = numbered(rows.codes, inside, bits((keys | 1 << len(costs)) & ~pattern))
+            kept = bits((keys | 1 << len(costs)) & ~pattern)
+            party, _ = numbered_beside(rows.codes, inside[lacking[inside]], inside, kept)
+            inside, party = inside[party >= 0], party[party >= 0]
             cost = _cost_of(pattern & ~gaps[inside], costs)
             offered, price = _offered(rows, lacking, inside, party, cost, pattern, costs, k)
             joining = lacking[inside]
@@ -248,12 +247,17 @@ def _cost_of(masks: Integers, costs: Floats) -> Floats:
 
 def _first_of_each(rows: CountedRows, lenders: Codes, taken: Integers) -> Integers:
     """List records of the rows that lend, so many for each time a row lends, nobody twice."""
+    lending = np.flatnonzero(taken)
+    lenders, taken = lenders[lending], taken[lending]
     by_row = np.argsort(rows.row_of, kind="stable")
-    start = np.searchsorted(rows.row_of[by_row], np.arange(len(rows.codes)))
+    start = np.cumsum(rows.records) - rows.records
     order = np.argsort(lenders, kind="stable")
     before = np.cumsum(taken[order]) - taken[order]
     first = np.searchsorted(lenders[order], lenders[order])
     offset = np.zeros(len(lenders), dtype=np.int64)
     offset[order] = before - before[first]
     within = np.arange(int(taken.sum())) - np.repeat(np.cumsum(taken) - taken, taken)
-    return np.asarray(by_row[np.repeat(start[lenders] + offset, taken) + within])
+    place = np.repeat(start[lenders] + offset, taken) + within
+    if rows.many is not None:
+        place = np.searchsorted(np.cumsum(rows.many[by_row]), place, side="right")
+    return np.asarray(by_row[place])
