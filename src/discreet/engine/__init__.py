@@ -56,6 +56,7 @@ from discreet.engine.frames import (
     need_record_key,
     scan,
 )
+from discreet.engine.linked_records import THERE, added_up, linked_rows
 from discreet.engine.order_statistics import known_numbers, number_range, values_at
 from discreet.engine.rebuild import in_kind, queried, rebuilt, whole_frame, without_records
 from discreet.engine.record_batches import ByRecord, record_numbers
@@ -89,6 +90,7 @@ from discreet.engine.units import (
 )
 
 __all__ = [
+    "THERE",
     "ByRecord",
     "ClassCounts",
     "ClassPlaces",
@@ -96,6 +98,7 @@ __all__ = [
     "Overview",
     "added_correlations",
     "added_ratios",
+    "added_up",
     "after_treatment",
     "all_suppressed",
     "attribute_profile",
@@ -139,6 +142,7 @@ __all__ = [
     "known_numbers",
     "left_out",
     "like",
+    "linked_rows",
     "made_in_memory",
     "made_lazily",
     "matched_classes",

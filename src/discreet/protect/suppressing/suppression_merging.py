@@ -67,11 +67,8 @@ def _merged(alike: Alike, costs: Floats, demand: Demand, units: Integers | None)
         meetings = _meetings(rows, lacking, costs, demand)
         moved = _moved(meetings, rows, lacking, demand)
         stranded = _giving_up_a_key(rows, lacking & np.isinf(meetings.price), costs)
-        alike = alike.blanked(
-            *(np.concatenate([one, other]) for one, other in zip(moved[:2], stranded[:2], strict=True)),
-            demand.columns,
-            np.concatenate([moved[2], stranded[2]]),
-        )
+        lost, masks, counts = (np.concatenate(pair) for pair in zip(moved, stranded, strict=True))
+        alike = alike.blanked(lost, masks, demand.columns, counts)
 
 
 def _giving_up_a_key(rows: CountedRows, stranded: Flags, costs: Floats) -> _Losses:
@@ -192,7 +189,9 @@ def _moved(meetings: _Meetings, rows: CountedRows, lacking: Flags, demand: Deman
     invited = np.stack([meetings.mask[open_rows], meetings.number[open_rows]])
     _, first = np.unique(invited, axis=1, return_index=True)
     hosts = open_rows[first]
-    taken, masks, counts = [], [], []
+    taken: list[Integers] = []
+    masks: list[int] = []
+    counts: list[Integers] = []
     for host in hosts[np.argsort(meetings.price[hosts], kind="stable")]:
         mask = int(meetings.mask[host])
         if mask not in parties:
