@@ -72,7 +72,7 @@ from discreet.engine.roles import (
     seldom_repeated,
     total,
 )
-from discreet.engine.sampled_records import chance_by_unit, record_sample
+from discreet.engine.sampled_records import Strata, chance_by_unit, record_sample
 from discreet.engine.spark_tasks import spark_tasks
 from discreet.engine.spooling import in_one_pass
 from discreet.engine.units import (
@@ -96,6 +96,7 @@ __all__ = [
     "ClassPlaces",
     "Missing",
     "Overview",
+    "Strata",
     "added_correlations",
     "added_ratios",
     "added_up",
