@@ -2,10 +2,10 @@
 
 Every job runs in a process of its own, which is killed when its private memory has grown beyond the cap since its
 imports. ``python bench/large_files.py --rows 10000000 --cap 8000`` writes the file first: twelve columns, six of them
-keys, skewed texts and numbers with gaps. A job is held against the bare one named beside it, by processor time, which a
-busy machine changes least. ``sample`` draws as many records from a model of the Adult file by two worker processes and
-prints records a second; ``compare`` holds the file against a treated copy of itself, beside the bare queries: every
-column and every pair of columns of both counted by the engine.
+keys, skewed texts and numbers with gaps (``--many-classes`` for keys that few records share). A job is held against the
+bare one named beside it, by processor time, which a busy machine changes least. ``sample`` draws as many records from a
+model of the Adult file by two worker processes and prints records a second; ``compare`` holds the file against a
+treated copy of itself, beside the bare queries: every column and every pair of columns of both counted by the engine.
 """
 
 from __future__ import annotations
@@ -137,8 +137,9 @@ JOBS = {
 }
 
 
-def make(path: Path, rows: int) -> None:
-    """Write the file, a part at a time."""
+def make(path: Path, rows: int, *, many_classes: bool = False) -> None:
+    """Write the file, a part at a time; with many classes, a hundred million records have five million of them."""
+    steep, regions = (1.4, 740) if many_classes else (1.6, 400)
     rng, writer = np.random.default_rng(1), None
     for start in range(0, rows, 500_000):
         size = min(500_000, rows - start)
@@ -153,7 +154,7 @@ def make(path: Path, rows: int) -> None:
                 "job": gaps(
                     rng.choice(["clerk", "cook", "nurse", "spy"], size, p=[0.6, 0.25, 0.1, 0.05]), 0.02
                 ),
-                "region": rng.zipf(1.6, size) % 400,
+                "region": rng.zipf(steep, size) % regions,
                 "size": rng.choice(["1", "2", "3-4", "5+"], size),
                 "marital": rng.choice(["single", "married", "widowed"], size, p=[0.4, 0.5, 0.1]),
                 "ill": rng.choice(["no", "mild", "severe"], size, p=[0.8, 0.15, 0.05]),
@@ -211,6 +212,9 @@ def main() -> None:
     asked.add_argument("--cap", type=int, default=8000, help="MB beyond what the imports take")
     asked.add_argument("--jobs", nargs="*", default=list(JOBS), help="of those in JOBS, or 'load polars'")
     asked.add_argument(
+        "--many-classes", action="store_true", help="finer regions: five million classes at most"
+    )
+    asked.add_argument(
         "--file", type=Path, help="write the file there, or take the one that is there, and keep it"
     )
     given = asked.parse_args()
@@ -218,7 +222,7 @@ def main() -> None:
         folder = Path(place)
         source = given.file or folder / "in.parquet"
         if not source.exists():
-            make(source, given.rows)
+            make(source, given.rows, many_classes=given.many_classes)
         rows = pq.read_metadata(source).num_rows
         print(f"{rows:,} rows, {source.stat().st_size / 2**20:,.0f} MB", flush=True)
         used: dict[str, float] = {}

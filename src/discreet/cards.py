@@ -178,6 +178,9 @@ class OfPair:
     mended
         What samples get wrong is put right here: it is given the answer, the pair, original and first copy before they
         were sampled, and the settings.
+    over_all
+        What a sample of two queries says is said of all their records here, where that can be counted: it is given the
+        answer, the sample of original and release, the queries, and the settings.
     """
 
     order: int
@@ -199,6 +202,13 @@ class OfPair:
     by_size: bool = False
     settings: Callable[[TwoFiles], Mapping[str, Any]] | None = None
     mended: Callable[[Measure, TwoFiles, Microdata, Microdata, Mapping[str, Any]], Measure] | None = None
+    over_all: (
+        Callable[
+            [Measure, tuple[Microdata, Microdata], tuple[Microdata, Microdata], Mapping[str, Any]],
+            Measure | None,
+        ]
+        | None
+    ) = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import html
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -45,8 +46,8 @@ class Metadata:
     reading
         How the file was read: format, number of rows, and for delimited text what was detected (separator,
         decimal mark, encoding, missing tokens).
-    fingerprint
-        Place, size and time of a file that is read when it is needed, by which a change meanwhile is noticed.
+    fingerprints
+        Place, size and time of each file that is read when it is needed, by which a change meanwhile is noticed.
     """
 
     source: str | None = None
@@ -56,7 +57,7 @@ class Metadata:
     user_missing: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
-    fingerprint: tuple[str, int, int] | None = field(default=None, repr=False, compare=False)
+    fingerprints: tuple[tuple[str, int, int], ...] = field(default=(), repr=False, compare=False)
 
 
 class Microdata:
@@ -239,6 +240,12 @@ class Microdata:
         also = [self._whose[0]] if self._whose and not same_records else []
         found._lost_roles = tuple(dict.fromkeys((*self._lost_roles, *gone, *also)))
         found._whose = self._whose if same_records else None
+        return found
+
+    def with_metadata(self, metadata: Metadata) -> Microdata:
+        """Return the same records and roles with something else said about the file."""
+        found = copy(self)
+        found._metadata = metadata
         return found
 
     def need_plain_names(self, names: Iterable[str] | None = None) -> None:

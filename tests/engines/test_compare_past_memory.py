@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from discreet import Microdata, compare, utility
 from discreet.engine import shared_tables
 from discreet.errors import ParameterError
 from discreet.protect import AddNoise, Band, Plan, Pram, Recode
-from discreet.utility import associations, fine_numbers
+from discreet.utility import associations, counted_loss, fine_numbers
 from discreet.workflow.judging import judge
 from engines.agreement import in_kind, why_no_spark
 from engines.test_row_wise import nothing_collected
@@ -18,7 +20,7 @@ from engines.test_row_wise import nothing_collected
 ROLES = {"keys": ["age", "area", "kids"], "sensitive": "ill", "identifiers": "id"}
 PLAN = Plan([Band(widths={"age": 10}), Pram(["job"]), AddNoise("pay")])
 COUNTED = ("margins", "tabular", "dependence", "replicated_uniques", "attribution", "disclosure")
-SAMPLED = ("information_loss", "pmse", "pmse_logit")
+SAMPLED = ("pmse", "pmse_logit")
 ROWS = 20_000
 
 
@@ -48,6 +50,7 @@ def nothing_small(monkeypatch):
     monkeypatch.setattr(fine_numbers, "MOST_LISTED", 500)
     monkeypatch.setattr(fine_numbers, "_SAMPLED", 4000)
     monkeypatch.setattr(associations, "SAMPLED", 4000)
+    monkeypatch.setattr(counted_loss, "LISTED", 500)
 
 
 @pytest.fixture(scope="module")
@@ -69,31 +72,106 @@ def test_large_files_are_counted_where_they_are_and_only_a_sample_comes_home(kin
         found = only(compare(data, released, rows=4000))
     measures = {**found.utility, **found.risk}
     whole = {**expected.utility, **expected.risk}
-    assert [name for name in measures if "sample" in measures[name].parameters] == list(SAMPLED)
-    assert set(measures) == {*COUNTED, *SAMPLED}
+    # The records of a database stand in no order, so that nothing links them here.
+    sampled = [*(["information_loss"] if kind == "duckdb" else []), *SAMPLED]
+    assert [name for name in measures if "sample" in measures[name].parameters] == sampled
+    assert set(measures) == {*COUNTED, *SAMPLED, "information_loss"}
     for name in ("tabular", "replicated_uniques", "attribution", "disclosure"):
         assert measures[name].value == pytest.approx(whole[name].value, abs=1e-9), name
     assert measures["margins"].value == pytest.approx(whole["margins"].value, abs=1 / 4096 + 1e-9)
     assert measures["dependence"].figures["pearson_change"] == pytest.approx(
         whole["dependence"].figures["pearson_change"], abs=1e-9
     )
-    for name in SAMPLED:
+    for name in sampled:
         assert measures[name].parameters["sample"]["of_records"] == ROWS
         assert "random sample" in measures[name].caveats[0]
     said = " ".join(found.alignment.sentences)
-    assert "Counted over all records, where the data is: 'margins', 'tabular'" in said
-    assert "each with an interval: 'information_loss'" in said
+    counted = "'margins', 'tabular'" if kind == "duckdb" else "'information_loss', 'margins', 'tabular'"
+    assert f"Counted over all records, where the data is: {counted}" in said
+    assert f"each with an interval: '{sampled[0]}'" in said
     assert found.about["rows"] == ROWS
 
 
-@pytest.mark.parametrize(("kind", "ids"), [("polars-lazy", None), ("duckdb", "id")])
-def test_the_loss_of_a_sample_has_an_interval_that_holds_that_of_the_file(kind, ids, expected):
+@pytest.mark.parametrize(("kind", "ids"), [("polars-lazy", None), ("polars-lazy", "id"), ("duckdb", "id")])
+def test_the_loss_of_linked_files_is_counted_over_all_records(kind, ids, expected, nothing_small):
     data = Microdata(in_kind(people(1), kind), **ROLES)
     released = PLAN.apply(data, seed=1).data
-    found = only(compare(data, released, rows=4000, ids=ids, measures="information_loss"))
-    told = found.utility["information_loss"].parameters["sample"]
-    assert told["low"] < expected.utility["information_loss"].value < told["high"]
-    assert found.alignment.linked
+    with nothing_collected(most=4600):
+        compared = only(compare(data, released, rows=4000, ids=ids, measures="information_loss"))
+    found, whole = (each.utility["information_loss"] for each in (compared, expected))
+    assert found.parameters["counted"]["records"] == ROWS
+    assert "sample" not in found.parameters
+    assert abs(found.value - whole.value) <= min(found.parameters["counted"]["off"], 1e-4)
+    for name, value in whole.figures.items():
+        if name not in ("loss", "largest_column_loss"):
+            assert alike(found.figures[name], value), name
+    assert found.meaning == whole.meaning
+    assert compared.alignment.linked
+
+
+def alike(found, known):
+    return found is known if known is None else found == pytest.approx(known, rel=1e-7, abs=1e-9)
+
+
+def linked_files(rows, removed):
+    """Make a small file of awkward cells and a release of it, in which some records may be gone."""
+    names = {"x": pl.Float64, "label": pl.String, "still": pl.Int64, "y": pl.Float64, "shown": pl.String}
+    table = (
+        pl.DataFrame(rows, schema=names, orient="row")
+        .with_row_index("id")
+        .with_columns(pl.col("id").cast(pl.Int64))
+    )
+    ours = table.select("id", "x", "label", "still", when=pl.date(2020, 1, 1) + pl.duration(days="still"))
+    theirs = table.select("id", x="y", label="shown", still="still", when="shown")
+    return ours, theirs.filter(pl.col("id") % 7 != 3) if removed else theirs
+
+
+CELLS = st.tuples(
+    st.sampled_from([0.0, 1.0, 2.5, -4.0, 1e6, None]),
+    st.sampled_from(["a", "b", "c", None]),
+    st.integers(0, 2),
+    st.sampled_from([0.0, 1.0, 3.5, 1e6, None]),
+    st.sampled_from(["a", "b", "a or b", None]),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.lists(CELLS, min_size=20, max_size=60),
+    removed=st.booleans(),
+    kind=st.sampled_from(["polars-lazy", "duckdb"]),
+)
+def test_what_is_counted_of_linked_records_equals_what_is_measured_in_memory(rows, removed, kind):
+    ours, theirs = linked_files(rows, removed)
+    roles = {"keys": ["x", "label"], "identifiers": "id"}
+    files = Microdata(ours, **roles), Microdata(theirs, **roles)
+    whole = utility.information_loss(*files, ids="id")
+    if kind == "duckdb":
+        connection = pytest.importorskip("duckdb").connect()
+        queries = [connection.from_arrow(table.to_arrow()) for table in (ours, theirs)]
+    else:
+        queries = [table.lazy() for table in (ours, theirs)]
+    counted = counted_loss.over_all_records(
+        whole, files, tuple(Microdata(query, **roles) for query in queries), {}
+    )
+    assert counted.value == pytest.approx(whole.value, rel=1e-9, abs=1e-12)
+    for name, value in whole.figures.items():
+        assert alike(counted.figures[name], value), name
+    told, known = (each.detail["variables"] for each in (counted, whole))
+    for name in ("loss", "changed", "suppressed", "il1s", "mean_after", "sd_after"):
+        assert all(map(alike, told[name], known[name])), name
+
+
+def test_a_loss_past_memory_is_counted_and_one_of_unlinked_files_sampled(monkeypatch, expected):
+    from discreet.utility import information
+
+    monkeypatch.setattr(information, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(information, "_SAMPLED", 4000)
+    data = Microdata(people(1).lazy(), **ROLES)
+    found = utility.information_loss(data, PLAN.apply(data, seed=1).data)
+    assert found.value == pytest.approx(expected.utility["information_loss"].value, abs=1e-9)
+    apart = utility.information_loss(data, Microdata(people(2, 15_000).lazy()))
+    assert apart.parameters["sample"]["of_records"] == ROWS
 
 
 def test_risks_that_a_sample_would_hide_are_left_out_by_name(expected):
@@ -152,9 +230,7 @@ def test_the_same_seed_takes_the_same_sample():
     data = Microdata(people(1).lazy(), **ROLES)
     released = PLAN.apply(data, seed=1).data
     values = [
-        only(compare(data, released, rows=4000, measures="information_loss", seed=seed))
-        .utility["information_loss"]
-        .value
+        only(compare(data, released, rows=4000, measures="pmse", seed=seed)).utility["pmse"].value
         for seed in (1, 1, 2)
     ]
     assert values[0] == values[1] != values[2]
@@ -206,3 +282,21 @@ def test_spark_compares_where_the_data_is(spark_session, nothing_small):
     assert found.utility["margins"].value == pytest.approx(whole.utility["margins"].value, abs=1 / 2048)
     assert found.risk["replicated_uniques"].value == whole.risk["replicated_uniques"].value
     assert found.utility["information_loss"].parameters["sample"]["of_records"] == 5000
+
+
+@pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
+@pytest.mark.slow
+def test_spark_adds_the_loss_of_linked_records_up_on_its_executors(spark_session, nothing_small):
+    table = people(1, 5000)
+    treated = PLAN.apply(Microdata(table, **ROLES), seed=1).data.frame
+    texts = treated.with_columns(pl.col("age", "job").cast(pl.String))
+    asked = {"measures": "information_loss", "ids": "id", "seed": 1}
+    ours, theirs = (in_kind(frame, "pyspark", spark_session).repartition(3) for frame in (table, texts))
+    with nothing_collected(most=4600):
+        found = only(compare(Microdata(ours, **ROLES), Microdata(theirs), rows=1500, **asked))
+    whole = only(compare(Microdata(table, **ROLES), Microdata(texts), **asked)).utility["information_loss"]
+    told = found.utility["information_loss"]
+    assert told.parameters["counted"]["records"] == 5000
+    assert abs(told.value - whole.value) <= min(told.parameters["counted"]["off"], 1e-3)
+    for name in ("il1s", "cells_changed", "records_changed", "covariance_change", "normalized_entropy"):
+        assert told.figures[name] == pytest.approx(whole.figures[name], rel=1e-7), name

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Microdata
-from discreet.errors import ParameterError
+from discreet import Microdata, write
+from discreet.errors import DiscreetError, ParameterError
 from discreet.protect import LocalSuppression
+from discreet.protect.suppressing.agreement import Demand
+from discreet.protect.suppressing.demands_met import Problem, solve
 from engines.agreement import in_kind, why_no_spark
 from engines.test_class_wise import ROLES, people
 from engines.test_row_wise import cells, nothing_collected
@@ -79,16 +82,46 @@ def test_suppression_on_spark_needs_a_record_key_and_gives_the_same_cells(spark_
     assert ours.equals(theirs)
 
 
-def test_with_very_many_classes_fewer_records_are_set_before_the_search(monkeypatch):
-    from discreet.protect.suppressing import suppression_by_classes
+@settings(max_examples=40, deadline=None)
+@given(
+    classes=st.lists(
+        st.tuples(
+            st.integers(0, 3), st.integers(0, 3), st.integers(1, 2), st.sampled_from([1, 1, 2, 3, 7, 400])
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    subsets=st.booleans(),
+)
+def test_classes_and_their_records_are_solved_alike(classes, subsets):
+    rows = np.array([row for row in sorted(classes) if any(row[:2])] or [(1, 1, 1, 7)])
+    codes, first = np.unique(rows[:, :3].astype(np.int32), axis=0, return_index=True)
+    many = rows[first, 3] + 3
+    many[: len(many) // 2] -= 3
+    demands = (Demand(np.arange(3), 3),)
+    demands = (*(Demand(np.array([key, 2]), 4) for key in range(2) if subsets), *demands)
+    problem = Problem(codes, np.zeros(len(codes)), np.ones(2), demands, wildcard=False, many=many)
+    owner = np.repeat(np.arange(len(codes)), many)
+    expanded = Problem(codes[owner], np.zeros(len(owner)), np.ones(2), demands, wildcard=False)
+    try:
+        expanded.check()
+    except ParameterError:
+        with pytest.raises(ParameterError):
+            problem.check()
+        return
+    found, expected = solve(problem), solve(expanded)
+    source = np.arange(len(codes)) if found.source is None else found.source
+    ours = np.repeat(np.column_stack([source, found.codes]), found.many, axis=0)
+    theirs = np.column_stack([owner, expected.codes])
+    assert sorted(map(tuple, ours.tolist())) == sorted(map(tuple, theirs.tolist()))
 
-    table = people(1500)
-    usual = LocalSuppression(k=3).apply(Microdata(table.lazy(), **ROLES))
-    monkeypatch.setattr(suppression_by_classes, "_EASILY_HELD", 100)
-    found = LocalSuppression(k=3).apply(Microdata(table.lazy(), **ROLES))
-    assert found.guarantee == usual.guarantee
-    sizes = found.data.frame.group_by("age", "sex").len().collect()
-    known = sizes.filter(pl.any_horizontal(pl.col("age", "sex").is_not_null()))
-    assert known["len"].min() >= 3
-    cells_lost = [sum(release.log[0].suppressed_cells.values()) for release in (usual, found)]
-    assert cells_lost[1] <= 1.1 * cells_lost[0]
+
+def test_a_record_that_nobody_counted_is_not_written(tmp_path):
+    people(1500).write_parquet(tmp_path / "in.parquet")
+    data = Microdata(pl.scan_parquet(tmp_path / "in.parquet"), **ROLES)
+    release = LocalSuppression(k=3).apply(data)
+    one_other = people(1500).with_columns(age=pl.when(pl.col("id") == 7).then(999).otherwise("age"))
+    one_other.write_parquet(tmp_path / "in.parquet")
+    with pytest.raises(DiscreetError, match="changed"):
+        write(release.data, tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()

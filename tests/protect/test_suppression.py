@@ -23,6 +23,7 @@ from discreet.protect.suppressing import (
     suppression_search,
 )
 from discreet.protect.suppressing.agreement import CountedRows
+from discreet.protect.suppressing.alike_records import Alike
 from discreet.protect.suppressing.local_suppression import LocalSuppression
 from discreet.protect.treatment import Treatment
 from discreet.risk import k_anonymity, linkage, uniqueness
@@ -342,7 +343,7 @@ def test_company_is_counted_as_it_is_defined(rows):
 
 
 def test_an_unproven_file_is_never_released(monkeypatch):
-    monkeypatch.setattr(demands_met, "solve", lambda problem: problem.codes)
+    monkeypatch.setattr(demands_met, "solve", lambda problem: Alike(problem.codes, problem.weights))
     with pytest.raises(DiscreetError, match="Internal error"):
         LocalSuppression(k=3).apply(Microdata(people(), keys=KEYS))
 

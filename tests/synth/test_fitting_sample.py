@@ -153,3 +153,43 @@ def test_a_design_by_weight_needs_a_weight_and_a_synthesizer_that_uses_it():
         fit_on_sample(
             Independent(weights="ignore"), Microdata(survey(), weight="w"), rows=90, design="weight"
         )
+
+
+def surveyed_in_strata(rows: int = 9000) -> pl.DataFrame:
+    """Nearly all live in one region; a hundred in a small one, five on an island."""
+    region = ["main"] * (rows - 105) + ["small"] * 100 + ["island"] * 5
+    weights = [1.0 + i % 7 for i in range(rows)]
+    return pl.DataFrame(
+        {"id": range(rows), "region": region, "w": weights, "x": [i % 13 for i in range(rows)]}
+    )
+
+
+@pytest.mark.parametrize("kind", ["polars-lazy", "duckdb", "pandas"])
+def test_every_stratum_is_in_a_weighted_sample_and_its_weights_stand_for_it(kind):
+    table = surveyed_in_strata()
+    roles = {"weight": "w", "strata": "region"}
+    found = fitting_sample(Microdata(in_kind(table, kind), **roles), rows=450, design="weight", seed=2)
+    sample = (
+        found.data.frame if isinstance(found.data.frame, pl.DataFrame) else pl.from_pandas(found.data.frame)
+    )
+    drawn = dict(sample.group_by("region").len().iter_rows())
+    assert drawn["island"] == 5
+    # About 20 of 100 are expected, 5 standard deviations of 4.
+    assert drawn["small"] > 0
+    assert 350 < found.rows < 600
+    ours, theirs = (
+        dict(each.group_by("region").agg(pl.col("w").sum()).iter_rows()) for each in (sample, table)
+    )
+    assert ours == pytest.approx(theirs)
+    assert "Each of the 3 strata had chances of about 20 records at least" in found.meaning
+    again = fitting_sample(Microdata(table, **roles), rows=450, design="weight", seed=2)
+    assert sample["id"].to_list() == again.data.frame["id"].to_list()
+
+
+def test_strata_that_an_equal_sample_lost_are_counted_aloud():
+    data = Microdata(surveyed_in_strata().lazy(), strata="region")
+    found = fitting_sample(data, rows=100, seed=1)
+    there = found.data.frame["region"].n_unique()
+    assert found.strata_lost == 3 - there > 0
+    assert "which had no say in the draw" in found.meaning
+    assert f"{3 - there} of them have no record in the sample" in found.meaning

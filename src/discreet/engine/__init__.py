@@ -24,6 +24,7 @@ from discreet.engine.by_record import (
     types_in_polars,
     without_columns,
 )
+from discreet.engine.class_places import ClassPlaces
 from discreet.engine.classes import (
     Missing,
     class_table,
@@ -44,6 +45,7 @@ from discreet.engine.classes import (
 )
 from discreet.engine.frames import (
     collect,
+    collected_batches,
     declared_levels,
     engine_name,
     has_places,
@@ -54,6 +56,7 @@ from discreet.engine.frames import (
     need_record_key,
     scan,
 )
+from discreet.engine.linked_records import THERE, added_up, linked_rows
 from discreet.engine.order_statistics import known_numbers, number_range, values_at
 from discreet.engine.rebuild import in_kind, queried, rebuilt, whole_frame, without_records
 from discreet.engine.record_batches import ByRecord, record_numbers
@@ -69,8 +72,9 @@ from discreet.engine.roles import (
     seldom_repeated,
     total,
 )
-from discreet.engine.sampled_records import chance_by_unit, record_sample
+from discreet.engine.sampled_records import Strata, chance_by_unit, record_sample
 from discreet.engine.spark_tasks import spark_tasks
+from discreet.engine.spooling import in_one_pass
 from discreet.engine.units import (
     after_treatment,
     all_suppressed,
@@ -86,12 +90,16 @@ from discreet.engine.units import (
 )
 
 __all__ = [
+    "THERE",
     "ByRecord",
     "ClassCounts",
+    "ClassPlaces",
     "Missing",
     "Overview",
+    "Strata",
     "added_correlations",
     "added_ratios",
+    "added_up",
     "after_treatment",
     "all_suppressed",
     "attribute_profile",
@@ -103,6 +111,7 @@ __all__ = [
     "class_counts",
     "class_table",
     "collect",
+    "collected_batches",
     "combinations",
     "counted_combinations",
     "counted_role",
@@ -124,6 +133,7 @@ __all__ = [
     "has_places",
     "has_row_order",
     "in_kind",
+    "in_one_pass",
     "need_record_key",
     "queried",
     "without_records",
@@ -133,6 +143,7 @@ __all__ = [
     "known_numbers",
     "left_out",
     "like",
+    "linked_rows",
     "made_in_memory",
     "made_lazily",
     "matched_classes",

@@ -130,8 +130,10 @@ def _read_file(path: Path, roles: Any, given: dict[str, Any], options: dict[str,
         from discreet.io.labelled import read_labelled
 
         frame, metadata, reading = read_labelled(path, kind, **options)
-    seen = fingerprint_of(path) if kind in ("csv", "parquet", "arrow") else None
-    metadata = replace(metadata, source=path.name, checksum=checksum(path), reading=reading, fingerprint=seen)
+    seen = (fingerprint_of(path),) if kind in ("csv", "parquet", "arrow") else ()
+    metadata = replace(
+        metadata, source=path.name, checksum=checksum(path), reading=reading, fingerprints=seen
+    )
     uses_sidecar = roles is None and not given
     chosen = _chosen(sidecar.roles if roles is not None or uses_sidecar else Roles(), given)
     try:

@@ -340,6 +340,8 @@ def _column_type(sqlalchemy: Any, name: str, dtype: pl.DataType) -> Any:
         return sqlalchemy.BigInteger
     if dtype.is_numeric():
         return sqlalchemy.Double
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone:
+        return sqlalchemy.DateTime(timezone=True)
     kinds: Sequence[tuple[Any, Any]] = (
         (pl.Boolean, sqlalchemy.Boolean),
         (pl.Date, sqlalchemy.Date),

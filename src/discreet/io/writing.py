@@ -77,7 +77,7 @@ def write(
     frame, metadata = (data.frame, data.metadata) if isinstance(data, Microdata) else (data, Metadata())
     frame = Microdata(frame).frame
     if is_address(place):
-        return _write_table(frame, place, overwrite=overwrite, **_allowed(options, "database"))
+        return _write_table(frame, place, metadata, overwrite=overwrite, **_allowed(options, "database"))
     path = Path(place)
     kind = format_of(path)
     options = _allowed(options, kind)
@@ -116,6 +116,7 @@ def write_together(
         for item, file, chosen in zip(data, unfinished, given, strict=True):
             with explained_by_engine(file.name, file.parent):
                 _write_file(item.frame, file, format_of(file), item.metadata, **chosen)
+            check_unchanged(item.metadata, item.frame)
     return targets
 
 
@@ -171,12 +172,15 @@ def _write_file(frame: Any, path: Path, kind: str, metadata: Metadata, **options
         write_labelled(as_polars(frame), path, kind, metadata)
 
 
-def _write_table(frame: Any, uri: str, *, overwrite: bool, table: str | None = None) -> Path | str:
+def _write_table(
+    frame: Any, uri: str, metadata: Metadata, *, overwrite: bool, table: str | None = None
+) -> Path | str:
     address = parsed_address(uri)
     if not table:
         raise ParameterError(f"Writing to {address.shown} needs the name of a table: give table='people'.")
     with explained_by_engine(address.shown):
         table_of_rows = as_polars(frame)
+    check_unchanged(metadata, frame)
     is_new = address.file is not None and not address.file.exists()
     if address.file is not None:
         check_target(address.file, overwrite=True)

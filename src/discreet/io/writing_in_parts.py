@@ -126,7 +126,7 @@ def _check_place(target: Path, growing: Path, *, resume: bool) -> None:
 
 def _mark(data: Microdata) -> str:
     """Tell the source and the columns from others; nothing of the data can be read from it."""
-    place = data.metadata.fingerprint
+    place = data.metadata.fingerprints
     told = f"{place!r} {[(name, str(kind)) for name, kind in data.schema.items()]!r}"
     return hashlib.sha256(told.encode()).hexdigest()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import narwhals as nw
 import numpy as np
@@ -57,13 +58,14 @@ class DrawnRecords:
 
     def places(self, rows: pl.DataFrame) -> Integers:
         """Find the combinations of a batch of records in the table."""
-        keys = self.table.columns
-        known = rows.select(pl.col(key).cast(self.table.schema[key]) for key in keys)
-        numbered = self.table.with_row_index(_CLASS)
-        found = known.join(numbered, on=keys, how="left", nulls_equal=True, maintain_order="left")[_CLASS]
-        if found.null_count():
+        found = self._places.of(rows)
+        if (found < 0).any():
             raise changed()
-        return found.cast(pl.Int64).to_numpy()
+        return found
+
+    @cached_property
+    def _places(self) -> engine.ClassPlaces:
+        return engine.ClassPlaces(self.table)
 
     def draw(self, records: Words) -> Integers:
         """Draw a whole number from 0 to 2**63 - 1 for each record."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from discreet.arrays import Words
-from discreet.engine import ByRecord
+from discreet.engine import ByRecord, ClassPlaces
 from discreet.errors import InputError
 
-_THERE = "discreet class"
+_ROW = "discreet row"
 
 
 def by_class(classes: pl.DataFrame, columns: Mapping[str, pl.Series]) -> ByRecord:
@@ -28,31 +28,27 @@ def by_class(classes: pl.DataFrame, columns: Mapping[str, pl.Series]) -> ByRecor
     ['30+', None, '30+']
     """
     keys = tuple(classes.columns)
-    names = {name: f"new {place}" for place, name in enumerate(columns)}
-    fresh = [column.alias(names[name]) for name, column in columns.items()]
-    table = pl.DataFrame([*classes, *fresh]).unique(list(keys), maintain_order=True)
-    table = table.with_columns(pl.lit(True).alias(_THERE))
+    table = classes.with_row_index(_ROW).unique(list(keys), keep="first", maintain_order=True)
+    fresh = {name: column.gather(table[_ROW]) for name, column in columns.items()}
     return ByRecord(
-        keys, {name: column.dtype for name, column in columns.items()}, _Joined(table, keys, names)
+        keys,
+        {name: column.dtype for name, column in columns.items()},
+        _LookedUp(ClassPlaces(table.select(keys)), fresh),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Joined:
+class _LookedUp:
     """Looks the classes of a batch of records up."""
 
-    table: pl.DataFrame
-    keys: tuple[str, ...]
-    names: Mapping[str, str]
+    places: ClassPlaces
+    fresh: Mapping[str, pl.Series]
 
     def __call__(self, rows: pl.DataFrame, _: Words) -> dict[str, pl.Series]:
-        known = rows.select(pl.col(key).cast(self.table.schema[key]) for key in self.keys)
-        found = known.join(
-            self.table, on=list(self.keys), how="left", nulls_equal=True, maintain_order="left"
-        )
-        if found[_THERE].null_count():
+        found = self.places.of(rows)
+        if (found < 0).any():
             raise InputError(
                 "The file has key values that it did not have when its classes were counted: it was changed between "
                 "two passes. Treat a copy that nobody writes to."
             )
-        return {name: found[fresh].alias(name) for name, fresh in self.names.items()}
+        return {name: column.gather(found).alias(name) for name, column in self.fresh.items()}

@@ -27,6 +27,7 @@ from discreet.dp.ledger import Ledger
 from discreet.engine import ByRecord
 from discreet.errors import ParameterError, unknown_name
 from discreet.guarantees import DifferentialPrivacy, public_and_internal, settled, stands
+from discreet.io.fingerprints import watched
 from discreet.method_cards import method_card
 from discreet.microdata import Columns, Microdata
 from discreet.one_thread import one_thread
@@ -167,6 +168,8 @@ class Treatment(ABC):
         root = generator(chosen).integers(2**63) if isinstance(chosen, np.random.Generator) else chosen
         stream = Stream(int(root), self.name, seeded=seed is not None, ledger=ledger)
         key = (record_key,) if isinstance(record_key, str) else tuple(record_key or ())
+        if engine.is_lazy(data):
+            data = data.with_metadata(watched(data.metadata, data.frame))
         with one_thread():
             change = self.treat(data, stream)
             stream.account.settle(self.name)

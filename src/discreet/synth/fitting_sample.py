@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -30,6 +30,8 @@ from discreet.wording import percent
 TIMES_THE_RECORDS = 10
 """How much memory learning takes, in times the records alone: codes, trees and copies of columns."""
 _LOOKED_AT = 10_000
+_A_FEW = 20
+"""Records of a stratum that a sample has at least, about, where weights make up for it."""
 _WEIGHED = ("use", "regenerate")
 _TOGETHER = ("household", "person", "contributor")
 
@@ -56,6 +58,10 @@ class FittingSample:
         Records that weigh so much that they were taken for certain.
     effective
         How many records of equal weight the sample is worth.
+    strata, strata_lost
+        How many strata the file has, and how many of them have no record in the sample.
+    within
+        Whether every stratum was given chances of a few records at least, and its weights their sum.
     """
 
     data: Microdata
@@ -66,6 +72,9 @@ class FittingSample:
     in_proportion: bool = False
     certain: int = 0
     effective: float | None = None
+    strata: int = 0
+    strata_lost: int = 0
+    within: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -86,8 +95,26 @@ class FittingSample:
             f"The model was learned from a random sample of {self.rows:,} of {self.of_rows:,} records "
             f"({percent(share)}), drawn with {self._chances}. Shares are off by up to {percent(error)} for that "
             f"reason alone (95 in 100 times), and what fewer than {seen:,} records{light} have may be missing "
-            "altogether."
+            f"altogether.{self._of_strata}"
         )
+
+    @property
+    def _of_strata(self) -> str:
+        """Say what became of the strata."""
+        if not self.strata:
+            return ""
+        how = (
+            f" Each of the {self.strata:,} strata had chances of about {_A_FEW} records at least (or all it has), and "
+            "the weights of each add up to what they do in the file."
+            if self.within
+            else f" The file has {self.strata:,} strata, which had no say in the draw."
+        )
+        lost = (
+            f" {self.strata_lost:,} of them have no record in the sample, and are lost."
+            if self.strata_lost
+            else ""
+        )
+        return f"{how}{lost}"
 
     @property
     def _chances(self) -> str:
@@ -126,8 +153,9 @@ def fitting_sample(
     design
         ``"equal"``: every record has the same chance, and weights stay as they are. ``"weight"``: chances are in
         proportion to the role ``weight``, those who weigh most are certain, and weights are divided by the chances, so
-        that they add up to what those of the file add up to. Records that are drawn together have equal chances then
-        too, and their weights are divided alike.
+        that they add up to what those of the file add up to. Of every stratum (role ``strata``) about 20 records are
+        drawn at least, and its weights add up to what they do in the file. Records that are drawn together have equal
+        chances then too, whatever their stratum, and their weights are divided alike.
     record_key
         Columns that tell the records apart, where their place does not: Spark needs it.
     seed
@@ -160,28 +188,53 @@ def fitting_sample(
     weight = _design_weight(data) if design == "weight" else None
     by = weight if together is None else None
     chance = wanted / of_rows if by is None else engine.chance_by_unit(data, by, wanted)
+    # Chances that differ need weights to make up for it, and people who are drawn together have one chance.
+    least = _A_FEW if weight is not None and together is None else 0.0
+    strata = (
+        engine.Strata.of(data, data.roles.strata, chance, by=by, weight=weight, least=least)
+        if data.roles.strata
+        else None
+    )
     frame = engine.record_sample(
-        data, chance, draws, key=key, together=together, by=by, purpose="the sample to learn from"
+        data,
+        chance,
+        draws,
+        key=key,
+        together=together,
+        by=by,
+        within=strata if least else None,
+        purpose="the sample to learn from",
     )
     if frame.height < 2:
         raise ParameterError(
             f"A sample of about {wanted:,} records is too small to learn from. Allow more memory, or more rows."
         )
+    told = FittingSample(data.with_frame(frame), frame.height, of_rows, together)
+    place = np.zeros(frame.height, dtype=np.int64) if strata is None else strata.places(frame)
+    if strata is not None:
+        told = replace(
+            told, strata=len(strata.records), strata_lost=len(strata.records) - len(np.unique(place))
+        )
     if weight is None:
-        return FittingSample(data.with_frame(frame), frame.height, of_rows, together)
+        return told
     before = frame[weight].cast(pl.Float64).to_numpy()
-    divided = before / np.minimum(before * chance, 1.0) if by else before / chance
+    chances = np.full(frame.height, chance) if by is None else before * chance
+    chances = chances if strata is None else chances * strata.raised[place]
+    divided = before / np.minimum(chances, 1.0)
+    if strata is not None:
+        # What each stratum adds up to is known.
+        reached = np.bincount(place, weights=divided, minlength=len(strata.records))
+        divided *= (strata.mass / np.where(reached > 0, reached, 1.0))[place]
     # The chances give the right sum on average; what the file adds up to is known.
     divided *= engine.total(data, weight) / divided.sum()
-    return FittingSample(
-        data.with_frame(frame.with_columns(pl.Series(weight, divided))),
-        frame.height,
-        of_rows,
-        together,
-        weight,
+    return replace(
+        told,
+        data=data.with_frame(frame.with_columns(pl.Series(weight, divided))),
+        weight=weight,
         in_proportion=by is not None,
         certain=int((before * chance >= 1).sum()) if by else 0,
         effective=float(divided.sum() ** 2 / (divided * divided).sum()),
+        within=strata is not None and least > 0,
     )
 
 

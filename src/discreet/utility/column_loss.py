@@ -14,6 +14,8 @@ The first three agree where they meet: rounding to fives costs about as much as 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -27,6 +29,44 @@ Kind = Literal["number", "bands", "category"]
 _BINS = 64
 _MOST_CELLS = 20_000_000
 _QUANTILES = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The different known numbers of a column, in order, and how many records have each."""
+
+    values: Floats
+    counts: Integers
+
+    @classmethod
+    def of(cls, values: Floats) -> Known:
+        """Count the numbers of a column."""
+        return cls(*np.unique(values, return_counts=True))
+
+    @cached_property
+    def records(self) -> int:
+        """How many records have a number."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def _below(self) -> Integers:
+        return np.append(0, np.cumsum(self.counts))
+
+    def below(self, values: Floats) -> Integers:
+        """Count the records below each value."""
+        return self._below[np.searchsorted(self.values, values, "left")]
+
+    def up_to(self, values: Floats) -> Integers:
+        """Count the records up to each value."""
+        return self._below[np.searchsorted(self.values, values, "right")]
+
+    def places(self, values: Floats, *, own: bool) -> tuple[Floats, Floats]:
+        """Count the records below each value, and those up to it; ``own`` says that they are numbers of the column."""
+        return self.below(values).astype(np.float64), self.up_to(values).astype(np.float64)
+
+    def at(self, ranks: Integers) -> Floats:
+        """Give the numbers at some places, the first being 0."""
+        return self.values[np.searchsorted(self._below[1:], ranks, "right")]
 
 
 def comparable_kind(
@@ -71,11 +111,14 @@ def linked_loss(kind: Kind, ours: pl.Series, theirs: pl.Series, gone: Flags, sam
     if kind == "number":
         moved = pl.Series(both & ~same)
         x, y = ours.filter(moved).to_numpy(), theirs.filter(moved).to_numpy()
-        partly = float(_moved(np.sort(values.to_numpy()), x, y).sum()) if len(x) else 0.0
+        partly = float(moved_loss(Known.of(values.to_numpy()), x, y).sum()) if len(x) else 0.0
     elif kind == "bands":
-        partly = _banded(values.to_numpy(), ours.filter(pl.Series(both)).to_numpy(), released, same[both])
+        moved = pl.Series(both & ~same)
+        pairs = _counted(ours.filter(moved), theirs.filter(moved))
+        partly = banded_loss(Known.of(values.to_numpy()), pairs)
     else:
-        partly = _recoded(values, ours.filter(pl.Series(both)), released)
+        own = values.rename("x").value_counts(name="own")
+        partly = recoded_loss(own, _counted(ours.filter(pl.Series(both)), released))
     return (lost + partly) / len(gone)
 
 
@@ -84,81 +127,73 @@ def unlinked_loss(kind: Kind, ours: pl.Series, theirs: pl.Series, removed: float
 
     ``removed`` is the share of records that the release has lost.
     """
-    known, shown = _known_share(ours), _known_share(theirs)
-    if known == 0:
+    share, shown = _known_share(ours), _known_share(theirs)
+    if share == 0:
         return removed
-    gap = max(0.0, known - shown) / known
+    gap = max(0.0, share - shown) / share
     x, y = ours.drop_nulls(), theirs.drop_nulls()
     if y.is_empty():
         apart = 0.0
     elif kind == "number":
         steps = min(_QUANTILES, max(len(x), len(y)))
         levels = (np.arange(steps) + 0.5) / steps
-        ranked, other = np.sort(x.to_numpy()), np.sort(y.to_numpy())
-        at = ranked[(levels * len(ranked)).astype(np.int64)]
-        apart = float(_moved(ranked, at, other[(levels * len(other)).astype(np.int64)]).mean())
+        known, other = Known.of(x.to_numpy()), np.sort(y.to_numpy())
+        at = known.at((levels * known.records).astype(np.int64))
+        apart = float(moved_loss(known, at, other[(levels * len(other)).astype(np.int64)]).mean())
     else:
         apart = _apart(x, y, labels_are_new=kind == "bands")
     return min(1.0, removed + (1 - removed) * (gap + (1 - gap) * apart))
 
 
-def _moved(ranked: Floats, before: Floats, after: Floats) -> Floats:
+def moved_loss(known: Known, before: Floats, after: Floats) -> Floats:
     """Cost of numbers that moved, from the share of all records between the two places."""
-    distinct, counts = np.unique(ranked, return_counts=True)
-    low_before, high_before = _places(distinct, counts, before)
-    low_after, high_after = _places(distinct, counts, after)
+    low_before, high_before = known.places(before, own=True)
+    low_after, high_after = known.places(after, own=False)
     own, met = high_before - low_before, high_after - low_after
     between = np.where(after > before, low_after - high_before, low_before - high_after)
     # A value that nobody has is taken for no other person's; one that somebody has is midway among its owners.
     passed = between + np.where(met > 0, (own + met) / 2, 0.5)
-    cost: Floats = np.minimum(1.0, 4 * passed / len(ranked)) * (before != after)
+    cost: Floats = np.minimum(1.0, 4 * passed / known.records) * (before != after)
     return cost
 
 
-def _places(distinct: Floats, counts: Integers, values: Floats) -> tuple[Integers, Integers]:
-    """Count the records below each value, and those up to it."""
-    below = np.append(0, np.cumsum(counts))
-    at = np.searchsorted(distinct, values)
-    there = distinct[np.minimum(at, len(distinct) - 1)] == values
-    return below[at], below[at + there]
+def _counted(before: pl.Series, after: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"x": before, "y": after}).group_by("x", "y").agg(count=pl.len())
 
 
-def _banded(values: Floats, before: Floats, labels: pl.Series, same: Flags) -> float:
-    """Cost of numbers that became labels: the share of people with other numbers under the same label."""
-    before, labels = before[~same], labels.filter(pl.Series(~same))
-    if not len(before):
+def banded_loss(known: Known, pairs: pl.DataFrame) -> float:
+    """Cost of numbers that became labels: the share of people with other numbers under the same label.
+
+    ``pairs`` has the number ``x``, the label ``y`` and the ``count`` of the cells that are not the same as they were.
+    """
+    if pairs.is_empty():
         return 0.0
-    pairs = (
-        pl.DataFrame({"x": before, "y": labels})
-        .group_by("x", "y")
-        .agg(count=pl.len().cast(pl.Float64))
-        .sort("x", "y")
-    )
+    pairs = pairs.sort("x", "y")
     codes = pairs["y"].rank("dense").to_numpy().astype(np.int64) - 1
-    x, count = pairs["x"].to_numpy(), pairs["count"].to_numpy()
+    x, count = pairs["x"].to_numpy(), pairs["count"].to_numpy().astype(np.float64)
     runs = np.flatnonzero(np.diff(codes, prepend=-1))
     if len(np.unique(x)) < len(x) or len(runs) > codes.max() + 1:
-        return _overlapping(values, x, codes, count)
-    ranked = np.sort(values)
+        return _overlapping(known, x, codes, count)
     # A number all of whose cells are suppressed may belong to the band below it or to the one above: to both,
     # so that suppression never makes a band look narrower.
     last = np.append(runs[1:], len(x)) - 1
     begin = np.append(-np.inf, x[last[:-1]])
     end = np.append(x[runs[1:]], np.inf)
-    under = np.searchsorted(ranked, end, "left") - np.searchsorted(ranked, begin, "right")
-    own = np.searchsorted(ranked, x, "right") - np.searchsorted(ranked, x, "left")
+    under = known.below(end) - known.up_to(begin)
+    own = known.up_to(x) - known.below(x)
     covered = under[np.cumsum(np.isin(np.arange(len(x)), runs)) - 1] - own
-    return float((count * covered / np.maximum(len(ranked) - own, 1)).sum())
+    return float((count * covered / np.maximum(known.records - own, 1)).sum())
 
 
-def _overlapping(values: Floats, x: Floats, codes: Integers, count: Floats) -> float:
+def _overlapping(known: Known, x: Floats, codes: Integers, count: Floats) -> float:
     """Cost of labels that overlap: a number counts under a label by how readily it is shown as that label."""
     labels = int(codes.max()) + 1
     bins = max(4, min(_BINS, _MOST_CELLS // labels))
-    ranked = np.sort(values)
-    edges = np.unique(ranked[(np.arange(1, bins) * len(ranked)) // bins])
+    edges = np.unique(known.at((np.arange(1, bins) * known.records) // bins))
     of_x, size = np.searchsorted(edges, x, "right"), len(edges) + 1
-    people = np.bincount(np.searchsorted(edges, ranked, "right"), minlength=size).astype(np.float64)
+    people = np.bincount(
+        np.searchsorted(edges, known.values, "right"), weights=known.counts, minlength=size
+    ).astype(np.float64)
     shown = np.zeros((size, labels))
     np.add.at(shown, (of_x, codes), count)
     counts = shown.copy()
@@ -167,20 +202,23 @@ def _overlapping(values: Floats, x: Floats, codes: Integers, count: Floats) -> f
     # Between two numbers under a label all others are under it, too.
     fits = np.minimum(np.maximum.accumulate(shown, axis=0), np.maximum.accumulate(shown[::-1], axis=0)[::-1])
     others = (people @ fits)[None, :] - people[:, None] * fits
-    covered = others / np.maximum(len(ranked) - people, 1.0)[:, None]
+    covered = others / np.maximum(known.records - people, 1.0)[:, None]
     return float((counts * (fits * covered + 1 - fits)).sum())
 
 
-def _recoded(values: pl.Series, before: pl.Series, after: pl.Series) -> float:
-    """Cost of categories: by how readily each of the other values is shown under the same label."""
-    own = values.rename("x").value_counts(name="own")
-    pairs = pl.DataFrame({"x": before, "y": after}).group_by("x", "y").agg(count=pl.len()).join(own, on="x")
+def recoded_loss(own: pl.DataFrame, pairs: pl.DataFrame) -> float:
+    """Cost of categories: by how readily each of the other values is shown under the same label.
+
+    ``own`` has every known value ``x`` and how many records have it (``own``); ``pairs`` the value ``x``, the label
+    ``y`` and the ``count`` of the cells that are known before and after.
+    """
+    n = float(own["own"].sum())
+    pairs = pairs.join(own, on="x")
     new = ~pairs["y"].is_in(own["x"].implode())
     own_count, count = pairs["own"].to_numpy(), pairs["count"].to_numpy().astype(np.float64)
     shown = (pl.col("count") / pl.col("count").sum().over("x")).alias("shown")
     pairs = pairs.with_columns(shown).with_columns(most=pl.col("shown").max().over("y"))
     fits = (pairs["shown"] / pairs["most"]).to_numpy()
-    n = float(len(values))
     # A value all of whose cells are suppressed may be under any label, unless the label is a value itself.
     orphans = n - float(own.filter(pl.col("x").is_in(pairs["x"].implode()))["own"].sum())
     reach = (

@@ -23,10 +23,23 @@ from discreet.utility.moments import changes
 from discreet.utility.table_distance import Closed
 
 _MOST_NAMED = 5
+_MOST_CELLS, _SAMPLED = 10**8, 100_000
+"""Cells of a query that are held at once, and records of the sample that is drawn of a larger one."""
 
 
 def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
     return {"columns": list(pair.wanted), "ids": pair.ids, "aligned": None if pair.ids else pair.linked}
+
+
+def _over_all_records(
+    found: Measure,
+    sample: tuple[Microdata, Microdata],
+    files: tuple[Microdata, Microdata],
+    settings: Mapping[str, Any],
+) -> Measure | None:
+    from discreet.utility.counted_loss import over_all_records
+
+    return over_all_records(found, sample, files, settings)
 
 
 @measure(
@@ -87,7 +100,15 @@ def _in_a_comparison(pair: TwoFiles) -> dict[str, Any]:
             ),
         ),
     ),
-    compare=OfPair(1, "utility", takes_copies=False, as_it_was=True, effort=2, settings=_in_a_comparison),
+    compare=OfPair(
+        1,
+        "utility",
+        takes_copies=False,
+        as_it_was=True,
+        effort=2,
+        settings=_in_a_comparison,
+        over_all=_over_all_records,
+    ),
 )
 @checked
 def information_loss(
@@ -117,6 +138,10 @@ def information_loss(
     was exchanged has lost 1, and those left alone lose as much as they can be mistaken for exchanged ones. The loss is
     0 for an unchanged file and 1 for one that says nothing; it does not fall when labels are merged into coarser ones
     or when more cells are suppressed. It looks at one column at a time: relations between columns are in the figures.
+
+    Two queries (Polars lazy, DuckDB, Spark) of more than a hundred million cells are not collected: where ``ids`` or
+    their order links the records the same figures are added up over all of them, and a caveat names what a sample
+    tells.
 
     Without linked records (other numbers of records, another order, a synthetic file) the same loss is computed for
     the closest match of the two distributions. That is a lower bound, not to be ranked against linked ones: name a
@@ -180,6 +205,11 @@ def information_loss(
     """
     _checked(level, divisor, closed, groups)
     original.need_plain_names()
+    if engine.is_lazy(original) and engine.is_lazy(released) and _too_large(original, released):
+        asked = {
+            name: value for name, value in locals().items() if name not in ("original", "released", "ids")
+        }
+        return _past_memory(original, released, ids, asked)
     roles = original.roles
     weight = engine.resolve_weight(original, weight)
     wanted = tuple(roles.keys if keys is None else ((keys,) if isinstance(keys, str) else keys))
@@ -251,6 +281,30 @@ def information_loss(
     )
 
 
+def _too_large(*files: Microdata) -> bool:
+    return max(engine.overview(data, ()).rows * len(data.columns) for data in files) > _MOST_CELLS
+
+
+def _past_memory(
+    original: Microdata, released: Microdata, ids: str | None, settings: Mapping[str, Any]
+) -> Measure:
+    """Add up over all records what can be, and measure a stated sample for the rest."""
+    from discreet.utility.counted_loss import over_all_records
+    from discreet.utility.sampled_measures import drawn_pair, on_sample
+
+    tables, many = drawn_pair(original, released, _SAMPLED, ids=ids, seed=0)
+    sample = original.with_frame(tables[0]), released.with_frame(tables[1])
+    found = information_loss(*sample, ids=ids, **settings)
+    counted = (
+        over_all_records(found, sample, (original, released), settings)
+        if ids or len(set(many)) == 1
+        else None
+    )
+    if counted is not None:
+        return counted
+    return on_sample(information_loss, original, released, rows=_SAMPLED, ids=ids, settings=settings, seed=0)
+
+
 def _column_loss(files: LinkedFiles, name: str, pair: tuple[Kind, pl.Series, pl.Series] | None) -> float:
     if pair is None:
         return 1.0
@@ -261,18 +315,26 @@ def _column_loss(files: LinkedFiles, name: str, pair: tuple[Kind, pl.Series, pl.
 
 
 def _meaning(files: LinkedFiles, losses: Mapping[str, float], value: float, compared: Comparisons) -> str:
-    worst = max(losses, key=lambda name: losses[name])
     empty = [name for name in losses if name in files.dropped or _emptied(files, name)]
+    if not files.aligned:
+        return told_of_loss(
+            losses, value, empty, ", at the least: the records of the two files are not linked."
+        )
+    changed, share = compared.counts["records_changed"], compared.counts["share_records_changed"]
+    gone = f", and {files.removed:,} were removed" if files.removed else ""
+    said = f"; {changed:,} of {files.records:,} records ({percent(share)}) were changed{gone}."
+    return told_of_loss(losses, value, empty, said)
+
+
+def told_of_loss(losses: Mapping[str, float], value: float, empty: Sequence[str], records: str) -> str:
+    """Say what was lost, by columns; ``records`` ends the sentence."""
+    worst = max(losses, key=lambda name: losses[name])
     more = f" and {len(empty) - _MOST_NAMED} more" if len(empty) > _MOST_NAMED else ""
     gone = f"Nothing is left of {', '.join(map(repr, empty[:_MOST_NAMED]))}{more}. " if empty else ""
     told = f"{gone}The release has lost {percent(value)} of what {len(losses):,} columns said"
     if losses[worst] > 0 and worst not in empty:
         told += f", most of it in '{worst}' ({percent(losses[worst])})"
-    if not files.aligned:
-        return f"{told}, at the least: the records of the two files are not linked."
-    changed, share = compared.counts["records_changed"], compared.counts["share_records_changed"]
-    gone = f", and {files.removed:,} were removed" if files.removed else ""
-    return f"{told}; {changed:,} of {files.records:,} records ({percent(share)}) were changed{gone}."
+    return f"{told}{records}"
 
 
 def _emptied(files: LinkedFiles, name: str) -> bool:

@@ -127,8 +127,14 @@ def same_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
     Numbers that differ only because another program wrote them (fifteen digits, single precision) are the same.
     """
     if ours.dtype.is_numeric() and theirs.dtype.is_numeric():
-        held, came = stored_alike(ours, theirs)
-        pair = pl.DataFrame({"a": held.cast(pl.Float64), "b": came.cast(pl.Float64)})
+        ours, theirs = stored_alike(ours, theirs)
+    return equal_cells(ours, theirs)
+
+
+def equal_cells(ours: pl.Series, theirs: pl.Series) -> Flags:
+    """Say for each record whether the two values are equal as they stand; missing equals missing."""
+    if ours.dtype.is_numeric() and theirs.dtype.is_numeric():
+        pair = pl.DataFrame({"a": ours.cast(pl.Float64), "b": theirs.cast(pl.Float64)})
     elif ours.dtype == theirs.dtype and not isinstance(ours.dtype, pl.Enum | pl.Categorical):
         pair = pl.DataFrame({"a": ours, "b": theirs})
     else:

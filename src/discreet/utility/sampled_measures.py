@@ -85,6 +85,29 @@ def on_sample(
             f"rows must be at least {_ENOUGH}: a smaller sample has no interval to speak of."
         )
     files = (original, released)
+    tables, many = drawn_pair(original, released, rows, ids=ids, seed=seed)
+    key = () if ids is None else (ids,)
+    given = {**(settings or {}), **({"ids": ids} if ids is not None else {})}
+
+    def value_of(chosen: list[pl.DataFrame]) -> Measure:
+        ours, theirs = (data.with_frame(table) for data, table in zip(files, chosen, strict=True))
+        return measure(ours, theirs, **given)
+
+    tenths = [tenths_of(table, key) for table in tables]
+
+    def without(own: int) -> Measure:
+        return value_of(
+            [table.filter(pl.Series(of != own)) for table, of in zip(tables, tenths, strict=True)]
+        )
+
+    return with_interval(value_of(tables), without, (tables[0].height, many[0]))
+
+
+def drawn_pair(
+    original: Microdata, released: Microdata, rows: int, *, ids: str | None, seed: Seed
+) -> tuple[list[pl.DataFrame], list[int]]:
+    """Draw a random sample of two files, of linked ones the same records; and count the records of each file."""
+    files = (original, released)
     for data in files:
         if ids is not None and ids not in data.schema:
             raise ColumnError(f"{unknown_name(ids, data.columns)} It was named in ids.")
@@ -102,20 +125,7 @@ def on_sample(
         raise InputError(
             f"The sample has fewer than {_ENOUGH} records. Raise rows, or measure the whole files."
         )
-    given = {**(settings or {}), **({"ids": ids} if ids is not None else {})}
-
-    def value_of(chosen: list[pl.DataFrame]) -> Measure:
-        ours, theirs = (data.with_frame(table) for data, table in zip(files, chosen, strict=True))
-        return measure(ours, theirs, **given)
-
-    tenths = [tenths_of(table, key) for table in tables]
-
-    def without(own: int) -> Measure:
-        return value_of(
-            [table.filter(pl.Series(of != own)) for table, of in zip(tables, tenths, strict=True)]
-        )
-
-    return with_interval(value_of(tables), without, (tables[0].height, many[0]))
+    return tables, many
 
 
 def tenths_of(table: pl.DataFrame, key: tuple[str, ...] = ()) -> Integers:

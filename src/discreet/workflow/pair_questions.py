@@ -278,7 +278,15 @@ class PairQuestion:
         def without(own: int) -> Measure:
             return self.answer(held.without_tenth(own), parameters)
 
-        return with_interval(self.answer(held, parameters), None if self.needs.by_size else without, sizes)
+        found = self.answer(held, parameters)
+        if self.needs.over_all is not None and case.linked and len(case.files.copies) == 1:
+            sample = held.files.original, held.files.copies[0]
+            counted = self.needs.over_all(
+                found, sample, (whole.files.original, whole.files.copies[0]), parameters
+            )
+            if counted is not None:
+                return replace(counted, name=self.name)
+        return with_interval(found, None if self.needs.by_size else without, sizes)
 
 
 def by_name() -> dict[str, PairQuestion]:

@@ -56,17 +56,24 @@ class CountedRows:
     """The distinct rows of a table of codes, with the records and the weight of each.
 
     Where ``units`` say whose the records are, a row counts people: somebody's records with the same codes are one, of
-    their mean weight.
+    their mean weight. ``many`` says how many records a row of the codes stands for, one unless given.
     """
 
     def __init__(
-        self, codes: Codes, weights: Floats, *, wildcard: bool, units: Integers | None = None
+        self,
+        codes: Codes,
+        weights: Floats,
+        *,
+        wildcard: bool,
+        units: Integers | None = None,
+        many: Integers | None = None,
     ) -> None:
         everything, columns = np.arange(len(codes)), np.arange(codes.shape[1])
         self.row_of, firsts = numbered(codes, everything, columns)
         self.codes: Codes = np.ascontiguousarray(codes[firsts])
         heads, weights = (self.row_of, weights) if units is None else _people(self.row_of, units, weights)
-        self.records: Integers = np.bincount(heads, minlength=len(firsts)).astype(np.int64)
+        self.many = many
+        self.records: Integers = np.bincount(heads, weights=many, minlength=len(firsts)).astype(np.int64)
         self.weights = summed(heads, weights, len(firsts))
         self._columns = columns
         self._wildcard = wildcard

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet.arrays import Codes, Floats, Integers
 from discreet.errors import ParameterError
 from discreet.protect.suppressing.agreement import CountedRows, Demand
+from discreet.protect.suppressing.alike_records import Alike
 from discreet.protect.suppressing.suppression_merging import merge_until_met, restore_whole_classes
 from discreet.protect.suppressing.suppression_search import give_back_unneeded, suppress_until_met
 
@@ -34,6 +35,8 @@ class Problem:
         The individual risk from which the demanded weights were computed.
     units
         Whose each record is, where company is counted in people.
+    many
+        How many records a row of the codes stands for, where that is not one.
     """
 
     codes: Codes
@@ -45,11 +48,16 @@ class Problem:
     household: Integers | None = None
     risk_threshold: float | None = None
     units: Integers | None = None
+    many: Integers | None = None
 
     def check(self) -> None:
         """Refuse what cannot be reached even with every key blank."""
         blank = CountedRows(
-            np.ascontiguousarray(self.codes[:, -1:]), self.weights, wildcard=False, units=self.units
+            np.ascontiguousarray(self.codes[:, -1:]),
+            self.weights,
+            wildcard=False,
+            units=self.units,
+            many=self.many,
         )
         if not all(demand.met(blank.records, blank.weights).all() for demand in self.demands):
             where = "a stratum" if len(blank.records) > 1 else "the file"
@@ -60,43 +68,46 @@ class Problem:
             )
 
 
-def solve(problem: Problem) -> Codes:
-    """Return the codes with the suppressed cells set to 0.
+def solve(problem: Problem) -> Alike:
+    """Return the records with the suppressed cells set to 0.
 
     Gaps are only ever added until all demands hold at once, so this ends; a file of gaps meets every demand.
     """
-    codes = problem.codes
+    alike = Alike(problem.codes, problem.weights, problem.many)
     while True:
         for demand in problem.demands:
             if problem.wildcard:
-                codes = suppress_until_met(codes, problem.weights, problem.costs, demand)
+                codes = suppress_until_met(alike.codes, problem.weights, problem.costs, demand)
+                alike = replace(alike, codes=codes)
             else:
-                codes = merge_until_met(codes, problem.weights, problem.costs, demand, problem.units)
-        codes = _same_in_household(problem, codes)
-        if all_met(problem, codes):
+                alike = merge_until_met(alike, problem.costs, demand, problem.units)
+        alike = replace(alike, codes=_same_in_household(problem, alike.codes))
+        if all_met(problem, alike):
             break
     if problem.wildcard:
-        return give_back_unneeded(
+        back = give_back_unneeded(
             problem.codes,
-            codes,
+            alike.codes,
             weights=problem.weights,
             costs=problem.costs,
             demands=problem.demands,
             tied=problem.tied,
         )
+        return replace(alike, codes=back)
     if len(problem.demands) == 1 and problem.household is None and problem.units is None:
-        return restore_whole_classes(problem.codes, codes, problem.weights, problem.costs, problem.demands[0])
-    return codes
+        return restore_whole_classes(problem.codes, alike, problem.costs, problem.demands[0])
+    return alike
 
 
-def all_met(problem: Problem, codes: Codes) -> bool:
-    """Say whether every demand holds for these codes."""
+def all_met(problem: Problem, alike: Alike) -> bool:
+    """Say whether every demand holds for these records."""
     for demand in problem.demands:
         rows = CountedRows(
-            np.ascontiguousarray(codes[:, demand.columns]),
-            problem.weights,
+            np.ascontiguousarray(alike.codes[:, demand.columns]),
+            alike.weights,
             wildcard=problem.wildcard,
             units=problem.units,
+            many=alike.many,
         )
         if rows.lacking(demand).any():
             return False

@@ -196,7 +196,7 @@ class LocalSuppression(Treatment):
             units=self._units(data),
         )
         problem.check()
-        solved = solve(problem)
+        solved = solve(problem).codes
         gone = (problem.codes > 0) & (solved == 0)
         columns = {
             key: _blanked(data, table[key], gone[:, i]) for i, key in enumerate(keys) if gone[:, i].any()
@@ -229,15 +229,15 @@ class LocalSuppression(Treatment):
         from discreet.protect.suppressing.demands_met import Problem
         from discreet.protect.suppressing.suppression_by_classes import solved_classes
 
-        def problem(codes: Codes, records: int) -> Problem:
-            demands = self._demands(keys, records)
-            return Problem(codes, np.zeros(len(codes)), self._costs(keys), demands, wildcard=False)
+        def problem(codes: Codes, many: Integers) -> Problem:
+            demands = self._demands(keys, int(many.sum()))
+            return Problem(codes, np.zeros(len(codes)), self._costs(keys), demands, wildcard=False, many=many)
 
         solved = solved_classes(data, keys, strata, problem)
         proof = solved.proof
         left = tuple(key for key in data.roles.keys if key not in proof.emptied)
         return Change(
-            of_records=solved.by_record(data) if solved.losing else None,
+            of_records=solved.by_record(data) if len(solved.losing) else None,
             roles={"keys": left} if left and proof.emptied else {},
             notes=(*proof.notes, *self._notes(0, floats)),
             guarantee=proof.guarantee(self._aims(keys, "records"), within=bool(strata)),

@@ -22,11 +22,11 @@ class Offers(NamedTuple):
     """The entries, sorted by unit: where those of a unit start, group, cost and unit of each; and listed by group."""
 
     entry_start: Integers
-    entry_group: Integers
+    entry_group: Codes
     entry_cost: Floats
     group_start: Integers
-    group_entry: Integers
-    entry_unit: Integers
+    group_entry: Codes
+    entry_unit: Codes
 
 
 class Fillings(NamedTuple):

@@ -58,6 +58,42 @@ def numbered(codes: Codes, rows: Integers, columns: Integers) -> tuple[Integers,
 
 
 @compiled
+def numbered_beside(
+    codes: Codes, sought: Integers, rows: Integers, columns: Integers
+) -> tuple[Integers, int]:
+    """Number those rows that are alike to one that is sought, in order of first appearance; -1 for the others.
+
+    What is sought are some of the rows. Returns the number of each row's combination, and how many there are.
+    """
+    _, firsts = numbered(codes, sought, columns)
+    size = 16
+    while size < 2 * len(firsts):
+        size *= 2
+    slots = np.full(size, -1, dtype=np.int32)
+    for number in range(len(firsts)):
+        slot = _start(codes, firsts[number], columns, size - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = number
+    label = np.full(len(firsts), -1, dtype=np.int64)
+    found = np.empty(len(rows), dtype=np.int64)
+    many = 0
+    for position in range(len(rows)):
+        row = rows[position]
+        slot = _start(codes, row, columns, size - 1)
+        while slots[slot] >= 0 and not _alike(codes, row, codes, firsts[slots[slot]], columns):
+            slot = (slot + 1) & (size - 1)
+        if slots[slot] < 0:
+            found[position] = -1
+            continue
+        if label[slots[slot]] < 0:
+            label[slots[slot]] = many
+            many += 1
+        found[position] = label[slots[slot]]
+    return found, many
+
+
+@compiled
 def add_agreeing(  # noqa: PLR0917 - compiled code takes arrays by position
     codes: Codes,
     rows: Integers,
@@ -295,3 +331,33 @@ def give_back(  # noqa: PLR0917 - compiled code takes arrays by position
         row_of[candidate[cell]] = rows
         rows += 1
     return given
+
+
+@compiled
+def keep_lowest(  # noqa: PLR0917 - compiled code takes arrays by position
+    owner: Integers, numbers: Integers, start: Integers, most: Integers, held: Integers, filled: Integers
+) -> None:
+    """Keep the lowest numbers of each owner, as many as it may hold, in its part of ``held``: a heap, highest first."""
+    for position in range(len(owner)):
+        who, number = owner[position], numbers[position]
+        first, count = start[who], filled[who]
+        if count < most[who]:
+            at = count
+            filled[who] = count + 1
+            while at > 0 and held[first + (at - 1) // 2] < number:
+                held[first + at] = held[first + (at - 1) // 2]
+                at = (at - 1) // 2
+            held[first + at] = number
+        elif number < held[first]:
+            at = 0
+            while True:
+                child = 2 * at + 1
+                if child >= count:
+                    break
+                if child + 1 < count and held[first + child + 1] > held[first + child]:
+                    child += 1
+                if held[first + child] <= number:
+                    break
+                held[first + at] = held[first + child]
+                at = child
+            held[first + at] = number

@@ -102,12 +102,13 @@ def prove(treated: Problem, keys: Sequence[str], gone: Flags, original: Codes) -
             "asked for, so nothing was released. Please report this with the parameters that were used."
         )
     touched, shown = gone.any(axis=1), treated.codes[:, : len(keys)] > 0
+    many = np.ones(len(gone), dtype=np.int64) if treated.many is None else treated.many
     proof = Proof(
-        records=len(gone),
-        cells=int(gone.sum()),
-        touched=int(touched.sum()),
-        key_cells=shown.size,
-        silent=int((~shown).all(axis=1).sum()),
+        records=int(many.sum()),
+        cells=int((many @ gone).sum()),
+        touched=int(many[touched].sum()),
+        key_cells=int(many.sum()) * len(keys),
+        silent=int(many[(~shown).all(axis=1)].sum()),
         wildcard=treated.wildcard,
         emptied=tuple(key for i, key in enumerate(keys) if gone[:, i].any() and not shown[:, i].any()),
     )
@@ -126,7 +127,9 @@ def prove(treated: Problem, keys: Sequence[str], gone: Flags, original: Codes) -
 
 def _failing(treated: Problem, demand: Demand) -> int:
     columns = np.ascontiguousarray(treated.codes[:, demand.columns])
-    rows = CountedRows(columns, treated.weights, wildcard=treated.wildcard, units=treated.units)
+    rows = CountedRows(
+        columns, treated.weights, wildcard=treated.wildcard, units=treated.units, many=treated.many
+    )
     size, weight = rows.company()
     short = size < demand.k
     if len(demand.least) and treated.risk_threshold is not None:

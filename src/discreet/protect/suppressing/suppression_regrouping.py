@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.arrays import Codes, Flags, Floats, Integers
-from discreet.protect.suppressing.agreement import CountedRows, Demand, bits, summed
+from discreet.protect.suppressing.agreement import CountedRows, bits, summed
 from discreet.protect.suppressing.regrouping_kernels import Fillings, Offers, fill_up, gather, improve
-from discreet.protect.suppressing.suppression_kernels import numbered
+from discreet.protect.suppressing.suppression_kernels import numbered_beside
 from discreet.protect.suppressing.suppression_search import sets_by_cost, too_many_sets
 
 _MOST_ENTRIES = 600_000  # with more, only the cheap groups are looked at
@@ -25,23 +25,20 @@ _CHEAP, _DEAR = 1.5, 2.0
 _CLOSE = 1e-9
 
 
-def regroup(part: Codes, weights: Floats, costs: Floats, demand: Demand) -> Codes:
-    """Return the codes with few cells set to 0 so that nearly every class has k records; 0 is a value.
+def regroup(rows: CountedRows, lacking: Flags, costs: Floats, k: int) -> tuple[Integers, Integers]:
+    """Say which records lose which cells, few of them, so that nearly every class has k records; a gap is a value.
 
     The last column is the stratum, which has no cost and stays. A class that several groups count on may be unable
-    to fill up all of them, so that a few classes can still be too small.
+    to fill up all of them, so that a few classes can still be too small. What is returned are rows of records, one for
+    each record, and the keys it gives up as bits.
     """
-    rows = CountedRows(part, weights, wildcard=False)
-    lacking = rows.lacking(demand)
     units = np.flatnonzero(lacking[rows.row_of])
-    groups, entries = _offers(rows, lacking, rows.row_of[units], costs, demand.k)
-    taken, lending = _settled(rows, groups, entries, demand.k)
-    records = np.append(units[entries.unit[taken]], _first_of_each(rows, groups.lender, lending))
-    given_up = groups.pattern[np.append(entries.group[taken], np.repeat(groups.borrower, lending))]
-    result = part.copy()
-    for position in range(len(costs)):
-        result[records[given_up >> position & 1 == 1], position] = 0
-    return result
+    if rows.many is not None:
+        units = np.repeat(units, rows.many[units])
+    groups, entries = _offers(rows, lacking, rows.row_of[units], costs, k)
+    taken, lending = _settled(rows, groups, entries, k)
+    records = np.append(units[entries.units(taken)], _first_of_each(rows, groups.lender, lending))
+    return records, groups.pattern[np.append(entries.group[taken], np.repeat(groups.borrower, lending))]
 
 
 @dataclass(frozen=True)
@@ -73,25 +70,35 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Entries:
-    """Who could join which group, sorted by unit: the unit, the group, what the unit gives up, its fair price."""
+    """Who could join which group: where those of a unit begin, the group, what the unit gives up; a unit's fair price.
 
-    unit: Integers
-    group: Integers
+    There are many of them, so that they are held in as few bytes as will do.
+    """
+
+    start: Integers
+    group: Codes
     cost: Floats
     fair: Floats
 
+    def units(self, chosen: Integers) -> Integers:
+        """Say whose some of the entries are."""
+        found: Integers = np.searchsorted(self.start, chosen, "right") - 1
+        return found
+
     def up_to(self, limit: float, *, staying: int) -> Flags:
         """Find the entries that cost at most so many times the fair price of their unit, and those of staying."""
-        chosen: Flags = (self.cost <= limit * self.fair * (1 + _CLOSE)) | (self.group == staying)
+        most = limit * self.fair * (1 + _CLOSE)
+        chosen: Flags = self.cost <= np.repeat(most, np.diff(self.start))
+        chosen |= self.group == staying
         return chosen
 
     def offers(self, chosen: Integers, groups: int) -> Offers:
         """Lay out some of the entries by unit and by group, as the kernels take them."""
         group = self.group[chosen]
-        unit = self.unit[chosen]
-        start = np.searchsorted(unit, np.arange(int(unit[-1]) + 2))
-        by_group = np.argsort(group, kind="stable")
-        group_start = np.searchsorted(group[by_group], np.arange(groups + 1))
+        start = np.searchsorted(chosen, self.start)
+        by_group = np.argsort(group, kind="stable").astype(np.int32)
+        group_start = np.append(0, np.cumsum(np.bincount(group, minlength=groups)))
+        unit = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
         return Offers(start, group, self.cost[chosen], group_start, by_group, unit)
 
 
@@ -103,9 +110,8 @@ def _settled(rows: CountedRows, groups: _Groups, entries: _Entries, k: int) -> t
     offers = entries.offers(chosen, count)
     taken, groups, lending = _moved(rows, groups, offers, gather(offers, groups.fillings(k)), k)
     taken = chosen[taken]
-    if len(entries.unit) > _MOST_ENTRIES:
-        left = entries.group[taken] == count - 1
-        cheap |= np.isin(entries.unit, entries.unit[taken[left]])
+    if len(entries.group) > _MOST_ENTRIES:
+        cheap |= np.repeat(entries.group[taken] == count - 1, np.diff(entries.start))
     else:
         cheap[:] = True
     chosen = np.flatnonzero(cheap)
@@ -148,7 +154,8 @@ def _offers(
     keys = (1 << len(costs)) - 1
     gaps = ~rows.known & keys
     fair = np.full(len(rows.codes), np.inf)
-    found: list[tuple[Integers, Integers, Floats]] = []
+    of_row = _Gathered(row, len(rows.codes))
+    found: list[tuple[Codes, Codes, Floats]] = []
     formed: list[_Groups] = []
     count = tried = 0
     for level, patterns in sets_by_cost(costs):
@@ -159,35 +166,77 @@ def _offers(
             inside = np.flatnonzero(gaps & ~pattern == 0)
             if not lacking[inside].any():
                 continue
-            party, _ = numbered(rows.codes, inside, bits((keys | 1 << len(costs)) & ~pattern))
+            kept = bits((keys | 1 << len(costs)) & ~pattern)
+            party, _ = numbered_beside(rows.codes, inside[lacking[inside]], inside, kept)
+            inside, party = inside[party >= 0], party[party >= 0]
             cost = _cost_of(pattern & ~gaps[inside], costs)
             offered, price = _offered(rows, lacking, inside, party, cost, pattern, costs, k)
             joining = lacking[inside]
-            fair[inside[joining]] = np.minimum(fair[inside[joining]], price[party[joining]])
+            inside, party, cost = inside[joining], party[joining], cost[joining]
+            fair[inside] = np.minimum(fair[inside], price[party])
             viable = np.isfinite(price)
-            place = np.full(len(rows.codes), -1, dtype=np.int64)
-            place[inside] = np.where(viable, np.cumsum(viable) - 1 + count, -1)[party]
-            own_cost = np.zeros(len(rows.codes))
-            own_cost[inside] = cost
             # What is too dear now stays so: fair prices only fall.
-            dear = own_cost > _DEAR * fair * (1 + _CLOSE)
-            units = np.flatnonzero((place >= 0)[row] & ~dear[row])
-            found.append((units, place[row[units]], own_cost[row[units]]))
-            formed.append(replace(offered, borrower=offered.borrower + count))
+            able = viable[party] & ~(cost > _DEAR * fair[inside] * (1 + _CLOSE))
+            units, times = of_row.all_of(inside[able])
+            group = (np.cumsum(viable) - 1 + count)[party[able]]
+            found.append((units, np.repeat(group, times).astype(np.int32), np.repeat(cost[able], times)))
+            formed.append(replace(offered, borrower=offered.borrower + np.int32(count)))
             count += len(offered.pattern)
     # Where all else fails a unit stays where it is, at the price of a blank record: a last group takes all of those.
-    everyone = np.arange(len(row))
-    found.append((everyone, np.full(len(row), count), np.full(len(row), costs.sum())))
+    everyone = np.arange(len(row), dtype=np.int32)
+    found.append((everyone, np.full(len(row), count, dtype=np.int32), np.full(len(row), costs.sum())))
     formed.append(_staying(k))
-    for at, (unit, group, own) in enumerate(found):
-        cheap = (own <= _DEAR * fair[row[unit]] * (1 + _CLOSE)) | (group == count)
-        found[at] = unit[cheap], group[cheap], own[cheap]
-    unit, group, own = (np.concatenate(part) for part in zip(*found, strict=True))
-    del found
-    order = np.argsort(unit, kind="stable")
-    entries = _Entries(unit[order], group[order], own[order], fair[row[unit[order]]])
-    names = ("pattern", "price", "spare", "smallest", "there", "borrower", "lender")
-    return _Groups(*(np.concatenate([getattr(part, name) for part in formed]) for name in names)), entries
+    entries = _laid_out(found, fair[row], staying=count)
+    return _with_company(formed, entries)
+
+
+def _with_company(formed: list[_Groups], entries: _Entries) -> tuple[_Groups, _Entries]:
+    """Leave out the groups that nobody looks at any longer, and number the others anew."""
+    sought = np.zeros(sum(len(part.pattern) for part in formed), dtype=np.bool_)
+    sought[entries.group] = True
+    new = (np.cumsum(sought) - 1).astype(np.int32)
+    first, parts = 0, []
+    for part in formed:
+        own, pairs = sought[first : first + len(part.pattern)], sought[part.borrower]
+        first += len(part.pattern)
+        by_group = (part.pattern, part.price, part.spare, part.smallest, part.there)
+        parts.append((*(each[own] for each in by_group), new[part.borrower[pairs]], part.lender[pairs]))
+    formed.clear()
+    return _Groups(*map(np.concatenate, zip(*parts, strict=True))), replace(entries, group=new[entries.group])
+
+
+def _laid_out(found: list[tuple[Codes, Codes, Floats]], fair: Floats, *, staying: int) -> _Entries:
+    """Put the entries of each unit together, those of cheap patterns first, letting go of what was found."""
+    most = _DEAR * fair * (1 + _CLOSE)
+    many = np.zeros(len(fair), dtype=np.int64)
+    for at, (unit, group, cost) in enumerate(found):
+        cheap = (cost <= most[unit]) | (group == staying)
+        found[at] = unit[cheap], group[cheap], cost[cheap]
+        many[found[at][0]] += 1
+    start = np.append(0, np.cumsum(many))
+    groups, costs = np.empty(start[-1], dtype=np.int32), np.empty(start[-1])
+    place = start[:-1].copy()
+    while found:
+        # A unit is in a pattern once, so that its place is its own.
+        unit, group, cost = found.pop(0)
+        groups[place[unit]], costs[place[unit]] = group, cost
+        place[unit] += 1
+    return _Entries(start, groups, costs, fair)
+
+
+class _Gathered:
+    """The units of each row, ready to be looked up."""
+
+    def __init__(self, row: Integers, rows: int) -> None:
+        self._order = np.argsort(row, kind="stable").astype(np.int32)
+        self._many = np.bincount(row, minlength=rows)
+        self._start = np.cumsum(self._many) - self._many
+
+    def all_of(self, rows: Integers) -> tuple[Codes, Integers]:
+        """List the units of some rows, and say how many each row has."""
+        many = self._many[rows]
+        within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+        return self._order[np.repeat(self._start[rows], many) + within], many
 
 
 def _offered(  # noqa: PLR0917 - one step of a loop, and its arrays
@@ -242,18 +291,27 @@ def _staying(k: int) -> _Groups:
 
 
 def _cost_of(masks: Integers, costs: Floats) -> Floats:
-    total: Floats = ((masks[:, None] >> np.arange(len(costs)) & 1) * costs).sum(axis=1)
-    return total
+    """Add up the costs of the keys in each mask."""
+    if 1 << len(costs) > len(masks):
+        total: Floats = ((masks[:, None] >> np.arange(len(costs)) & 1) * costs).sum(axis=1)
+        return total
+    every = _cost_of(np.arange((1 << len(costs)) - 1), costs)
+    return np.append(every, costs.sum())[masks]
 
 
 def _first_of_each(rows: CountedRows, lenders: Codes, taken: Integers) -> Integers:
     """List records of the rows that lend, so many for each time a row lends, nobody twice."""
+    lending = np.flatnonzero(taken)
+    lenders, taken = lenders[lending], taken[lending]
     by_row = np.argsort(rows.row_of, kind="stable")
-    start = np.searchsorted(rows.row_of[by_row], np.arange(len(rows.codes)))
+    start = np.cumsum(rows.records) - rows.records
     order = np.argsort(lenders, kind="stable")
     before = np.cumsum(taken[order]) - taken[order]
     first = np.searchsorted(lenders[order], lenders[order])
     offset = np.zeros(len(lenders), dtype=np.int64)
     offset[order] = before - before[first]
     within = np.arange(int(taken.sum())) - np.repeat(np.cumsum(taken) - taken, taken)
-    return np.asarray(by_row[np.repeat(start[lenders] + offset, taken) + within])
+    place = np.repeat(start[lenders] + offset, taken) + within
+    if rows.many is not None:
+        place = np.searchsorted(np.cumsum(rows.many[by_row]), place, side="right")
+    return np.asarray(by_row[place])
