@@ -21,7 +21,7 @@ ROLES = {"keys": ["age", "area", "kids"], "sensitive": "ill", "identifiers": "id
 PLAN = Plan([Band(widths={"age": 10}), Pram(["job"]), AddNoise("pay")])
 COUNTED = ("margins", "tabular", "dependence", "replicated_uniques", "attribution", "disclosure")
 SAMPLED = ("pmse", "pmse_logit")
-ROWS = 20_000
+ROWS = 8_000
 
 
 def people(seed: int, rows: int = ROWS) -> pl.DataFrame:
@@ -30,7 +30,7 @@ def people(seed: int, rows: int = ROWS) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "id": np.arange(rows),
-            "area": rng.choice(["n", "s", None], rows, p=[0.5, 0.45, 0.05]),
+            "area": rng.choice(["n", "s", None], rows, p=[0.5, 0.45, 0.05]).tolist(),
             "job": rng.choice(["clerk", "cook", "nurse"], rows),
             "age": age,
             "pay": pl.Series(age * 10 + rng.lognormal(3, 1, rows)).set(
