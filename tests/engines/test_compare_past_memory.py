@@ -300,3 +300,15 @@ def test_spark_adds_the_loss_of_linked_records_up_on_its_executors(spark_session
     assert abs(told.value - whole.value) <= min(told.parameters["counted"]["off"], 1e-3)
     for name in ("il1s", "cells_changed", "records_changed", "covariance_change", "normalized_entropy"):
         assert told.figures[name] == pytest.approx(whole.figures[name], rel=1e-7), name
+
+
+def test_originals_that_were_copied_into_a_large_release_are_not_cleared():
+    table, other = (people(seed).drop("id").with_columns(pay=pl.col("pay").fill_null(0.0)) for seed in (1, 2))
+    leaky = pl.concat([other.head(ROWS - 600), table.sample(600, seed=3)]).sample(
+        fraction=1, shuffle=True, seed=1
+    )
+    roles = {"keys": ["age", "area", "kids"], "sensitive": "ill"}
+    data = Microdata(table.lazy(), **roles)
+    found = only(compare(data, Microdata(leaky.lazy()), rows=4000, policy="public-use-file"))
+    assert found.verdict.meets is not True
+    assert {check.measure for check in found.verdict.checks if check.passed is None} == {"near_copies"}

@@ -17,7 +17,7 @@ pytestmark = [
     ),
 ]
 ROWS = 10_000_000
-STREAMED, COUNTED, BY_CLASSES = 1200, 3000, 4000
+STREAMED, COUNTED, BY_CLASSES = 1200, 3000, 2500
 """MB: for work from file to file; beside the 2 GB that DuckDB may take itself; for a million classes."""
 CAPS = {
     "protect polars": STREAMED,
@@ -26,6 +26,7 @@ CAPS = {
     "tabular duckdb": COUNTED,
     "table duckdb": COUNTED,
     "local suppression polars": BY_CLASSES,
+    "mondrian polars": BY_CLASSES,
 }
 
 

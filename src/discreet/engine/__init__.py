@@ -45,7 +45,6 @@ from discreet.engine.classes import (
 )
 from discreet.engine.frames import (
     collect,
-    collected_batches,
     declared_levels,
     engine_name,
     has_places,
@@ -57,6 +56,7 @@ from discreet.engine.frames import (
     scan,
 )
 from discreet.engine.linked_records import THERE, added_up, linked_rows
+from discreet.engine.lowest_numbers import lowest_numbers
 from discreet.engine.order_statistics import known_numbers, number_range, values_at
 from discreet.engine.rebuild import in_kind, queried, rebuilt, whole_frame, without_records
 from discreet.engine.record_batches import ByRecord, record_numbers
@@ -74,7 +74,6 @@ from discreet.engine.roles import (
 )
 from discreet.engine.sampled_records import Strata, chance_by_unit, record_sample
 from discreet.engine.spark_tasks import spark_tasks
-from discreet.engine.spooling import in_one_pass
 from discreet.engine.units import (
     after_treatment,
     all_suppressed,
@@ -111,7 +110,6 @@ __all__ = [
     "class_counts",
     "class_table",
     "collect",
-    "collected_batches",
     "combinations",
     "counted_combinations",
     "counted_role",
@@ -133,7 +131,6 @@ __all__ = [
     "has_places",
     "has_row_order",
     "in_kind",
-    "in_one_pass",
     "need_record_key",
     "queried",
     "without_records",
@@ -144,6 +141,7 @@ __all__ = [
     "left_out",
     "like",
     "linked_rows",
+    "lowest_numbers",
     "made_in_memory",
     "made_lazily",
     "matched_classes",

@@ -1,4 +1,4 @@
-"""Compiled loops that look whole numbers up among many others."""
+"""Compiled loops that look whole numbers up among many others, or keep the lowest of them."""
 
 from __future__ import annotations
 
@@ -45,3 +45,33 @@ def looked_up(values: Integers, keys: Integers, slots: Any) -> Integers:
             slot = (slot + 1) & last
         found[position] = slots[slot]
     return found
+
+
+@compiled
+def keep_lowest(  # noqa: PLR0917 - compiled code takes arrays by position
+    owner: Integers, numbers: Integers, start: Integers, most: Integers, held: Integers, filled: Integers
+) -> None:
+    """Keep the lowest numbers of each owner, as many as it may hold, in its part of ``held``: a heap, highest first."""
+    for position in range(len(owner)):
+        who, number = owner[position], numbers[position]
+        first, count = start[who], filled[who]
+        if count < most[who]:
+            at = count
+            filled[who] = count + 1
+            while at > 0 and held[first + (at - 1) // 2] < number:
+                held[first + at] = held[first + (at - 1) // 2]
+                at = (at - 1) // 2
+            held[first + at] = number
+        elif number < held[first]:
+            at = 0
+            while True:
+                child = 2 * at + 1
+                if child >= count:
+                    break
+                if child + 1 < count and held[first + child + 1] > held[first + child]:
+                    child += 1
+                if held[first + child] <= number:
+                    break
+                held[first + at] = held[first + child]
+                at = child
+            held[first + at] = number

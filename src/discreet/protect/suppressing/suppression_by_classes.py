@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
@@ -21,11 +19,9 @@ from discreet.engine import ByRecord
 from discreet.microdata import Microdata
 from discreet.protect.drawn_records import changed
 from discreet.protect.suppressing.demands_met import Problem, solve
-from discreet.protect.suppressing.suppression_kernels import keep_lowest
 from discreet.protect.suppressing.suppression_proof import Proof, prove
 
 _CLASS, _LOSERS, _NUMBER = "discreet class", "discreet losers", "discreet number"
-_ROWS_AT_A_TIME = 250_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +93,13 @@ class SolvedClasses:
         frame = engine.made_lazily(
             data, marking, key=record_key, drop=data.columns, purpose="local-suppression"
         )
-        taken = _first_of_each(data, frame, losers)
+        taken = engine.lowest_numbers(frame, {"class": _CLASS, "most": _LOSERS, "number": _NUMBER}, losers)
         of_split = lost.filter(losers[lost["class"].to_numpy()] > 0)
         marks = np.repeat(of_split["bits"].to_numpy(), of_split["losers"].to_numpy())
-        if len(taken) != len(marks):
+        if taken is None:
             raise changed()
-        order = np.argsort(taken)
-        return taken[order], marks[order]
+        order = np.argsort(numbers := taken.view(np.uint64))
+        return numbers[order], marks[order]
 
 
 def solved_classes(
@@ -135,27 +131,6 @@ def solved_classes(
     bits = gone[:, : len(keys)] @ (np.int64(1) << np.arange(len(keys), dtype=np.int64))
     lost = np.flatnonzero(bits)
     return SolvedClasses(tuple(keys), classes, many, proof, source[lost], bits[lost], solved.many[lost])
-
-
-def _first_of_each(data: Microdata, marked: Any, losers: Integers) -> Words:
-    """Find the lowest numbers of the records of each class, as many as it has losers, class by class."""
-    kind = data.wrapped.implementation
-    query = engine.in_one_pass(marked) if kind.is_duckdb() else None
-    names = {"class": _CLASS, "losers": _LOSERS, "number": _NUMBER}
-    rows = engine.scan(Microdata(marked if query is None else query), names).filter(nw.col("losers") > 0)
-    if kind.is_pyspark():
-        rank = nw.col("number").rank("ordinal").over("class")
-        first = rows.with_columns(rank.alias("rank")).filter(nw.col("rank") <= nw.col("losers"))
-        taken = engine.collect(first.select("class", "number")).sort("class", "number")
-        return taken["number"].to_numpy().view(np.uint64)
-    end = np.cumsum(losers)
-    held, filled = np.zeros(int(end[-1]), dtype=np.int64), np.zeros(len(losers), dtype=np.int64)
-    for part in engine.collected_batches(rows.select("class", "number"), _ROWS_AT_A_TIME):
-        keep_lowest(part["class"].to_numpy(), part["number"].to_numpy(), end - losers, losers, held, filled)
-    if (filled < losers).any():
-        raise changed()
-    owner = np.repeat(np.arange(len(losers)), losers)
-    return held[np.lexsort((held, owner))].view(np.uint64)
 
 
 @dataclass(frozen=True, eq=False)

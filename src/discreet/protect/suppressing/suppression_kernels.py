@@ -31,24 +31,51 @@ def _alike(left: Codes, i: int, right: Codes, j: int, columns: Integers) -> bool
     return True
 
 
+@inner
+def _slot_of(  # noqa: PLR0917 - compiled code takes arrays by position
+    codes: Codes, row: int, others: Codes, firsts: Integers, slots: Integers, columns: Integers
+) -> int:
+    """Find the slot of the combination of a row, or the empty one where it would be."""
+    last = len(slots) - 1
+    slot = _start(codes, row, columns, last)
+    while slots[slot] >= 0 and not _alike(codes, row, others, firsts[slots[slot]], columns):
+        slot = (slot + 1) & last
+    return slot
+
+
+@inner
+def _empty_slots(many: int) -> Integers:
+    size = 16
+    while size < 2 * many:
+        size *= 2
+    return np.full(size, -1, dtype=np.int64)
+
+
+@inner
+def _laid_out(codes: Codes, firsts: Integers, columns: Integers) -> Integers:
+    """Lay combinations, all different, out in slots."""
+    slots = _empty_slots(len(firsts))
+    for number in range(len(firsts)):
+        slot = _start(codes, firsts[number], columns, len(slots) - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = number
+    return slots
+
+
 @compiled
 def numbered(codes: Codes, rows: Integers, columns: Integers) -> tuple[Integers, Integers]:
     """Number the distinct combinations of some columns among some rows, in order of first appearance.
 
     Returns the number of each row's combination, and the first row of each combination.
     """
-    size = 16
-    while size < 2 * len(rows):
-        size *= 2
-    slots = np.full(size, -1, dtype=np.int64)
+    slots = _empty_slots(len(rows))
     firsts = np.empty(len(rows), dtype=np.int64)
     numbers = np.empty(len(rows), dtype=np.int64)
     found = 0
     for position in range(len(rows)):
         row = rows[position]
-        slot = _start(codes, row, columns, size - 1)
-        while slots[slot] >= 0 and not _alike(codes, row, codes, firsts[slots[slot]], columns):
-            slot = (slot + 1) & (size - 1)
+        slot = _slot_of(codes, row, codes, firsts, slots, columns)
         if slots[slot] < 0:
             slots[slot] = found
             firsts[found] = row
@@ -66,30 +93,17 @@ def numbered_beside(
     What is sought are some of the rows. Returns the number of each row's combination, and how many there are.
     """
     _, firsts = numbered(codes, sought, columns)
-    size = 16
-    while size < 2 * len(firsts):
-        size *= 2
-    slots = np.full(size, -1, dtype=np.int32)
-    for number in range(len(firsts)):
-        slot = _start(codes, firsts[number], columns, size - 1)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (size - 1)
-        slots[slot] = number
+    slots = _laid_out(codes, firsts, columns)
     label = np.full(len(firsts), -1, dtype=np.int64)
-    found = np.empty(len(rows), dtype=np.int64)
+    found = np.full(len(rows), -1, dtype=np.int64)
     many = 0
     for position in range(len(rows)):
-        row = rows[position]
-        slot = _start(codes, row, columns, size - 1)
-        while slots[slot] >= 0 and not _alike(codes, row, codes, firsts[slots[slot]], columns):
-            slot = (slot + 1) & (size - 1)
-        if slots[slot] < 0:
-            found[position] = -1
-            continue
-        if label[slots[slot]] < 0:
-            label[slots[slot]] = many
-            many += 1
-        found[position] = label[slots[slot]]
+        number = slots[_slot_of(codes, rows[position], codes, firsts, slots, columns)]
+        if number >= 0:
+            if label[number] < 0:
+                label[number] = many
+                many += 1
+            found[position] = label[number]
     return found, many
 
 
@@ -110,24 +124,14 @@ def add_agreeing(  # noqa: PLR0917 - compiled code takes arrays by position
     The askers are put into the table and the rows stream past it: askers are few, rows are many.
     """
     numbers, firsts = numbered(asking, askers, columns)
-    size = 16
-    while size < 2 * len(firsts):
-        size *= 2
-    slots = np.full(size, -1, dtype=np.int64)
-    for number in range(len(firsts)):
-        slot = _start(asking, firsts[number], columns, size - 1)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (size - 1)
-        slots[slot] = number
+    slots = _laid_out(asking, firsts, columns)
     total = np.zeros(len(firsts), dtype=np.int64)
     total_weight = np.zeros(len(firsts), dtype=np.float64)
     for row in rows:
-        slot = _start(codes, row, columns, size - 1)
-        while slots[slot] >= 0 and not _alike(codes, row, asking, firsts[slots[slot]], columns):
-            slot = (slot + 1) & (size - 1)
-        if slots[slot] >= 0:
-            total[slots[slot]] += records[row]
-            total_weight[slots[slot]] += weights[row]
+        number = slots[_slot_of(codes, row, asking, firsts, slots, columns)]
+        if number >= 0:
+            total[number] += records[row]
+            total_weight[number] += weights[row]
     for position in range(len(askers)):
         found[askers[position]] += total[numbers[position]]
         found_weight[askers[position]] += total_weight[numbers[position]]
@@ -331,33 +335,3 @@ def give_back(  # noqa: PLR0917 - compiled code takes arrays by position
         row_of[candidate[cell]] = rows
         rows += 1
     return given
-
-
-@compiled
-def keep_lowest(  # noqa: PLR0917 - compiled code takes arrays by position
-    owner: Integers, numbers: Integers, start: Integers, most: Integers, held: Integers, filled: Integers
-) -> None:
-    """Keep the lowest numbers of each owner, as many as it may hold, in its part of ``held``: a heap, highest first."""
-    for position in range(len(owner)):
-        who, number = owner[position], numbers[position]
-        first, count = start[who], filled[who]
-        if count < most[who]:
-            at = count
-            filled[who] = count + 1
-            while at > 0 and held[first + (at - 1) // 2] < number:
-                held[first + at] = held[first + (at - 1) // 2]
-                at = (at - 1) // 2
-            held[first + at] = number
-        elif number < held[first]:
-            at = 0
-            while True:
-                child = 2 * at + 1
-                if child >= count:
-                    break
-                if child + 1 < count and held[first + child + 1] > held[first + child]:
-                    child += 1
-                if held[first + child] <= number:
-                    break
-                held[first + at] = held[first + child]
-                at = child
-            held[first + at] = number
