@@ -252,16 +252,13 @@ def test_spark_gives_the_same_bytes_and_collects_nothing(spark_session):
 @pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
 @pytest.mark.slow
 def test_steps_that_follow_one_another_share_a_pass_on_spark(spark_session):
-    from discreet.engine import record_batches
-
     plan = Plan([TREATMENTS[name] for name in ("top", "band", "pram", "noise")])
     table = people(800)
     expected = plan.apply(Microdata(table, **ROLES), record_key="name", seed=3)
     frame = in_kind(table, "pyspark", spark_session).repartition(3)
     found = plan.apply(Microdata(frame, **ROLES), record_key="name", seed=3)
-    source, works = record_batches._ON_EXECUTORS[found.data.frame]
-    assert source is frame
-    assert len(works) == 4
+    plan_of_spark = found.data.frame._jdf.queryExecution().executedPlan().toString()
+    assert plan_of_spark.count("ArrowEvalPython [") == 1
     assert cells(found.data.frame).sort("name").equals(cells(expected.data.frame).sort("name"))
 
 

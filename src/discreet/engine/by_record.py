@@ -19,9 +19,10 @@ import polars as pl
 
 from discreet.arrays import Words
 from discreet.engine.frames import Lazy, collect, in_declared_order, in_memory, scan
-from discreet.engine.record_batches import MADE, ByRecord, in_duckdb, in_polars, in_spark, record_numbers
+from discreet.engine.record_batches import MADE, ByRecord, in_duckdb, in_polars, record_numbers
 from discreet.engine.relation_batches import passing_query, put_beside, quoted
 from discreet.engine.roles import overview
+from discreet.engine.spark_columns import in_spark
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 
