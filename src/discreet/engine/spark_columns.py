@@ -20,12 +20,11 @@ from discreet.microdata import Microdata
 
 _MADE_FROM: WeakKeyDictionary[Any, tuple[Any, tuple[Calls, ...]]] = WeakKeyDictionary()
 """What a frame of Spark was made from, and by which calls."""
-_COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 
 
 def in_spark(data: Microdata, wanted: ByRecord, key: Sequence[str], columns: Sequence[str]) -> Any:
     """Let the executors of Spark do the work."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
     source, earlier = _MADE_FROM.get(data.frame, (data.frame, ()))
     calls = _with_step(earlier, batch_of(data, wanted, key, plain_kinds(wanted)))
@@ -34,8 +33,8 @@ def in_spark(data: Microdata, wanted: ByRecord, key: Sequence[str], columns: Seq
     made: dict[str, Any] = {}
     for call in calls:
         needed = [name for name in call.reads if name in held] or held[:1]
-        made |= call.columns({name: F.col(_quoted(name)) for name in needed})
-    treated = rows.select(*(made.get(name, F.col(_quoted(name))).alias(name) for name in columns))
+        made |= call.columns({name: functions.col(_quoted(name)) for name in needed})
+    treated = rows.select(*(made.get(name, functions.col(_quoted(name))).alias(name) for name in columns))
     _MADE_FROM[treated] = source, calls
     return treated
 
@@ -76,13 +75,18 @@ class Calls:
         types = [field.dataType for field in from_arrow_schema(arrow).fields]
         # Fields have neutral names: Spark does not tell `n` from `N`.
         struct = StructType([StructField(f"m{place}", kind) for place, kind in enumerate(types)])
+        alone = len(types) == 1
         work = _OnExecutors(tuple(batch for _, batch in self.steps), tuple(given), tuple(makes))
 
         def made(*arrays: Any) -> Any:
             return work(arrays)
 
-        made.__annotations__ = dict.fromkeys(("arrays", "return"), pa.Array)  # tells Spark what it is called with
-        called = arrow_udf(made, struct)(*given.values())
+        made.__annotations__ = dict.fromkeys(
+            ("arrays", "return"), pa.Array
+        )  # tells Spark what it is called with
+        called = arrow_udf(made, types[0] if alone else struct)(*given.values())
+        if alone:
+            return dict.fromkeys(makes, called)
         return {name: called.getField(f"m{place}") for place, name in enumerate(makes)}
 
 
@@ -102,10 +106,9 @@ def _as_rows(source: Any) -> Any:
     the short way; a Parquet file is made rows, columns and rows again, which costs more than to write it. A filter that
     every record passes keeps to rows.
     """
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
-    by_columns = source.sparkSession.conf.get(_COLUMNAR_INPUT, "false") == "true"
-    return source.filter(F.spark_partition_id() >= 0) if by_columns else source
+    return source.filter(functions.spark_partition_id() >= 0)
 
 
 def _quoted(name: str) -> str:
@@ -114,7 +117,7 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True)
 class _OnExecutors:
-    """The steps of a call as Spark calls them: arrays of Arrow in, one array of structs out."""
+    """The steps of a call as Spark calls them: arrays of Arrow in, one array out, of structs for several columns."""
 
     batches: tuple[Batch, ...]
     reads: tuple[str, ...]
@@ -125,9 +128,11 @@ class _OnExecutors:
 
         table = pl.DataFrame(pl.from_arrow(pa.RecordBatch.from_arrays(list(arrays), names=list(self.reads))))
         for batch in self.batches:
-            made = batch(table.select(batch.reads), None)
+            made = batch(pl.DataFrame([table[name] for name in batch.reads]), None)
             table = table.with_columns(made.get_columns())
         columns = [_plain(table[name]) for name in self.makes]
+        if len(columns) == 1:
+            return columns[0]
         return pa.StructArray.from_arrays(columns, names=[f"m{place}" for place in range(len(columns))])
 
 
