@@ -4,8 +4,8 @@
 
 Every number of executors has a process of its own with a cluster of real executors (``local-cluster[n,1,2048]``). A job
 is held against a query of Spark that is written by hand: the overhead is told by the processor time of the driver and
-all executors, which a busy machine changes least. Two executors are held against one by the clock, which means something
-only where two processors have nothing else to do.
+all executors, which a busy machine changes least. Two executors are held against one by the clock, which means
+something only where two processors have nothing else to do.
 
 ``protect`` is held against two: the bare expressions, which draw by the place of a record in its partition (another
 number of partitions, another release) and look at nothing before, and ``same by hand``, which does what `protect` does:
@@ -110,7 +110,7 @@ def by_hand():
 
 
 def same_by_hand(seed=1):
-    # What a careful analyst would write: the key is checked, chances and scale come from the file, draws belong to records.
+    # As a careful analyst would write it: the key checked, chances and scale from the file, draws that belong to records.
     checked = frame.agg(F.count("*"), F.count("id")).first()
     if not checked[0] == checked[1] == frame.select("id").distinct().count():
         raise ValueError("id does not tell records apart")

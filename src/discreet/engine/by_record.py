@@ -9,7 +9,7 @@ the engine, nor on how it cuts the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from discreet.engine.record_batches import MADE, ByRecord, in_duckdb, in_polars,
 from discreet.engine.relation_batches import passing_query, put_beside, quoted
 from discreet.engine.roles import overview
 from discreet.engine.spark_columns import in_spark
+from discreet.engine.spark_keys import different_whole_numbers
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 
@@ -110,22 +111,36 @@ def check_record_key(data: Microdata, key: Sequence[str], *, purpose: str) -> No
 
 
 def _tells_apart(data: Microdata, key: Sequence[str]) -> bool:
-    counted = overview(data, key)
-    gone = [name for name in key if counted.missing[name]]
+    rows, missing, different = _counted_keys(data, key)
+    gone = [name for name in key if missing[name]]
     if gone:
         raise ColumnError(
-            f"The record key '{gone[0]}' is missing in {counted.missing[gone[0]]:,} records. Name columns that tell "
+            f"The record key '{gone[0]}' is missing in {missing[gone[0]]:,} records. Name columns that tell "
             "all records apart."
         )
-    names = {f"k{i}": name for i, name in enumerate(key)}
-    different = scan(data, names).unique().select(nw.len().cast(nw.Int64))
-    count = int(collect(different).item())
-    if count < counted.rows:
+    count = different()
+    if count < rows:
         raise ColumnError(
-            f"The record key {', '.join(map(repr, key))} has {count:,} different values for {counted.rows:,} records. "
+            f"The record key {', '.join(map(repr, key))} has {count:,} different values for {rows:,} records. "
             "Name columns that tell all records apart."
         )
     return True
+
+
+def _counted_keys(data: Microdata, key: Sequence[str]) -> tuple[int, Mapping[str, int], Callable[[], int]]:
+    """Count the records, the gaps of each key column and, when asked, the different keys."""
+    if len(key) == 1 and data.wrapped.implementation.is_pyspark():
+        found = different_whole_numbers(data, key[0])
+        if found is not None:
+            rows, missing, different = found
+            return rows, {key[0]: missing}, lambda: different
+    counted = overview(data, key)
+    distinct = scan(data, {f"k{i}": name for i, name in enumerate(key)}).unique()
+    return (
+        counted.rows,
+        counted.missing,
+        lambda: int(collect(distinct.select(nw.len().cast(nw.Int64))).item()),
+    )
 
 
 def carry_over(data: Microdata, treated: Microdata, made: Sequence[str]) -> None:
