@@ -110,7 +110,7 @@ def by_hand():
 
 
 def same_by_hand(seed=1):
-    # As a careful analyst would write it: the key checked, chances and scale from the file, draws that belong to records.
+    # As a careful analyst writes it: the key checked, chances and scale from the file, draws that belong to records.
     checked = frame.agg(F.count("*"), F.count("id")).first()
     if not checked[0] == checked[1] == frame.select("id").distinct().count():
         raise ValueError("id does not tell records apart")

@@ -1,7 +1,7 @@
 """How many different whole numbers has a column of Spark?
 
-A bit for each number, 32,768 of them in a map: where record keys lie close together, as running numbers do, the maps are
-far smaller than the keys, and the executors exchange them instead. The answer is exact.
+A bit for each number, 32,768 of them in a map: where record keys lie close together, as running numbers do, the maps
+are far smaller than the keys, and the executors exchange them instead. The answer is exact.
 """
 
 from __future__ import annotations
