@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import itertools
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -252,17 +253,43 @@ def test_spark_gives_the_same_bytes_and_collects_nothing(spark_session):
 @pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
 @pytest.mark.slow
 def test_steps_that_follow_one_another_share_a_pass_on_spark(spark_session):
-    from discreet.engine import record_batches
-
     plan = Plan([TREATMENTS[name] for name in ("top", "band", "pram", "noise")])
     table = people(800)
     expected = plan.apply(Microdata(table, **ROLES), record_key="name", seed=3)
     frame = in_kind(table, "pyspark", spark_session).repartition(3)
     found = plan.apply(Microdata(frame, **ROLES), record_key="name", seed=3)
-    source, works = record_batches._ON_EXECUTORS[found.data.frame]
-    assert source is frame
-    assert len(works) == 4
+    plan_of_spark = found.data.frame._jdf.queryExecution().executedPlan().toString()
+    assert plan_of_spark.count("ArrowEvalPython [") == 1
     assert cells(found.data.frame).sort("name").equals(cells(expected.data.frame).sort("name"))
+
+
+@pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
+@pytest.mark.slow
+def test_spark_asks_once_whether_a_key_tells_records_apart(spark_session):
+    from discreet.engine.spark_keys import different_whole_numbers
+
+    def keyed(ids: list[int | None]) -> Microdata:
+        table = pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int64), "pay": np.arange(len(ids)) * 1.0})
+        return Microdata(in_kind(table, "pyspark", spark_session).repartition(3))
+
+    near = list(range(-20_000, 20_000))
+    assert different_whole_numbers(keyed(near), "id") == (40_000, 0, 40_000)
+    assert different_whole_numbers(keyed([*near, None, 7]), "id") == (40_002, 1, 40_000)
+    assert different_whole_numbers(keyed([n * 10**9 for n in range(99)]), "id") is None
+    plan = Plan([AddNoise("pay"), AddNoise("pay")])
+    for ids, told in (
+        ([*near, 7], "40,000 different values for 40,001 records"),
+        ([*near, None], "missing in 1 records"),
+        ([0, 10**15, 10**15], "2 different values for 3 records"),
+    ):
+        with pytest.raises(ColumnError, match=told):
+            plan.apply(keyed(ids), record_key="id", seed=1)
+    for ids in (near, [n * 10**15 for n in range(9)]):
+        counting = engine.by_record._counted_keys
+        with mock.patch.object(engine.by_record, "_counted_keys", wraps=counting) as asked:
+            release = plan.apply(keyed(ids), record_key="id", seed=1)
+        assert asked.call_count == 1
+        assert release.data.frame.count() == len(ids)
 
 
 @pytest.mark.parametrize("engine_of", ["polars", "duckdb"])

@@ -14,6 +14,7 @@ from discreet.engine.attributes import (
     value_shares,
 )
 from discreet.engine.by_record import (
+    carry_over,
     changed_cells,
     check_record_key,
     extremes,
@@ -106,6 +107,7 @@ __all__ = [
     "carry_back",
     "chance_by_unit",
     "changed_cells",
+    "carry_over",
     "check_record_key",
     "class_counts",
     "class_table",

@@ -167,6 +167,9 @@ def _sparse(
     rows = rows.with_columns(s=_in_declared_order(rows, data.schema[target]))
     packed = packed_classes(rows, [*names, "s"], counts=counts)
     if packed is not None and len(packed.numbers):
+        if counted_unit(data) is None and not breaks and not queried.implementation.is_polars():
+            # A query of the classes alone would cost DuckDB or Spark another pass.
+            remembered(data, "packed pairs", (tuple(keys), missing), lambda: packed)
         return replace(_unpacked(packed, names), several=several)
     many = pl.len() if counts is None else pl.col(counts).sum()
     pairs = rows.group_by(*names, "s").agg(count=many.cast(pl.Int64))

@@ -9,7 +9,7 @@ the engine, nor on how it cuts the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,17 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Words
-from discreet.engine.frames import Lazy, collect, in_declared_order, in_memory, scan
-from discreet.engine.record_batches import MADE, ByRecord, in_duckdb, in_polars, in_spark, record_numbers
+from discreet.engine.frames import Lazy, collect, in_declared_order, in_memory, remembered, scan
+from discreet.engine.record_batches import MADE, ByRecord, in_duckdb, in_polars, record_numbers
 from discreet.engine.relation_batches import passing_query, put_beside, quoted
 from discreet.engine.roles import overview
+from discreet.engine.spark_columns import in_spark
+from discreet.engine.spark_keys import different_whole_numbers
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
+
+_TOLD_APART = "record keys"
+"""Where a file keeps by which columns its records are known to be told apart."""
 
 
 def types_in_polars(data: Microdata, columns: Sequence[str]) -> dict[str, pl.DataType]:
@@ -45,6 +50,10 @@ def spread(data: Microdata, column: str) -> float:
     Engines add numbers up in different orders, which shows in the last digits; rounded, they agree. Distances from the
     least number are taken, scaled to at most 1, so that neither rounding nor overflow decides what is constant.
     """
+    if data.wrapped.implementation.is_pyspark():
+        at_once = _spread_at_once(data, column)
+        if at_once is not None:
+            return at_once
     least, most = extremes(data, column)
     if least > most:
         return 0.0
@@ -69,6 +78,21 @@ def spread(data: Microdata, column: str) -> float:
     return float(f"{2 * reach * math.sqrt(max(second - first * first / known, 0.0) / (known - 1)):.6g}")
 
 
+def _spread_at_once(data: Microdata, column: str) -> float | None:
+    """Ask Spark for the standard deviation in one pass; None where it might not be right to six digits.
+
+    Spark updates means and squares as it goes, which loses digits only where the numbers are large beside their spread.
+    """
+    x = nw.col("x").cast(nw.Float64)
+    asked = _passing(data, column).select(least=x.min(), most=x.max(), known=x.count(), deviation=x.std())
+    least, most, known, deviation = collect(asked).row(0)
+    if known < 2:
+        return None
+    far = max(abs(least), abs(most))
+    plain = 1e-100 < far < 1e100 and most - least > 1e-3 * far
+    return float(f"{deviation:.6g}") if plain and deviation > 1e-6 * (most - least) else None
+
+
 def _passing(data: Microdata, column: str) -> Lazy:
     """Open a query that reads one column once, as ``x``."""
     query = passing_query(data.frame) if data.wrapped.implementation.is_duckdb() else None
@@ -76,28 +100,58 @@ def _passing(data: Microdata, column: str) -> Lazy:
 
 
 def check_record_key(data: Microdata, key: Sequence[str], *, purpose: str) -> None:
-    """Refuse a key that does not tell the records apart: two records would share their draws."""
+    """Refuse a key that does not tell the records apart: two records would share their draws. Asked once a plan."""
     for name in key:
         if name not in data.schema:
             raise ColumnError(
                 f"{unknown_name(name, data.columns)} It was named as record_key for {purpose}: a step that draws has "
                 "to stand before one that leaves the column out."
             )
-    counted = overview(data, key)
-    gone = [name for name in key if counted.missing[name]]
+    remembered(data, _TOLD_APART, tuple(key), lambda: _tells_apart(data, key))
+
+
+def _tells_apart(data: Microdata, key: Sequence[str]) -> bool:
+    rows, missing, different = _counted_keys(data, key)
+    gone = [name for name in key if missing[name]]
     if gone:
         raise ColumnError(
-            f"The record key '{gone[0]}' is missing in {counted.missing[gone[0]]:,} records. Name columns that tell "
+            f"The record key '{gone[0]}' is missing in {missing[gone[0]]:,} records. Name columns that tell "
             "all records apart."
         )
-    names = {f"k{i}": name for i, name in enumerate(key)}
-    different = scan(data, names).unique().select(nw.len().cast(nw.Int64))
-    count = int(collect(different).item())
-    if count < counted.rows:
+    count = different()
+    if count < rows:
         raise ColumnError(
-            f"The record key {', '.join(map(repr, key))} has {count:,} different values for {counted.rows:,} records. "
+            f"The record key {', '.join(map(repr, key))} has {count:,} different values for {rows:,} records. "
             "Name columns that tell all records apart."
         )
+    return True
+
+
+def _counted_keys(data: Microdata, key: Sequence[str]) -> tuple[int, Mapping[str, int], Callable[[], int]]:
+    """Count the records, the gaps of each key column and, when asked, the different keys."""
+    if len(key) == 1 and data.wrapped.implementation.is_pyspark():
+        found = different_whole_numbers(data, key[0])
+        if found is not None:
+            rows, missing, different = found
+            return rows, {key[0]: missing}, lambda: different
+    counted = overview(data, key)
+    distinct = scan(data, {f"k{i}": name for i, name in enumerate(key)}).unique()
+    return (
+        counted.rows,
+        counted.missing,
+        lambda: int(collect(distinct.select(nw.len().cast(nw.Int64))).item()),
+    )
+
+
+def carry_over(data: Microdata, treated: Microdata, made: Sequence[str]) -> None:
+    """Know of a treated query what was known before: no record came or went, and columns not made anew are the same."""
+    same = {name for name in treated.columns if name in data.schema and name not in made}
+    if "rows" in data.memory:
+        treated.memory["rows"] = data.memory["rows"]
+    missing = data.memory.get("missing", {})
+    treated.memory["missing"] = {name: count for name, count in missing.items() if name in same}
+    keys = data.memory.get(_TOLD_APART, {})
+    treated.memory[_TOLD_APART] = {key: told for key, told in keys.items() if same.issuperset(key)}
 
 
 def made_in_memory(

@@ -1,17 +1,17 @@
 """The work on a batch of records, as each engine calls it.
 
 Neutral names go in and come out, a record is known by its place or its key, and what is made has the types that were
-declared. Polars calls the work while it streams, DuckDB likewise where a query of the user asks for the records, Spark
-on its executors.
+declared. Polars calls the work while it streams, DuckDB likewise where a query of the user asks for the records; how
+Spark calls it on its executors is said in `discreet.engine.spark_columns`.
 """
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 import narwhals as nw
 import numpy as np
@@ -29,8 +29,6 @@ MADE = "discreet made"
 _RECORD = "discreet record"
 _KEY_OF_KEYS = KeyedDraws.of(0, "record key")
 """Turns what names a record into a number; nothing is drawn from it."""
-_ON_EXECUTORS: WeakKeyDictionary[Any, tuple[Any, tuple[_OnExecutors, ...]]] = WeakKeyDictionary()
-"""What a frame of Spark was made from, and by which steps."""
 _MOST_CODES = 256
 """How wide the whole numbers of a column may spread for their labels to be asked for one by one."""
 
@@ -78,7 +76,7 @@ def record_numbers(table: pl.DataFrame, key: Sequence[str]) -> Words:
 
 
 @dataclass(frozen=True)
-class _Batch:
+class Batch:
     """The work as an engine calls it: neutral names in, neutral names out, numbers from a place or a key."""
 
     wanted: ByRecord
@@ -88,13 +86,15 @@ class _Batch:
     levels: tuple[Any, ...]
 
     def __call__(self, table: pl.DataFrame, places: pl.Series | None) -> pl.DataFrame:
+        """Make the new columns of a batch; ``places`` tells records apart where no key does."""
         if not table.height:
             return pl.DataFrame(schema=dict(zip(self.wanted.makes, self.kinds, strict=True)))
-        clean = table.select(
-            in_declared_order(column.fill_nan(None) if column.dtype.is_float() else column, levels).alias(
-                name
-            )
-            for name, levels, column in zip(self.reads, self.levels, table, strict=True)
+        # Frames made of columns, not selected from others: a query costs more than the work on a small batch.
+        clean = pl.DataFrame(
+            [
+                in_declared_order(_without_nan(column), levels).alias(name)
+                for name, levels, column in zip(self.reads, self.levels, table, strict=True)
+            ]
         )
         if self.key:
             numbers = record_numbers(clean, self.key)
@@ -103,11 +103,18 @@ class _Batch:
         else:
             numbers = np.zeros(table.height, dtype=np.uint64)
         try:
-            made = self.wanted.work(clean.select(self.wanted.reads), numbers)
+            made = self.wanted.work(pl.DataFrame([clean[name] for name in self.wanted.reads]), numbers)
         except DiscreetError as error:
             raise carried(error) from error
         kinds = zip(self.wanted.makes, self.kinds, strict=True)
         return pl.DataFrame([_fitted(made[name], kind).alias(name) for name, kind in kinds])
+
+
+def _without_nan(column: pl.Series) -> pl.Series:
+    # The sum tells whether there is any, infinite numbers of both signs apart.
+    if column.dtype.is_float() and math.isnan(column.sum() or 0.0):
+        return column.fill_nan(None)
+    return column
 
 
 def _fitted(column: pl.Series, kind: Any) -> pl.Series:
@@ -123,12 +130,13 @@ def _fitted(column: pl.Series, kind: Any) -> pl.Series:
     return column.cast(kind)
 
 
-def _batch(data: Microdata, wanted: ByRecord, key: Sequence[str], kinds: Sequence[Any]) -> _Batch:
+def batch_of(data: Microdata, wanted: ByRecord, key: Sequence[str], kinds: Sequence[Any]) -> Batch:
+    """Say how the work is called on the columns of a file."""
     reads = tuple(dict.fromkeys([*wanted.reads, *key]))
-    return _Batch(wanted, reads, tuple(key), tuple(kinds), tuple(data.schema[name] for name in reads))
+    return Batch(wanted, reads, tuple(key), tuple(kinds), tuple(data.schema[name] for name in reads))
 
 
-def _plain_kinds(wanted: ByRecord) -> list[Any]:
+def plain_kinds(wanted: ByRecord) -> list[Any]:
     """The types of what is made on engines that have no categories of their own."""
     return [
         pl.String() if kind == "labels" or isinstance(kind, pl.Enum | pl.Categorical) else kind
@@ -139,10 +147,10 @@ def _plain_kinds(wanted: ByRecord) -> list[Any]:
 def in_polars(data: Microdata, wanted: ByRecord, key: Sequence[str], columns: Sequence[str]) -> pl.LazyFrame:
     """Let Polars do the work while it streams."""
     kinds = [_levels(data, wanted, name) if kind == "labels" else kind for name, kind in wanted.makes.items()]
-    return _streamed(data.frame, _batch(data, wanted, key, kinds), columns)
+    return _streamed(data.frame, batch_of(data, wanted, key, kinds), columns)
 
 
-def _streamed(source: pl.LazyFrame, batch: _Batch, columns: Sequence[str]) -> pl.LazyFrame:
+def _streamed(source: pl.LazyFrame, batch: Batch, columns: Sequence[str]) -> pl.LazyFrame:
     wanted = batch.wanted
     numbered = wanted.draws and not batch.key
     source = source.with_row_index(_RECORD) if numbered else source
@@ -166,7 +174,7 @@ def _streamed(source: pl.LazyFrame, batch: _Batch, columns: Sequence[str]) -> pl
 
 def _levels(data: Microdata, wanted: ByRecord, name: str) -> pl.Enum:
     """Ask which labels the file has, in the order of the numbers behind them."""
-    batch = _batch(data, wanted, (), _plain_kinds(wanted))
+    batch = batch_of(data, wanted, (), plain_kinds(wanted))
     few = _few_codes(data, name)
     if few is not None:
         alone = pl.DataFrame(
@@ -199,8 +207,8 @@ def in_duckdb(
             f"{purpose} needs the connection behind a DuckDB relation, which this version of duckdb does not show. "
             "Upgrade it: pip install 'discreet[duckdb]'."
         )
-    kinds = _plain_kinds(wanted)
-    batch = _batch(data, wanted, key, kinds)
+    kinds = plain_kinds(wanted)
+    batch = batch_of(data, wanted, key, kinds)
     numbered = wanted.draws and not key
     if numbered:
         _need_insertion_order(relation, purpose)
@@ -263,58 +271,3 @@ def _need_insertion_order(relation: Any, purpose: str) -> None:
             "(preserve_insertion_order is off). Name a column that tells records apart: record_key='id' "
             "(--record-key id)."
         )
-
-
-def in_spark(data: Microdata, wanted: ByRecord, key: Sequence[str], columns: Sequence[str]) -> Any:
-    """Let the executors of Spark do the work."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StructType
-
-    kinds = _plain_kinds(wanted)
-    batch = _batch(data, wanted, key, kinds)
-    empty = pl.DataFrame(schema=dict(zip(wanted.makes, kinds, strict=True)))
-    fresh = from_arrow_schema(empty.to_arrow(compat_level=pl.CompatLevel.oldest()).schema)
-    old = data.frame.schema
-    fields = [fresh[name] if name in wanted.makes else old[name] for name in columns]
-    # Every call of `mapInArrow` starts Python processes of its own: steps that follow one another share one.
-    source, earlier = _ON_EXECUTORS.get(data.frame, (data.frame, ()))
-    works = (*earlier, _OnExecutors(batch, tuple(columns)))
-    treated = source.mapInArrow(_InTurn(works), StructType(fields))
-    _ON_EXECUTORS[treated] = source, works
-    return treated
-
-
-@dataclass(frozen=True)
-class _InTurn:
-    """Steps that follow one another on the executors, a batch at a time."""
-
-    works: tuple[_OnExecutors, ...]
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        for work in self.works:
-            batches = work(batches)
-        return batches
-
-
-@dataclass(frozen=True)
-class _OnExecutors:
-    """The work as Spark calls it: Arrow batches in, Arrow batches out."""
-
-    batch: _Batch
-    columns: tuple[str, ...]
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for each in batches:
-            table = pl.DataFrame(pl.from_arrow(each.select(list(self.batch.reads))))
-            made = self.batch(table, None).to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
-            arrays = []
-            for name in self.columns:
-                if name in made.schema.names:
-                    column = made.column(name)
-                    whole = column.chunk(0) if column.num_chunks else pa.array([], column.type)
-                    arrays.append(whole.cast(pa.string()) if pa.types.is_large_string(whole.type) else whole)
-                else:
-                    arrays.append(each.column(name))
-            yield pa.RecordBatch.from_arrays(arrays, names=list(self.columns))

@@ -238,6 +238,7 @@ class Treatment(ABC):
             counted = Counted(lambda: engine.changed_cells(data, wanted, own))
         treated = engine.after_treatment(data, data.with_frame(frame), None, None)
         treated = treated.with_roles(**change.roles) if change.roles else treated
+        engine.carry_over(data, treated, tuple(wanted.makes) if wanted else ())
         step = Step(
             self.name,
             {**self.to_dict(), **change.parameters},
