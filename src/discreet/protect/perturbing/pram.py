@@ -93,6 +93,7 @@ class Pram(Treatment):
 
     Examples
     --------
+    >>> import polars as pl
     >>> people = Microdata(pl.DataFrame({"job": ["nurse", "clerk", "clerk", "cook"] * 500}))
     >>> release = Pram(columns=["job"], change=0.2).apply(people, seed=1)
     >>> round(release.log[0].internal["expected_changed"]["job"], 3)
