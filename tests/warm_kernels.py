@@ -46,7 +46,18 @@ def _groups_and_tables() -> None:
     tables.Suppression().apply(tables.primary(table, tables.Threshold(20)))
 
 
+def _conditional_trees_and_swaps() -> None:
+    people = _people()
+    synth.Sequential(method="ctree").fit(people, seed=1).sample(seed=1)
+    protect.RecordSwap(geography=["town"], keys=["sex"], k=2, share=0.1).apply(people, seed=1)
+
+
+def _buckets() -> None:
+    synth.SynDiffix().fit(_people(), seed=1).sample(seed=1)
+
+
 if __name__ == "__main__":
     with ProcessPoolExecutor(2) as processes:
-        jobs = [processes.submit(job) for job in (_trees_and_distances, _groups_and_tables)]
+        work = (_trees_and_distances, _groups_and_tables, _buckets, _conditional_trees_and_swaps)
+        jobs = [processes.submit(job) for job in work]
     sys.exit(any(job.exception() is not None for job in jobs))
