@@ -5,7 +5,8 @@
 Every number of executors has a process of its own with a cluster of real executors (``local-cluster[n,1,2048]``). A job
 is held against a query of Spark that is written by hand: the overhead is told by the processor time of the driver and
 all executors, which a busy machine changes least. Two executors are held against one by the clock, which means
-something only where two processors have nothing else to do.
+something only where two processors have nothing else to do. With ``--pinned`` as many processors as executors are used,
+driver included: otherwise one executor has its Java, its Python and its housekeeping on two processors already.
 
 ``protect`` is held against two: the bare expressions, which draw by the place of a record in its partition (another
 number of partitions, another release) and look at nothing before, and ``same by hand``, which does what `protect` does:
@@ -165,6 +166,7 @@ spark.stop()
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--rows", type=int, default=2_000_000)
+    asked.add_argument("--pinned", action="store_true", help="as many processors as executors")
     given = asked.parse_args()
     told: dict[int, dict[str, tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as place:
@@ -179,8 +181,9 @@ def main() -> None:
         script = folder / "job.py"
         script.write_text(JOB)
         for executors in (1, 2):
+            pinned = ["taskset", "--cpu-list", f"0-{executors - 1}"] if given.pinned else []
             job = subprocess.Popen(
-                [sys.executable, script, str(executors), folder / "in", folder / "out"],
+                [*pinned, sys.executable, script, str(executors), folder / "in", folder / "out"],
                 env={
                     **os.environ,
                     "PYSPARK_PYTHON": sys.executable,
