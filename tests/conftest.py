@@ -78,6 +78,8 @@ def spark_session():
         session = (
             SparkSession.builder.master("local[2]")
             .config("spark.ui.enabled", "false")
+            # Queries so small are over before a better compiler has paid.
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.log.level", "ERROR")
