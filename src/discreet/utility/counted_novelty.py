@@ -22,8 +22,9 @@ _IN_MEMORY_ONLY = ("tolerance", "tolerances", "scale")
 def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Measure:
     """Answer `new_rows` for original, release and (where there is one) hold-out that are too large to hold.
 
-    A newcomer has the record of somebody who is like no other by chance about as often as two people share a record
-    that nobody else has (the estimate of Good and Turing); people of a hold-out who do so more often tell it better.
+    A newcomer equals nobody about as often as people do, and has the record of somebody who is like no other about as
+    often as two people share one that nobody else has (the estimates of Good and Turing). Where people of a hold-out do
+    the latter more often, theirs is the chance.
 
     Parameters
     ----------
@@ -78,6 +79,7 @@ def _figures(counted: EqualRecords, *, exactly: bool) -> dict[str, Any]:
         "new_share_holdout": unused_new[0] if unused_new else None,
         "excess_matches": unused_new[0] - new if unused_new and exactly else None,
         "median_tolerance": None,
+        "new_share_by_chance": counted.singles / counted.records,
         "copied": made.singles,
         "copied_by_chance": by_chance,
         "copied_beyond_chance": Found(made.singles, by_chance, counted.singles).share_beyond_chance,
@@ -89,6 +91,8 @@ def _in_words(figures: Mapping[str, Any], counted: EqualRecords) -> str:
     text = f"{percent(figures['new_share_exact'])} of {made.records:,} released records equal no real one"
     if figures["new_share_holdout"] is not None:
         text += f" (of real people who were not used, {percent(figures['new_share_holdout'])})"
+    else:
+        text += f" (of new people, about {percent(figures['new_share_by_chance'])})"
     back = "comes" if made.singles == 1 else "come"
     return (
         f"{text}; of {counted.singles:,} real records that are like no other, {made.singles:,} {back} back whole, "
@@ -115,7 +119,7 @@ def _caveats(settings: Mapping[str, Any], *, exactly: bool, holdout: bool) -> li
 
 
 def _rounded(agreed: Agreed) -> list[str]:
-    told = [f"'{name}' ({grid.words})" for name, grid in agreed.grids.items() if agreed.only_so[name]]
+    told = [f"'{name}' ({grid.words})" for name, grid in agreed.grids.items()]
     if not told:
         return []
     return [

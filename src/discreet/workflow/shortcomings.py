@@ -235,9 +235,13 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
     if new is not None:
         exact, holdout = new.figures.get("new_share_exact"), new.figures.get("new_share_holdout")
         repeated = None if not isinstance(exact, int | float) else 1 - exact
-        chance = 1 - holdout if isinstance(holdout, int | float) else 0.0
+        newcomers = new.figures.get("new_share_by_chance")
+        if isinstance(holdout, int | float):
+            chance, whom = 1 - holdout, "people who were not used"
+        else:
+            chance, whom = 1 - newcomers if isinstance(newcomers, int | float) else 0.0, "new people, about"
         if repeated is not None and repeated - chance >= _NOTABLE["above"]:
-            against = f", against {percent(chance)} of people who were not used" if chance else ""
+            against = f", against {percent(chance)} of {whom}" if chance else ""
             yield _Finding(
                 1 + 10 * (repeated - chance),
                 f"{percent(repeated)} of the released records equal a real one in every compared column{against}.",
