@@ -132,6 +132,19 @@ def test_only_digests_come_home_a_batch_at_a_time(monkeypatch):
         assert found.others[0].singles == 1000
 
 
+def test_types_that_only_a_database_has_are_counted_too():
+    connection = pytest.importorskip("duckdb").connect()
+    query = """select (i % 7)::decimal(10, 2) a, (i % 5)::hugeint b, (if(i % 2 = 0, 'x', 'y'))::enum('x', 'y') c,
+        time '10:00:00' + interval (i % 50) minute t, timestamptz '2020-01-01 00:00:00+00' + interval (i % 90) day z,
+        (i % 11)::float g, i from range({}, {}) r(i)"""
+    ours, theirs = (connection.sql(query.format(*ends)) for ends in ((0, 500), (400, 900)))
+    held = Microdata(ours.pl())
+    digests = RecordDigests.of(held, held.columns)
+    expected = EqualRecords(500, 500, 0, (Matched(500, 100, 100, 100),))
+    assert equal_records(Microdata(ours), [Microdata(theirs)], digests) == expected
+    assert equal_records(held, [Microdata(theirs)], digests) == expected
+
+
 def test_a_full_disk_leaves_the_measure_out_by_name(monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -302,7 +302,8 @@ class PairQuestion:
         sample, _ = self._as_seen(replace(case, whole=None))
         whole, mixed = self._as_seen(whole)
         given = self._given(whole, parameters)
-        given["columns"] = [name for name in given["columns"] if name not in case.sampled_only]
+        named = [given["columns"]] if isinstance(given["columns"], str) else given["columns"]
+        given["columns"] = [name for name in named if name not in case.sampled_only]
         if not given["columns"]:
             raise InputError("The values of no column can be brought to one form where the data is.")
         ours, theirs = (
