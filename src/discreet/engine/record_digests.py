@@ -250,7 +250,7 @@ def _written(places: Sequence[Path], digests: Iterable[Integers]) -> None:
             ordered = batch[np.argsort(which, kind="stable")]
             ends = np.cumsum(np.bincount(which, minlength=parts))
             for file, own in zip(files, np.split(ordered, ends[:-1]), strict=True):
-                file.write(memoryview(own))
+                file.write(own.tobytes())
 
 
 def _tallied(ours: tuple[Integers, Integers], theirs: Sequence[tuple[Integers, Integers]]) -> Integers:

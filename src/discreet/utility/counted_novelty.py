@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scipy import stats
+
 from discreet import engine
 from discreet.cards import Files
 from discreet.engine.record_digests import EqualRecords, RecordDigests, equal_records
 from discreet.pairs.precision import Agreed, stated_precision
 from discreet.pairs.side_by_side import side_by_side
 from discreet.results import Measure, percent
-from discreet.risk.synthetic_copies.copy_counts import Found
 
+_SURE = 0.01
 _IN_MEMORY_ONLY = ("tolerance", "tolerances", "scale")
 
 
@@ -23,8 +25,8 @@ def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Meas
     """Answer `new_rows` for original, release and (where there is one) hold-out that are too large to hold.
 
     A newcomer equals nobody about as often as people do, and has the record of somebody who is like no other about as
-    often as two people share one that nobody else has (the estimates of Good and Turing). Where people of a hold-out do
-    the latter more often, theirs is the chance.
+    often as two people share one that nobody else has (the estimates of Good and Turing). People of a hold-out are such
+    newcomers, and their matches are put to the latter count.
 
     Parameters
     ----------
@@ -65,11 +67,12 @@ def equal_rows(sample: Files, files: Files, settings: Mapping[str, Any]) -> Meas
 
 def _figures(counted: EqualRecords, *, exactly: bool) -> dict[str, Any]:
     made = counted.others[0]
-    chances = [2 * counted.pairs / counted.records]
-    chances += [unused.onto_single / unused.records for unused in counted.others[1:]]
+    # A pair of people is one match of a newcomer for every two records of the file.
+    seen = counted.pairs + sum(unused.onto_single for unused in counted.others[1:])
+    newcomers = counted.records / 2 + sum(unused.records for unused in counted.others[1:])
     # Several released records can equal one person: chance hits are taken to be spread as the hits are.
     spread = made.singles / made.onto_single if made.onto_single else 1.0
-    by_chance = min(max(chances) * made.records * spread, float(counted.singles))
+    times = made.records * spread / newcomers
     new = 1 - made.equal / made.records
     unused_new = [1 - unused.equal / unused.records for unused in counted.others[1:]]
     return {
@@ -81,9 +84,30 @@ def _figures(counted: EqualRecords, *, exactly: bool) -> dict[str, Any]:
         "median_tolerance": None,
         "new_share_by_chance": counted.singles / counted.records,
         "copied": made.singles,
-        "copied_by_chance": by_chance,
-        "copied_beyond_chance": Found(made.singles, by_chance, counted.singles).share_beyond_chance,
+        "copied_by_chance": min(times * seen, float(counted.singles)),
+        "copied_beyond_chance": beyond_chance(made.singles, seen, times, counted.singles),
     }
+
+
+def beyond_chance(people: int, seen: int, times: float, of: int) -> float:
+    """Give the share of people found beyond chance; 0 where chance gives as many once in a hundred times.
+
+    Parameters
+    ----------
+    people, of
+        How many were found, of how many.
+    seen, times
+        How many newcomers were seen to match somebody, and how many times as many the release would have by chance.
+        Both are counts, and may be small: given their sum, chance divides it between them as it would throw a coin.
+
+    Examples
+    --------
+    >>> beyond_chance(7, 0, 2.0, 1000), beyond_chance(20, 0, 2.0, 1000), beyond_chance(20, 10, 2.0, 1000)
+    (0.0, 0.02, 0.0)
+    """
+    if not people or stats.binom.sf(people - 1, people + seen, times / (1 + times)) >= _SURE:
+        return 0.0
+    return float(min(max(people - times * seen, 0.0) / of, 1.0))
 
 
 def _in_words(figures: Mapping[str, Any], counted: EqualRecords) -> str:
