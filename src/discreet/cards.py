@@ -138,6 +138,9 @@ class TwoFiles(Protocol):
         """People who were not used to make the release."""
 
 
+Files = tuple["Microdata", "Microdata", "Microdata | None"]
+"""Original, release, and people who were not used to make it, where there are any."""
+
 UNSET: Any = object()
 """A setting that is not to be given at all, although the comparison could."""
 
@@ -181,6 +184,10 @@ class OfPair:
     over_all
         What a sample of two queries says is said of all their records here, where that can be counted: it is given the
         answer, the sample of original and release, the queries, and the settings.
+    past_memory
+        What is asked instead where the files are too large to hold, of a measure that a sample would answer wrongly: it
+        is given a sample of original, release and hold-out (or None), the files themselves, and the settings. It says
+        what it cannot answer there.
     """
 
     order: int
@@ -209,6 +216,7 @@ class OfPair:
         ]
         | None
     ) = None
+    past_memory: Callable[[Files, Files, Mapping[str, Any]], Measure] | None = None
 
 
 @dataclass(frozen=True)

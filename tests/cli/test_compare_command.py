@@ -147,4 +147,5 @@ def test_files_of_more_records_than_rows_are_counted_where_they_are(tmp_path):
     assert document["utility"]["information_loss"]["parameters"]["sample"]["of_records"] == 4000
     assert "sample" not in document["utility"]["tabular"]["parameters"]
     assert any("where the data is" in said for said in document["alignment"]["notes"])
-    assert "too large to hold" in document["skipped"]["new_rows"]
+    assert "too large to hold" in document["skipped"]["near_copies"]
+    assert document["risk"]["new_rows"]["figures"]["new_share_exact"] <= 1

@@ -19,7 +19,7 @@ from engines.test_row_wise import nothing_collected
 
 ROLES = {"keys": ["age", "area", "kids"], "sensitive": "ill", "identifiers": "id"}
 PLAN = Plan([Band(widths={"age": 10}), Pram(["job"]), AddNoise("pay")])
-COUNTED = ("margins", "tabular", "dependence", "replicated_uniques", "attribution", "disclosure")
+COUNTED = ("margins", "tabular", "dependence", "replicated_uniques", "attribution", "disclosure", "new_rows")
 SAMPLED = ("pmse", "pmse_logit")
 ROWS = 8_000
 
@@ -78,6 +78,8 @@ def test_large_files_are_counted_where_they_are_and_only_a_sample_comes_home(kin
     assert set(measures) == {*COUNTED, *SAMPLED, "information_loss"}
     for name in ("tabular", "replicated_uniques", "attribution", "disclosure"):
         assert measures[name].value == pytest.approx(whole[name].value, abs=1e-9), name
+    for name in ("new_share_exact", "copied_share"):
+        assert measures["new_rows"].figures[name] == pytest.approx(whole["new_rows"].figures[name], abs=1e-12)
     assert measures["margins"].value == pytest.approx(whole["margins"].value, abs=1 / 4096 + 1e-9)
     assert measures["dependence"].figures["pearson_change"] == pytest.approx(
         whole["dependence"].figures["pearson_change"], abs=1e-9
@@ -177,7 +179,7 @@ def test_a_loss_past_memory_is_counted_and_one_of_unlinked_files_sampled(monkeyp
 def test_risks_that_a_sample_would_hide_are_left_out_by_name(expected):
     data = Microdata(people(1).lazy(), **ROLES)
     found = only(compare(data, PLAN.apply(data, seed=1).data, rows=4000))
-    for name in ("linkage", "near_copies", "new_rows", "neighbors"):
+    for name in ("linkage", "near_copies", "neighbors"):
         assert name in expected.risk
         assert "too large to hold" in found.skipped[name]
 
@@ -302,13 +304,111 @@ def test_spark_adds_the_loss_of_linked_records_up_on_its_executors(spark_session
         assert told.figures[name] == pytest.approx(whole.figures[name], rel=1e-7), name
 
 
-def test_originals_that_were_copied_into_a_large_release_are_not_cleared():
-    table, other = (people(seed).drop("id").with_columns(pay=pl.col("pay").fill_null(0.0)) for seed in (1, 2))
-    leaky = pl.concat([other.head(ROWS - 600), table.sample(600, seed=3)]).sample(
-        fraction=1, shuffle=True, seed=1
-    )
-    roles = {"keys": ["age", "area", "kids"], "sensitive": "ill"}
-    data = Microdata(table.lazy(), **roles)
-    found = only(compare(data, Microdata(leaky.lazy()), rows=4000, policy="public-use-file"))
+def with_copies(table, other, copies):
+    """Put original records among those of other people."""
+    leaked = pl.concat([other.head(other.height - copies), table.sample(copies, seed=3)])
+    return leaked.sample(fraction=1, shuffle=True, seed=1)
+
+
+def two_files(rows=ROWS):
+    return [
+        people(seed, rows).drop("id").with_columns(pay=pl.col("pay").fill_null(0.0).round(2))
+        for seed in (1, 2)
+    ]
+
+
+LEAK_ROLES = {"keys": ["age", "area", "kids"], "sensitive": "ill"}
+
+
+@pytest.mark.parametrize("kind", ["polars-lazy", "duckdb"])
+def test_originals_that_were_copied_into_a_large_release_are_found_and_not_cleared(kind, nothing_small):
+    table, other = two_files()
+    data = Microdata(in_kind(table, kind), **LEAK_ROLES)
+    released = Microdata(in_kind(with_copies(table, other, 600), kind))
+    with nothing_collected(most=4600):
+        found = only(compare(data, released, rows=4000, policy="public-use-file"))
     assert found.verdict.meets is not True
     assert {check.measure for check in found.verdict.checks if check.passed is None} == {"near_copies"}
+    figures = found.risk["new_rows"].figures
+    assert figures["copied"] > 590
+    assert figures["copied"] - figures["copied_by_chance"] > 400
+    assert figures["copied_beyond_chance"] > 0.05
+    first = found.worst.sentences[0]
+    assert first.startswith(
+        f"{figures['copied']} people who are like no other come back in the release whole"
+    )
+    assert "'new_rows'" in " ".join(found.alignment.sentences)
+
+
+@pytest.mark.parametrize("kind", ["polars-lazy", "duckdb"])
+def test_other_people_raise_no_alarm_although_some_are_alike_by_chance(kind):
+    table, other = two_files()
+    data, released = (Microdata(in_kind(frame, kind)) for frame in (table, other))
+    found = only(compare(data.with_roles(**LEAK_ROLES), released, rows=4000))
+    figures = found.risk["new_rows"].figures
+    assert figures["copied"] > 20
+    assert figures["copied_beyond_chance"] == 0
+    assert "come back in the release whole" in found.worst.sentences[-1]
+    assert not any("come back" in said for said in found.worst.sentences[:-1])
+
+
+def test_a_few_copies_among_very_many_records_are_the_first_thing_said():
+    table, other = two_files(300_000)
+    clean, leaky = (
+        only(compare(Microdata(table.lazy()), Microdata(held.lazy()), rows=20_000, measures="new_rows"))
+        for held in (other, with_copies(table, other, 600))
+    )
+    assert clean.risk["new_rows"].figures["copied_beyond_chance"] == 0
+    assert not any("equal a real one" in said for said in clean.worst.sentences)
+    assert leaky.risk["new_rows"].figures["copied_beyond_chance"] > 0
+    assert "people who are like no other come back" in leaky.worst.sentences[0]
+
+
+def test_people_who_come_back_are_reported_once_where_near_copies_were_looked_for():
+    table, other = two_files(2000)
+    data, released = Microdata(table, **LEAK_ROLES), Microdata(with_copies(table, other, 300))
+    found = only(compare(data, released))
+    assert sum("who are like no other come back" in said for said in found.worst.sentences) == 1
+    assert "copied" not in found.risk["new_rows"].figures
+
+
+def test_a_release_of_the_same_people_is_no_copy_of_them():
+    data = Microdata(people(1).lazy(), **ROLES)
+    found = only(compare(data, Band(widths={"age": 10}).apply(data).data, rows=4000))
+    said = [sentence for sentence in found.worst.sentences if "people" in sentence]
+    assert any("The records are those of the same people" in sentence for sentence in said)
+    assert not any("come back" in sentence for sentence in said)
+
+
+def test_hold_out_and_copies_are_counted_and_a_tolerance_is_not_used():
+    table, other = two_files()
+    unused = people(3).drop("id").with_columns(pay=pl.col("pay").fill_null(0.0).round(2))
+    copies = [with_copies(table, other, 600), other]
+    asked = {"measures": {"new_rows": {"tolerance": 0.0}}, "holdout": Microdata(unused.lazy())}
+    found = only(compare(Microdata(table.lazy()), [Microdata(c.lazy()) for c in copies], rows=4000, **asked))
+    whole = only(compare(Microdata(table), [Microdata(copy) for copy in copies], **asked))
+    told, known = (each.risk["new_rows"].figures for each in (found, whole))
+    for name in ("new_share", "new_share_exact", "copied_share", "new_share_holdout", "excess_matches"):
+        assert told[name] == pytest.approx(known[name], abs=1e-12), name
+    asked["measures"] = {"new_rows": {"tolerance": 0.5, "scale": "range", "columns": ["pay", "age"]}}
+    loose = only(compare(Microdata(table.lazy()), Microdata(other.lazy()), rows=4000, **asked))
+    assert loose.risk["new_rows"].value is None
+    assert loose.risk["new_rows"].parameters["columns"] == ["pay", "age"]
+    assert any("Not used here: tolerance, scale" in said for said in loose.risk["new_rows"].caveats)
+
+
+@pytest.mark.skipif(why_no_spark() is not None, reason=str(why_no_spark()))
+@pytest.mark.slow
+def test_spark_finds_copies_without_bringing_a_record_home(spark_session, nothing_small):
+    table, other = two_files(5000)
+    leaky = with_copies(table, other, 300)
+    ours, theirs = (
+        Microdata(in_kind(frame, "pyspark", spark_session).repartition(3)) for frame in (table, leaky)
+    )
+    with nothing_collected(most=2500):
+        found = only(compare(ours, theirs, rows=1500, measures="new_rows", seed=1))
+    whole = only(compare(Microdata(table), Microdata(leaky), measures="new_rows"))
+    told, known = (each.risk["new_rows"].figures for each in (found, whole))
+    for name in ("new_share_exact", "copied_share"):
+        assert told[name] == pytest.approx(known[name], abs=1e-12), name
+    assert "people who are like no other come back" in found.worst.sentences[0]

@@ -79,3 +79,20 @@ def test_adult_as_synthesized_is_compared_and_meets_the_policy(test_data):
     found = compare(adult, released, policy="synthetic-file")
     assert found.utility["margins"].value < 0.02
     assert found.verdict.meets
+
+
+def test_past_memory_other_people_of_adult_raise_no_alarm_and_a_hundred_copies_do():
+    people = discreet.datasets.adult().frame.sample(20_000, shuffle=True, seed=1)
+    ours, others = people[:10_000], people[10_000:]
+    leaky = pl.concat([others.head(9_900), ours.sample(100, seed=5)])
+    clean, leaked = (
+        compare(Microdata(ours.lazy()), Microdata(held.lazy()), rows=3000, measures="new_rows", aligned=False)
+        for held in (others, leaky)
+    )
+    assert clean.risk["new_rows"].figures["copied_beyond_chance"] == 0
+    assert not clean.worst.sentences[0].startswith(tuple("0123456789"))
+    found = leaked.risk["new_rows"].figures
+    assert found["copied_beyond_chance"] > 0
+    assert "come back in the release whole" in leaked.worst.sentences[0]
+    near = discreet.risk.near_copies(Microdata(ours), Microdata(leaky)).figures
+    assert found["copied"] == near["whole"]

@@ -22,6 +22,7 @@ from discreet.pairs.side_by_side import (
 )
 from discreet.parameters import checked
 from discreet.results import Detail, Measure, percent
+from discreet.utility.counted_novelty import equal_rows
 
 Scale = Literal["value", "range"]
 
@@ -45,8 +46,12 @@ _SLACK = 1e-12
         "new_share_holdout": Figure("The same of the hold-out", unit="share"),
         "excess_matches": Figure("Matches beyond those of the hold-out", better="lower", summary=True),
         "median_tolerance": Figure("Tolerance of a number, median"),
+        "new_share_by_chance": Figure("The same of new people, about", unit="share"),
+        "copied": Figure("People like no other who come back whole", better="lower"),
+        "copied_by_chance": Figure("By chance, if the release held new people"),
+        "copied_beyond_chance": Figure("Of those people, beyond chance", unit="share", better="lower"),
     },
-    compare=OfPair(20, "risk", takes_copies=False, one_type=True, effort=2),
+    compare=OfPair(20, "risk", takes_copies=False, one_type=True, effort=2, past_memory=equal_rows),
     study=OfStudy(9),
 )
 @checked
@@ -67,6 +72,8 @@ def new_rows(
     A released record is matched if some real one agrees with it in every column: equal categories, missing where it is
     missing, and numbers that differ by at most the tolerance (the definition of SDMetrics' new-row score). One search
     finds the smallest tolerance that matches a record, and with it the whole curve.
+
+    A comparison of files that are too large to hold counts equal records alone, over all of both files, where they are.
 
     Parameters
     ----------
@@ -97,6 +104,10 @@ def new_rows(
         ``new_share_exact`` (tolerance 0), ``copied_share`` (the share of real records that are like no other and
         come back whole), ``new_share_holdout``, ``excess_matches`` (matched share beyond that of the hold-out),
         ``median_tolerance``. ``detail``: ``curve`` and ``records`` (nearest real record and the tolerance it takes).
+        In a comparison of files that are too large to hold, what depends on a tolerance is undefined unless that is 0.
+        There are also ``new_share_by_chance`` (of new people, about), ``copied`` (how many people who are like no other
+        come back whole), ``copied_by_chance`` (how many would if the release held new people) and
+        ``copied_beyond_chance`` (the share of those people beyond that).
 
     Examples
     --------

@@ -99,8 +99,9 @@ def compare(
     rows
         Queries (Polars, DuckDB, Spark) of more records than this are not collected: columns, tables, relations and
         classes are counted where the data is, costs that need records together are measured on a random sample of about
-        so many, with an interval, and risks that a sample would hide are left out by name. Unless given, that is done
-        to queries of more than 100 million cells, with samples of 100,000 records.
+        so many, with an interval, and risks that a sample would hide are left out by name, but for equal records, which
+        are counted over all. Unless given, that is done to queries of more than 100 million cells, with samples of
+        100,000 records.
     seed
         For samples and permutations; 0 unless given, so that the same files give the same report.
     progress

@@ -14,7 +14,7 @@ import polars as pl
 from discreet import engine
 from discreet.cards import UNSET, Card, OfPair, all_cards
 from discreet.engine import Missing
-from discreet.errors import ParameterError, unknown_name
+from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.microdata import Microdata
 from discreet.pairs.precision import Setting
 from discreet.parameters import check, function_hints
@@ -170,7 +170,7 @@ class PairQuestion:
     def gap(self, case: PairCase, parameters: Mapping[str, Any]) -> str | None:
         """Say what is missing for this question, or None when it can be asked."""
         if case.whole is not None:
-            if self.counts:
+            if self.counts or self.needs.past_memory is not None:
                 return self.gap(case.whole, parameters)
             if self.side == "risk":
                 return (
@@ -226,14 +226,34 @@ class PairQuestion:
         """Ask the question, with the parameters of the user or the policy before the usual ones."""
         if case.whole is not None:
             return self._of_large(case, case.whole, parameters)
-        seen = case.files.told if self.needs.keys and case.files.told is not None else case.files.recoded
-        if seen is not None and not self.needs.as_it_was:
-            case = replace(case, files=replace(case.files, original=seen))
-        case, mixed = case.of_one_type() if self.needs.one_type else (case, None)
+        case, mixed = self._as_seen(case)
         whole = case
         case, note = (
             (case, None) if self.needs.most is None else case.at_most(self.needs.most, together=case.linked)
         )
+        given = self._given(case, parameters)
+        formula = [given.pop("formula", case.models)] if self.needs.models else []
+        copies = case.files.copies
+        if self.needs.takes_copies:
+            released: Any = copies[0] if len(copies) == 1 else list(copies)
+            found = self.ask(*formula, case.files.original, released, **given)
+        else:
+            found = _mean([self.ask(case.files.original, copy, **given) for copy in copies])
+        if note:
+            found = replace(found, caveats=[note, *found.caveats])
+            if self.needs.mended:
+                found = self.needs.mended(found, whole, whole.files.original, copies[0], given)
+        return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
+
+    def _as_seen(self, case: PairCase) -> tuple[PairCase, str | None]:
+        """Give the files in the form in which the measure sees them, and say which columns that leaves out."""
+        seen = case.files.told if self.needs.keys and case.files.told is not None else case.files.recoded
+        if seen is not None and not self.needs.as_it_was:
+            case = replace(case, files=replace(case.files, original=seen))
+        return case.of_one_type() if self.needs.one_type else (case, None)
+
+    def _given(self, case: PairCase, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Collect the settings: those of the user or the policy before what the files offer."""
         known = python_inspect.signature(self.ask).parameters
         offered = {
             "columns": list(case.files.columns),
@@ -249,24 +269,12 @@ class PairQuestion:
         given = {name: value for name, value in offered.items() if name in known and value is not None}
         given |= self.needs.settings(case) if self.needs.settings else {}
         given |= parameters
-        given = {name: value for name, value in given.items() if value is not UNSET}
-        formula = [given.pop("formula", case.models)] if self.needs.models else []
-        copies = case.files.copies
-        if self.needs.takes_copies:
-            released: Any = copies[0] if len(copies) == 1 else list(copies)
-            found = self.ask(*formula, case.files.original, released, **given)
-        else:
-            found = _mean([self.ask(case.files.original, copy, **given) for copy in copies])
-        if note:
-            found = replace(found, caveats=[note, *found.caveats])
-            if self.needs.mended:
-                found = self.needs.mended(found, whole, whole.files.original, copies[0], given)
-        return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
+        return {name: value for name, value in given.items() if value is not UNSET}
 
     def _of_large(self, case: PairCase, whole: PairCase, parameters: Mapping[str, Any]) -> Measure:
         """Count the whole files where they are, or measure the sample and say how far off that may be."""
-        if self.counts:
-            found = self.answer(whole, parameters)
+        if self.counts or self.needs.past_memory is not None:
+            found = self.answer(whole, parameters) if self.counts else self._past(case, whole, parameters)
             if not case.sampled_only:
                 return found
             listed = ", ".join(map(repr, case.sampled_only))
@@ -287,6 +295,23 @@ class PairQuestion:
             if counted is not None:
                 return replace(counted, name=self.name)
         return with_interval(found, None if self.needs.by_size else without, sizes)
+
+    def _past(self, case: PairCase, whole: PairCase, parameters: Mapping[str, Any]) -> Measure:
+        """Ask what the measure asks instead of files that are too large to hold."""
+        assert self.needs.past_memory is not None
+        sample, _ = self._as_seen(replace(case, whole=None))
+        whole, mixed = self._as_seen(whole)
+        given = self._given(whole, parameters)
+        named = [given["columns"]] if isinstance(given["columns"], str) else given["columns"]
+        given["columns"] = [name for name in named if name not in case.sampled_only]
+        if not given["columns"]:
+            raise InputError("The values of no column can be brought to one form where the data is.")
+        ours, theirs = (
+            [(one.files.original, copy, one.files.holdout) for copy in one.files.copies]
+            for one in (sample, whole)
+        )
+        found = _mean([self.needs.past_memory(*files, given) for files in zip(ours, theirs, strict=True)])
+        return replace(found, name=self.name, caveats=[*([mixed] if mixed else []), *found.caveats])
 
 
 def by_name() -> dict[str, PairQuestion]:

@@ -235,14 +235,20 @@ def _copied(measures: Mapping[str, Measure], alignment: Alignment) -> Iterator[_
     if new is not None:
         exact, holdout = new.figures.get("new_share_exact"), new.figures.get("new_share_holdout")
         repeated = None if not isinstance(exact, int | float) else 1 - exact
-        chance = 1 - holdout if isinstance(holdout, int | float) else 0.0
+        newcomers = new.figures.get("new_share_by_chance")
+        if isinstance(holdout, int | float):
+            chance, whom = 1 - holdout, "people who were not used"
+        else:
+            chance, whom = 1 - newcomers if isinstance(newcomers, int | float) else 0.0, "new people, about"
         if repeated is not None and repeated - chance >= _NOTABLE["above"]:
-            against = f", against {percent(chance)} of people who were not used" if chance else ""
+            against = f", against {percent(chance)} of {whom}" if chance else ""
             yield _Finding(
                 1 + 10 * (repeated - chance),
                 f"{percent(repeated)} of the released records equal a real one in every compared column{against}.",
             )
     yield from _people(measures.get("near_copies"), alignment)
+    if new is not None and "near_copies" not in measures:
+        yield from _equal_people(new, alignment)
     near = measures.get("neighbors")
     closer = near.figures.get("dcr_share_closer_than_holdout") if near else None
     found = measures.get("near_copies")
@@ -281,21 +287,9 @@ def _people(found: Measure | None, alignment: Alignment) -> Iterator[_Finding]:
     if found is None:
         return
     figures: Mapping[str, Any] = found.figures
-    share = figures["copied_share"] or 0.0
-    people, whole, chance = figures["copied"], figures["whole"], figures["copied_by_chance"]
-    if people and alignment.linked:
-        yield _Finding(
-            0.5,
-            f"The records are those of the same people, and {_counted(people)} can be told in it from all others: what "
-            "protects them is what cannot be known about them.",
-        )
-    elif people:
-        how = "whole" if whole == people else "whole or almost" + (f" ({whole:,} whole)" if whole else "")
-        yield _Finding(
-            1 + 20 * share if share else 0.5,
-            f"{_counted(people, 'who is like no other comes', 'who are like no other come')} back in the release "
-            f"{how}; if it held new people, about {chance:,.0f} would.",
-        )
+    people, whole = figures["copied"], figures["whole"]
+    how = "whole" if whole == people else "whole or almost" + (f" ({whole:,} whole)" if whole else "")
+    yield from _come_back(people, how, figures["copied_by_chance"], figures["copied_share"] or 0.0, alignment)
     far, expected = figures["outlying_copied"], figures["outlying_by_chance"]
     if far > expected and not alignment.linked:
         yield _Finding(
@@ -315,6 +309,32 @@ def _people(found: Measure | None, alignment: Alignment) -> Iterator[_Finding]:
             1 + 20 * figures["largest_share"],
             f"Of the {figures['largest']:,} people with the largest values {figures['largest_found']:,} have theirs in "
             f"the release, exactly or almost (by chance: {figures['largest_by_chance']:,.0f}).",
+        )
+
+
+def _equal_people(new: Measure, alignment: Alignment) -> Iterator[_Finding]:
+    """Say how many people come back whole where nobody could look for those who do so almost."""
+    figures: Mapping[str, Any] = new.figures
+    if figures.get("copied") is not None:
+        chance, share = figures["copied_by_chance"], figures["copied_beyond_chance"]
+        yield from _come_back(round(figures["copied"]), "whole", chance, share, alignment)
+
+
+def _come_back(
+    people: int, how: str, chance: float, share: float, alignment: Alignment
+) -> Iterator[_Finding]:
+    """Say how many people come back, and how many would by chance; ``share`` is that of all beyond chance."""
+    if people and alignment.linked:
+        yield _Finding(
+            0.5,
+            f"The records are those of the same people, and {_counted(people)} can be told in it from all others: what "
+            "protects them is what cannot be known about them.",
+        )
+    elif people:
+        yield _Finding(
+            1 + 20 * share if share else 0.5,
+            f"{_counted(people, 'who is like no other comes', 'who are like no other come')} back in the release "
+            f"{how}; if it held new people, about {chance:,.0f} would.",
         )
 
 
