@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,lint,dev
 
-.PHONY: demo test test-all axe browser kernels test-processors fuzz kill lint bench docs install clean
+.PHONY: demo test tests test-all axe browser kernels test-processors fuzz kill lint bench docs install clean
 
 demo: $(VENV)/core
 	@mkdir -p demo
@@ -17,13 +17,17 @@ demo: $(VENV)/core
 	@echo "Open demo/report.html in a browser."
 	@echo "The whole job in a browser, without writing code: $(BIN)/pip install -c constraints.txt -e '.[app]' && $(BIN)/discreet app"
 
-# Types are read and loops compiled while the extras still come in.
+# Loops are compiled while the extras come in, and types are read while tests wait for Java or for one another.
 test:
-	$(MAKE) --jobs 2 install lint kernels
+	$(MAKE) --jobs 2 install kernels
+	$(MAKE) --jobs 2 lint tests
+
+tests:
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=25
 
 test-all: axe browser
-	$(MAKE) --jobs 2 install lint kernels
+	$(MAKE) --jobs 2 install kernels
+	$(MAKE) lint
 	DISCREET_EXAMPLES=searching $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow or not slow"
 	$(MAKE) test-processors
 

@@ -11,12 +11,17 @@ from pathlib import Path
 import pytest
 from examples import SEARCHING, examples
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 # Every run of `make test` tries the same few examples, so that a change fails by what it changed;
 # `make test-all` searches for new ones. A busy machine is no failure: there is no deadline.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=examples(100))
 settings.register_profile("searching", deadline=None, max_examples=examples(100))
 settings.load_profile(os.environ.get("DISCREET_EXAMPLES", "repeatable"))
+if not SEARCHING and hasattr(providers, "_get_local_constants"):
+    # Hypothesis also tries the numbers and words that stand in the code: a thousand modules are read for them, and
+    # a change in one would change the examples of all tests.
+    providers._get_local_constants = lambda: providers._local_constants
 
 # Two test processes share two cores: threads of one that wait for work would keep the other from its own.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
