@@ -16,6 +16,7 @@ import discreet
 from discreet import Microdata, protect, synth, tables
 from discreet.compiling import Patience
 from discreet.mdav import kernels as grouping
+from discreet.tables import gauss
 from discreet.tables.gauss import running as elimination
 
 
@@ -46,6 +47,11 @@ def _groups_and_tables() -> None:
     tables.Suppression().apply(tables.primary(table, tables.Threshold(20)))
 
 
+def _zeros_that_would_show() -> None:
+    elimination.PATIENCE = Patience(-1)
+    gauss.secondary(np.eye(4, 5, dtype=int), [0], zero_method="subspace", strict=True, special_rows=[1])
+
+
 def _conditional_trees_and_swaps() -> None:
     people = _people()
     synth.Sequential(method="ctree").fit(people, seed=1).sample(seed=1)
@@ -58,6 +64,12 @@ def _buckets() -> None:
 
 if __name__ == "__main__":
     with ProcessPoolExecutor(2) as processes:
-        work = (_trees_and_distances, _groups_and_tables, _buckets, _conditional_trees_and_swaps)
+        work = (
+            _trees_and_distances,
+            _groups_and_tables,
+            _buckets,
+            _conditional_trees_and_swaps,
+            _zeros_that_would_show,
+        )
         jobs = [processes.submit(job) for job in work]
     sys.exit(any(job.exception() is not None for job in jobs))
