@@ -181,6 +181,8 @@ class Page:
             found = self.browser.find_elements(By.CSS_SELECTOR, "[role=combobox]")
             return [element for element in found if element.accessible_name.startswith(label)]
 
+        # A list that is closing still shows its options for a moment, and no longer takes one.
+        self.wait(lambda: not self.script("return !!document.querySelector('.q-menu')"), 20)
         self.wait(lambda: bool(boxes()), 60)
         self.script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].click()", boxes()[0])
         self.click(option, among=".q-menu .q-item")

@@ -140,5 +140,6 @@ def test_time_and_memory_are_predicted_within_a_factor_of_three(which, survey, t
     least, most = time.process_time(), time.perf_counter()
     fitted.sample(seed=1)
     least, most = time.process_time() - least, time.perf_counter() - most
-    assert least / 3 <= expected["sample_seconds"] <= 3 * most
+    # What takes hundredths of a second in the probe is at the mercy of whatever else the machine does.
+    assert least / 3 - 0.1 <= expected["sample_seconds"] <= 3 * most + 0.1
     assert 1 / 3 <= expected["memory_bytes"] / peak_memory() <= 3
