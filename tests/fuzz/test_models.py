@@ -36,11 +36,12 @@ def saved(name: str) -> bytes | None:
         warnings.simplefilter("ignore")
         place = Path(folder) / "m.model"
         kind = Synthesizer.known[name]
-        needed = {
-            option: 1.0
-            for option, (annotation, must) in annotations(kind).items()
-            if must and annotation is float
+        options = annotations(kind)
+        needed: dict[str, float] = {
+            option: 1.0 for option, (annotation, must) in options.items() if must and annotation is float
         }
+        # How well a network has learned makes no difference to its file.
+        needed |= {"epochs": 2} if "epochs" in options else {}
         try:
             kind(**needed).fit(people, seed=1).save(place)
         except (DiscreetError, TypeError):  # an extra is missing, or it needs more than a file and a number
