@@ -1,6 +1,6 @@
 """What does discreet add to a query of Spark, and how much faster are two executors than one?
 
-    python bench/spark_cluster.py [--rows 2000000]
+    python bench/spark_cluster.py [--rows 2000000] [--pinned] [--only protect "same by hand"]
 
 Every number of executors has a process of its own with a cluster of real executors (``local-cluster[n,1,2048]``). A job
 is held against a query of Spark that is written by hand: the overhead is told by the processor time of the driver and
@@ -43,11 +43,13 @@ from discreet import Microdata, assess, risk
 from discreet.protect import AddNoise, Band, Plan, Pram, TopBottomCode
 from discreet.tables import Table
 
-executors, source, target = sys.argv[1:]
+executors, source, target, *only = sys.argv[1:]
 keys = ["age", "sex", "job", "region", "size", "marital"]
 spark = (
     SparkSession.builder.master(f"local-cluster[{executors},1,2048]")
     .config("spark.executor.memory", "1g").config("spark.ui.enabled", "false")
+    # Java would give every executor of one core the garbage collector of the whole machine otherwise.
+    .config("spark.executor.extraJavaOptions", "-XX:ActiveProcessorCount=1")
     .config("spark.ui.showConsoleProgress", "false")
     .config("spark.sql.shuffle.partitions", "4").config("spark.log.level", "OFF").getOrCreate()
 )
@@ -152,6 +154,8 @@ jobs = {
     "tables": lambda: Table.from_microdata(data(), "age*sex*wave", measure="pay"),
 }
 for name, job in jobs.items():
+    if only and name not in only:
+        continue
     job()  # warms Java up
     shutil.rmtree(target, ignore_errors=True)
     began, used = time.perf_counter(), processor_time()
@@ -167,6 +171,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--rows", type=int, default=2_000_000)
     asked.add_argument("--pinned", action="store_true", help="as many processors as executors")
+    asked.add_argument("--only", nargs="*", default=[], help="names of jobs")
     given = asked.parse_args()
     told: dict[int, dict[str, tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as place:
@@ -183,7 +188,7 @@ def main() -> None:
         for executors in (1, 2):
             pinned = ["taskset", "--cpu-list", f"0-{executors - 1}"] if given.pinned else []
             job = subprocess.Popen(
-                [*pinned, sys.executable, script, str(executors), folder / "in", folder / "out"],
+                [*pinned, sys.executable, script, str(executors), folder / "in", folder / "out", *given.only],
                 env={
                     **os.environ,
                     "PYSPARK_PYTHON": sys.executable,
@@ -203,6 +208,7 @@ def main() -> None:
                 ratio = "".join(
                     f", {processor / told[executors][beside][1]:.2f} x {beside}"
                     for beside in BESIDE.get(name, ())
+                    if beside in told[executors]
                 )
                 print(
                     f"{executors} executors  {name:<16} {seconds:7.1f} s, {processor:7.1f} s of processor time{ratio}",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
 import warnings
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from examples import SEARCHING, examples
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
@@ -32,6 +35,13 @@ if not SEARCHING:
 gc.disable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings of the package only, not of tests, which have none."""
+    found = yield
+    return [node for node in found if not isinstance(node, DoctestModule)]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Keep the tests of a file in one process, and all that start Spark in the same one: one Java is enough."""
@@ -53,9 +63,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    """Let everything go in the end, or libraries report it as lost."""
-    gc.unfreeze()
+# In the end everything is let go, or libraries report it as lost.
+atexit.register(gc.unfreeze)
 
 
 @pytest.fixture(scope="session")
