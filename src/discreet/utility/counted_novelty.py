@@ -73,8 +73,8 @@ def _figures(counted: EqualRecords, *, exactly: bool) -> dict[str, Any]:
     # Several released records can equal one person: chance hits are taken to be spread as the hits are.
     spread = made.singles / made.onto_single if made.onto_single else 1.0
     times = made.records * spread / newcomers
-    new = 1 - made.equal / made.records
-    unused_new = [1 - unused.equal / unused.records for unused in counted.others[1:]]
+    # Counted as a mean over records is, so that the last digits agree with those in memory.
+    new, *unused_new = ((one.records - one.equal) / one.records for one in counted.others)
     return {
         "new_share": new if exactly else None,
         "new_share_exact": new,
