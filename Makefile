@@ -79,7 +79,7 @@ install: $(VENV)/installed
 # Only what is imported is compiled to bytecode, when it first is: most of what the extras bring never is.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-# uv takes a fifth of pip's time. It looks where pip was told to look; what it cannot bring, pip brings.
+# uv takes a third of pip's time. It looks where pip was told to look; what it cannot bring, pip brings.
 TOLD = $$($(BIN)/python -m pip config get global.$(1) 2>/dev/null)
 UV := UV_DEFAULT_INDEX="$${PIP_INDEX_URL:-$(call TOLD,index-url)}" UV_FIND_LINKS="$${PIP_FIND_LINKS:-$(call TOLD,find-links)}" \
   $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
