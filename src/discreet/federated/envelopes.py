@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import InputError
-from discreet.federated.messages import Message, contents, joined, parted, values_of
+from discreet.federated.messages import Message, contents, joined, parted, strict_json, values_of
 from discreet.federated.sealing import Sealer
 from discreet.federated.transcript import Passed
 
 _FIELDS = {"protocol": str, "run": str, "sender": str, "receiver": str, "name": str, "fields": dict, "size": int,
            "number": int, "time": float, "sealed": bool}  # fmt: skip
+# The outside of a message is short: names and shapes. What is longer is nothing that this protocol writes.
+_MOST_OUTSIDE = 1 << 16
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -82,17 +86,22 @@ def unpacked(data: bytes) -> list[Envelope]:
         parts = parted(data)
         if len(parts) % 2:
             raise ValueError("half an envelope")
-        return [Envelope(_checked(json.loads(parts[at])), parts[at + 1]) for at in range(0, len(parts), 2)]
-    except Exception as error:
+        return [Envelope(_checked(parts[at]), parts[at + 1]) for at in range(0, len(parts), 2)]
+    except (ValueError, TypeError, struct.error) as error:
         raise InputError("What came over the wire is no message of this protocol. It was dropped.") from error
 
 
-def _checked(outside: Any) -> dict[str, Any]:
+def _checked(data: bytes) -> dict[str, Any]:
+    if len(data) > _MOST_OUTSIDE:
+        raise ValueError("too long")
+    outside = strict_json(data)
     if not isinstance(outside, dict) or set(outside) != set(_FIELDS):
         raise ValueError("other fields")
     for name, kind in _FIELDS.items():
-        if not isinstance(outside[name], kind) and not (kind is float and isinstance(outside[name], int)):
+        if type(outside[name]) is not kind and not (kind is float and type(outside[name]) is int):
             raise ValueError("another type")
+        if kind is str and len(outside[name]) > _LONGEST_NAME:
+            raise ValueError("a long name")
     if not all(isinstance(value, str) for value in outside["fields"].values()):
         raise ValueError("another type")
     return outside

@@ -1,11 +1,13 @@
-"""What is passed between parties: named messages, whose arrays travel as Arrow and whose other values as JSON.
+"""What is passed between parties: named messages, whose arrays travel as plain bytes and whose other values as JSON.
 
-Nothing is ever pickled: a message can be read without running what it holds.
+A message can be read without running what it holds, and in the memory that it came in: nothing is pickled, nothing is
+compressed, and an array is exactly as many bytes as its shape and kind say.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +17,12 @@ import numpy as np
 
 from discreet.arrays import Array
 from discreet.errors import DiscreetError, InputError
+from discreet.files.nesting import parsed_json
 
 _LENGTH = struct.Struct(">I")
-_KINDS = ("float64", "int64", "uint64", "bool")
+_KINDS = {name: np.dtype(name).newbyteorder("<") for name in ("float64", "int64", "uint64", "bool")}
+_MOST_AXES = 4
+_MOST_JSON = 16 << 20  # numbers travel as arrays; JSON takes many times its length in memory
 MOST_BYTES = 1 << 31
 
 
@@ -75,7 +80,7 @@ class Message:
 
 
 def encoded(message: Message) -> bytes:
-    """Write a message as bytes: lengths, JSON, then one Arrow stream for each array."""
+    """Write a message as bytes: lengths, JSON, then the bytes of each array."""
     head = {name: getattr(message, name) for name in ("protocol", "run", "sender", "receiver", "name")}
     return _joined(json.dumps(head).encode(), contents(message.values))
 
@@ -84,7 +89,7 @@ def decoded(data: bytes) -> Message:
     """Read a message back; whatever is not one is refused."""
     try:
         head, body = _parted(data)
-        return Message(**json.loads(head), values=values_of(body))
+        return Message(**strict_json(head), values=values_of(body))
     except (ValueError, KeyError, TypeError, struct.error) as error:
         raise InputError("What came over the wire is no message of this protocol. It was dropped.") from error
 
@@ -92,21 +97,28 @@ def decoded(data: bytes) -> Message:
 def contents(values: Mapping[str, Any]) -> bytes:
     """Write the values of a message as bytes."""
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    shapes = {name: list(value.shape) for name, value in arrays.items()}
-    parts = [json.dumps(shapes).encode(), _plain_json(values).encode()]
-    return _joined(*parts, *(_as_arrow(value) for value in arrays.values()))
+    layout = {name: [str(value.dtype), *value.shape] for name, value in arrays.items()}
+    parts = [json.dumps(layout).encode(), _plain_json(values).encode()]
+    return _joined(*parts, *(_raw(value) for value in arrays.values()))
 
 
 def values_of(data: bytes) -> dict[str, Any]:
     """Read the values of a message from bytes."""
     try:
-        shapes, plain, *streams = _parted(data)
-        found: dict[str, Any] = json.loads(plain)
-        for (name, shape), stream in zip(json.loads(shapes).items(), streams, strict=True):
-            found[name] = _from_arrow(stream).reshape(shape)
-    except (ValueError, TypeError, AttributeError, struct.error, IndexError) as error:
+        layout, plain, *raws = _parted(data)
+        found: dict[str, Any] = dict(strict_json(plain))
+        for (name, (kind, *shape)), raw in zip(strict_json(layout).items(), raws, strict=True):
+            found[name] = _array(raw, kind, shape)
+    except (ValueError, TypeError, AttributeError, KeyError, struct.error, IndexError) as error:
         raise InputError("The contents of a message cannot be read. It was dropped.") from error
     return found
+
+
+def strict_json(text: bytes) -> Any:
+    """Parse JSON of a bounded length and depth; numbers that are none are a ValueError."""
+    if len(text) > _MOST_JSON:
+        raise ValueError("too long")
+    return parsed_json(text, finite=True)
 
 
 def _plain_json(values: Mapping[str, Any]) -> str:
@@ -119,29 +131,24 @@ def _kind(value: Any) -> str:
     return "json"
 
 
-def _as_arrow(array: Array) -> bytes:
-    import pyarrow as pa
-
-    if str(array.dtype) not in _KINDS:
+def _raw(array: Array) -> bytes:
+    kind = _KINDS.get(str(array.dtype))
+    if kind is None:
         raise InputError(f"Arrays of type {array.dtype} do not travel; numbers do.")
-    column = pa.array(np.ascontiguousarray(array).reshape(-1))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.schema([("v", column.type)])) as writer:
-        writer.write_batch(pa.record_batch([column], names=["v"]))
-    return bytes(sink.getvalue())
+    return np.ascontiguousarray(array, dtype=kind).tobytes()
 
 
-def _from_arrow(data: bytes) -> Array:
-    import pyarrow as pa
-
-    try:
-        table = pa.ipc.open_stream(data).read_all()
-    except pa.ArrowException as error:
-        raise ValueError("no Arrow stream") from error
-    column = table.column(0).combine_chunks()
-    if str(column.type) not in ("double", "int64", "uint64", "bool") or column.null_count:
-        raise ValueError("another type")
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+def _array(raw: bytes, kind: str, shape: list[Any]) -> Array:
+    """Read an array without copying it; one that is not as many bytes as its shape says is refused."""
+    dtype = _KINDS[kind]
+    if len(shape) > _MOST_AXES or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("no shape")
+    if len(raw) != math.prod(shape) * dtype.itemsize:
+        raise ValueError("another size")
+    found: Array = np.frombuffer(raw, dtype).reshape(shape)
+    if kind == "bool" and raw.strip(b"\0\1"):
+        raise ValueError("no truth values")
+    return found.astype(dtype.newbyteorder("="), copy=False)
 
 
 def _joined(*parts: bytes) -> bytes:

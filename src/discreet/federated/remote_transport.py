@@ -17,7 +17,7 @@ from typing import Any
 from discreet.errors import InputError, ParameterError, load_extra
 from discreet.federated.certificates import refuse_old
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
-from discreet.federated.messages import Message, ProtocolError
+from discreet.federated.messages import MOST_BYTES, Message, ProtocolError, strict_json
 from discreet.federated.transport import Transport
 
 _LENGTH = struct.Struct(">I")
@@ -25,6 +25,8 @@ _LENGTH = struct.Struct(">I")
 
 class RemoteTransport(Transport):
     """Carries messages to sites elsewhere; how is said by those who inherit."""
+
+    max_bytes = MOST_BYTES  # of one answer
 
     def __init__(self, sites: Sequence[str]) -> None:
         super().__init__()
@@ -125,14 +127,21 @@ class SitesOnNetwork(RemoteTransport):
     def _post(self, site: str, data: bytes, ended: Sequence[str]) -> bytes:
         headers = {"content-type": "application/octet-stream", "x-ended": ",".join(ended[-100:])}
         try:
-            answer = self._client.post(f"{self._addresses[site]}/messages", content=data, headers=headers)
+            with self._client.stream(
+                "POST", f"{self._addresses[site]}/messages", content=data, headers=headers
+            ) as answer:
+                told = bytearray()
+                for piece in answer.iter_raw():
+                    told += piece
+                    if len(told) > self.max_bytes:
+                        raise ProtocolError(f"'{site}' answers with more than {self.max_bytes:,} bytes. The run was ended.")
         except self._errors.TimeoutException as error:
             raise ProtocolError(
                 f"'{site}' does not answer in time. Nothing was computed; begin again later."
             ) from error
         except self._errors.HTTPError as error:
-            told = str(error).lower()
-            if "certificate" in told or "ssl" in told or "tls" in told:
+            reason = str(error).lower()
+            if "certificate" in reason or "ssl" in reason or "tls" in reason:
                 raise ProtocolError(
                     f"'{site}' cannot be trusted, or does not trust this analyst: a certificate is missing, out of "
                     "date or from another authority."
@@ -142,8 +151,8 @@ class SitesOnNetwork(RemoteTransport):
                 "made are kept where a file is named for them)."
             ) from error
         if answer.status_code == 200:
-            return bytes(answer.content)
-        raise ProtocolError(_refusal(answer, site))
+            return bytes(told)
+        raise ProtocolError(_refusal(answer.status_code, told, site))
 
 
 class SitesInProcesses(RemoteTransport):
@@ -211,15 +220,17 @@ def read_frame(file: Any) -> bytes:
     if len(head) < 4:
         raise EOFError
     (length,) = _LENGTH.unpack(head)
+    if length > MOST_BYTES:
+        raise EOFError
     data = bytes(file.read(length))
     if len(data) < length:
         raise EOFError
     return data
 
 
-def _refusal(answer: Any, site: str) -> str:
+def _refusal(status: int, told: bytes, site: str) -> str:
     try:
-        told = str(answer.json()["error"])
+        reason = str(strict_json(bytes(told))["error"])
     except (ValueError, KeyError, TypeError):
-        told = f"'{site}' answered with the status {answer.status_code}."
-    return told[:500]
+        reason = f"'{site}' answered with the status {status}."
+    return reason[:500]

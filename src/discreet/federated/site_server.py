@@ -20,14 +20,14 @@ def application(site: Site) -> Any:
     async def messages(request: Any) -> Any:
         analyst = request.scope.get("peer_name", "")
         try:
+            # Who may ask and how much is known from the connection: nothing is read of anybody or anything else.
+            site.admit(analyst, _announced(request))
             data = bytearray()
             async for piece in request.stream():
                 data += piece
-                if len(data) > site.allowed.max_bytes:
-                    raise InputError(f"'{site.name}' takes no message of this size.")
-            if analyst in site.allowed.analysts:
-                for run in filter(None, request.headers.get("x-ended", "").split(",")):
-                    site.forget(run)
+                site.check_size(len(data))
+            for run in filter(None, request.headers.get("x-ended", "").split(",")):
+                site.forget(run)
             answer = site.answer(bytes(data), analyst)
         except DiscreetError as error:
             return responses.JSONResponse({"error": str(error)}, status_code=403)
@@ -40,6 +40,12 @@ def application(site: Site) -> Any:
         return responses.Response(answer, media_type="application/octet-stream")
 
     return Starlette(routes=[Route("/messages", messages, methods=["POST"])])
+
+
+def _announced(request: Any) -> int:
+    """How many bytes a request says it has; one that does not say is counted while it is read."""
+    told = request.headers.get("content-length", "0")
+    return int(told) if told.isdecimal() and len(told) < 20 else 0
 
 
 def serve(file: SiteFile) -> None:

@@ -70,7 +70,8 @@ class Site:
     def answer(self, data: bytes, analyst: str) -> bytes:
         """Answer what an analyst (by the name in its certificate) brings; nothing is answered in part."""
         try:
-            self._limit(len(data), analyst)
+            self.admit(analyst, len(data))
+            self._limit_rate()
             envelopes = unpacked(data)
             replies: list[Envelope] = []
             for envelope in envelopes:
@@ -121,15 +122,22 @@ class Site:
         except OSError as error:
             raise InputError("The site cannot write its log, and answers nothing without it.") from error
 
-    def _limit(self, size: int, analyst: str) -> None:
+    def admit(self, analyst: str, size: int) -> None:
+        """Refuse a stranger, or a message of a size that the owner does not take."""
         if analyst not in self.allowed.analysts:
             raise ProtocolError(
                 f"'{self.name}' does not answer this analyst. Its owner names those who may ask."
             )
+        self.check_size(size)
+
+    def check_size(self, size: int) -> None:
+        """Refuse a message of a size that the owner does not take."""
         if size > self.allowed.max_bytes:
             raise ProtocolError(
                 f"'{self.name}' takes no message of this size. Use fewer rows at a time (chunk_rows)."
             )
+
+    def _limit_rate(self) -> None:
         now = time.monotonic()
         while self._recent and now - self._recent[0] > 60:
             self._recent.popleft()

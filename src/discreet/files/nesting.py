@@ -7,6 +7,7 @@ a structure on which the next function gives up. Here both are a ValueError, lik
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from typing import Any
@@ -46,18 +47,29 @@ def parsed_toml(text: str) -> dict[str, Any]:
     return document
 
 
-def parsed_json(text: str | bytes) -> Any:
-    """Parse JSON; every fault is a ValueError.
+def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
+    """Parse JSON; every fault is a ValueError, with ``finite`` also NaN and numbers beyond the largest.
 
     Examples
     --------
     >>> parsed_json("[1, 2]")
     [1, 2]
+    >>> parsed_json("[1e999]", finite=True)
+    Traceback (most recent call last):
+    ValueError: it has a number that is not finite
     """
+    options: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
     try:
-        return checked_depth(json.loads(text))
+        return checked_depth(json.loads(text, **options))
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("it has a number that is not finite")
+    return number
 
 
 def checked_depth(document: Any) -> Any:
