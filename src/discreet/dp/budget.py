@@ -26,7 +26,7 @@ def checked_epsilon(epsilon: Any, *, name: str = "epsilon") -> None:
     discreet.errors.ParameterError: epsilon must lie between 9.31e-10 and 512, ...
     """
     number = isinstance(epsilon, int | float | Fraction) and not isinstance(epsilon, bool)
-    if not number or not epsilon > 0 or not (isinstance(epsilon, Fraction) or math.isfinite(epsilon)):
+    if not number or not epsilon > 0 or not epsilon < math.inf:
         raise ParameterError(f"{name} must be a number of more than 0.")
     # Both bounds are powers of two, which floats hold exactly; comparing fractions would take ten times as long.
     if not _SMALLEST <= epsilon <= _LARGEST:

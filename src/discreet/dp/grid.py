@@ -21,6 +21,7 @@ from discreet.number_arrays import numbers_of
 
 _FINE = 10  # powers of two between the step and the sensitivity, for one number
 _ROOM = {1: 29, 2: 19}  # powers of two between the step and the noise that the samplers can draw, by norm
+_LARGEST_SENSITIVITY = 1e300
 _FARTHEST = 2**52  # steps from 0; a float holds every whole number up to there
 
 
@@ -89,8 +90,8 @@ def grid_for(
     """
     if not isinstance(sensitivity, int | float) or isinstance(sensitivity, bool):
         raise ParameterError("sensitivity must be a number: how far one record can move the answer.")
-    if not math.isfinite(sensitivity) or sensitivity < 0:
-        raise ParameterError("sensitivity must be a number of 0 or more.")
+    if not 0 <= sensitivity <= _LARGEST_SENSITIVITY:
+        raise ParameterError("sensitivity must be a number of 0 or more that a float can hold.")
     numbers = numbers_of(value, "value", empty=True)
     given = np.asarray(value)
     if given.dtype.kind not in "iuf":

@@ -145,8 +145,8 @@ def poisson(means: Sequence[Fraction], which: Integers, words: Words) -> Integer
     >>> 2.9 < float(poisson([Fraction(3)], np.zeros(50_000, dtype=np.int64), os_words).mean()) < 3.1
     True
     """
-    if any(mean < 0 for mean in means):
-        raise ParameterError("The mean of a Poisson count must be 0 or more.")
+    if not all(0 <= mean < 2**62 for mean in means):
+        raise ParameterError("The mean of a Poisson count must be 0 or more, and less than 2^62.")
     whole = np.asarray([math.floor(mean) for mean in means], dtype=np.int64)
     made = _small_poisson([mean - math.floor(mean) for mean in means], which, words)
     one = [Fraction(1)]

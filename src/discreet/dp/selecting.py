@@ -184,7 +184,7 @@ class SparseVector:
         ledger: Ledger | None = None,
         seed: int | None = None,
     ) -> None:
-        if isinstance(max_found, bool) or not isinstance(max_found, int) or max_found < 1:
+        if isinstance(max_found, bool) or not isinstance(max_found, int) or not 1 <= max_found < 2**31:
             raise ParameterError("max_found must be a whole number of 1 or more.")
         rational_epsilon(epsilon)
         fold = max_found if monotone else 2 * max_found

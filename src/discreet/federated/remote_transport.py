@@ -134,7 +134,9 @@ class SitesOnNetwork(RemoteTransport):
                 for piece in answer.iter_raw():
                     told += piece
                     if len(told) > self.max_bytes:
-                        raise ProtocolError(f"'{site}' answers with more than {self.max_bytes:,} bytes. The run was ended.")
+                        raise ProtocolError(
+                            f"'{site}' answers with more than {self.max_bytes:,} bytes. The run was ended."
+                        )
         except self._errors.TimeoutException as error:
             raise ProtocolError(
                 f"'{site}' does not answer in time. Nothing was computed; begin again later."

@@ -18,6 +18,8 @@ _DOTTED = re.compile(
     f"{DEEPEST}}}",
     re.MULTILINE,
 )
+_TOO_LONG = "it has a number of more than 300 digits"
+_MOST_BITS = 1_000  # no float holds much more
 _TOO_DEEP = f"it is nested more than {DEEPEST} deep"
 
 
@@ -42,7 +44,7 @@ def parsed_toml(text: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     except ValueError as error:
-        raise ValueError("it has a number of endless digits") from error
+        raise ValueError(_TOO_LONG) from error
     checked_depth(document)
     return document
 
@@ -73,10 +75,12 @@ def _finite(text: str) -> float:
 
 
 def checked_depth(document: Any) -> Any:
-    """Return the structure, or refuse it where lists and tables stand in each other too deep to be walked through."""
+    """Return the structure, or refuse one too deep to be walked through, or with a number too long for a float."""
     floor = [document] if isinstance(document, dict | list) else []
     for _ in range(DEEPEST + 1):
         inside = [item for part in floor for item in (part.values() if isinstance(part, dict) else part)]
+        if any(isinstance(item, int) and item.bit_length() > _MOST_BITS for item in inside):
+            raise ValueError(_TOO_LONG)
         floor = [item for item in inside if isinstance(item, dict | list)]
         if not floor:
             return document

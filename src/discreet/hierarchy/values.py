@@ -45,16 +45,20 @@ def _by_place(values: pl.Series, least: int, most: int, label: Callable[[pl.Seri
     return labels.gather(pl.Series(at).gather(places))
 
 
+def _beyond_arrays(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) >= 2**64
+
+
 def canonical_scalar(value: Any) -> str:
     """Write one label of a tree or of a row as text, the way `canonical_text` would."""
     if isinstance(value, str):
         return value
-    if isinstance(value, (bool, int, float, datetime.date)):
+    if isinstance(value, (bool, int, float, datetime.date)) and not _beyond_arrays(value):
         text = canonical_text(pl.Series([value])).item()
         if text is not None and text != "NaN":
             return str(text)
     raise ParameterError(
-        f"A hierarchy label must be text, a number, a date or a boolean, not {type(value).__name__} or NaN."
+        f"A hierarchy label must be text, a number of up to 19 digits, a date or a boolean, not {type(value).__name__}."
     )
 
 

@@ -12,18 +12,22 @@ import io
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from discreet.errors import DiscreetWarning, InputError, ParameterError, unknown_name
+from discreet.files.archives import check_gzip
 from discreet.files.named_separator import named_separator
 
 MISSING_TOKENS = ("", "NA", "N/A", "NULL", "null", "NaN", "nan", "?", ".")
 SEPARATORS = (",", ";", "\t", "|")
 
 _HEAD = 1 << 18
+_LONGEST_HEADER = 1 << 22
+_MOST_COLUMNS = 20_000
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -192,8 +196,12 @@ def _is_gzip(path: Path) -> bool:
 
 def _head(path: Path, *, compressed: bool) -> bytes:
     try:
+        if compressed:
+            check_gzip(path)
         with opened(path, compressed=compressed) as file:
-            return file.read(_HEAD)
+            head = file.read(_HEAD)
+            # A wide file has a long header, which must be read whole.
+            return head if b"\n" in head else head + file.readline(_LONGEST_HEADER) + file.read(_HEAD)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"The gzipped file '{path.name}' is damaged or cut off. Fetch it again.") from error
 
@@ -300,7 +308,12 @@ def _header(text: str, dialect: Dialect, path: Path) -> list[str]:
     rows = _rows(text, dialect.separator, most=1)
     names = [name.removeprefix("\ufeff") for name in rows[0]] if rows else []
     names = [name.strip() for name in names] if dialect.padded else names
-    twice = sorted({name for name in names if names.count(name) > 1})
+    if len(names) > _MOST_COLUMNS or ("\n" not in text and len(text) >= _LONGEST_HEADER):
+        raise InputError(
+            f"The header of '{path.name}' names more than {_MOST_COLUMNS:,} columns, or more than {_LONGEST_HEADER:,} "
+            "characters. Select the columns that are needed and write them to a file of their own."
+        )
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         more = f" (and {len(twice) - 1} more)" if len(twice) > 1 else ""
         raise InputError(

@@ -12,22 +12,24 @@ import zipfile
 from pathlib import Path
 
 from discreet.errors import InputError
+from discreet.files.archives import check_archive
 
 _COLUMN = re.compile(rb'\br="([A-Z]{1,3})[0-9]{1,7}"')
 _ROW = re.compile(rb'\br="[A-Z]{1,3}([0-9]{1,7})"')
 _CHUNK = 1 << 22
 _LARGE = 50_000_000
-_MOST_BYTES = 1 << 32
 
 
 def check_extent(path: Path) -> None:
     """Refuse a workbook one of whose sheets is nearly empty and larger than memory, or unpacks without end."""
+    check_archive(path, counted=True)
     with zipfile.ZipFile(path) as book:
-        sheets = [item for item in book.infolist() if item.filename.startswith("xl/worksheets/")]
-        if sum(item.file_size for item in book.infolist()) > _MOST_BYTES:
-            raise InputError(f"The workbook '{path.name}' is too large to be read. Export its sheet as .csv.")
-        for item in sheets:
-            if item.filename.endswith(".xml") and item.file_size:
+        for item in book.infolist():
+            if (
+                item.filename.startswith("xl/worksheets/")
+                and item.filename.endswith(".xml")
+                and item.file_size
+            ):
                 _check_sheet(book, item, path)
 
 

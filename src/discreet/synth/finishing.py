@@ -13,6 +13,7 @@ import polars as pl
 from discreet import engine
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.results import Detail, Measure, Release, Step, percent
 from discreet.synth.forms import as_numbers, decimals_of, from_numbers
@@ -26,6 +27,7 @@ _SHUFFLES = 5
 Values = Mapping[str, Sequence[float]]
 
 
+@checked
 def finish(
     synthetic: Microdata,
     original: Microdata | None = None,

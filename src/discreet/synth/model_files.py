@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 
 from discreet.errors import InputError, gave_up
+from discreet.files.archives import check_archive
 from discreet.files.atomic import replacing
 from discreet.files.nesting import parsed_json
 
@@ -72,6 +73,7 @@ def load_state(path: str | Path) -> dict[str, Any]:
     if not place.exists():
         raise InputError(f"There is no model file '{place.name}'. Check the path.")
     try:
+        check_archive(place)
         with zipfile.ZipFile(place) as box:
             parts = _verified(box, place.name)
         document = _unpacked(parsed_json(parts.pop(_STRUCTURE)), parts)

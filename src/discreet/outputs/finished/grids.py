@@ -18,6 +18,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError, InputError
 from discreet.files.nesting import parsed_json
+from discreet.io.excel_extent import check_extent
 
 _WIDE_GAP = re.compile(r"\s{2,}|\t|\s*\|\s*")
 _MOST_CELLS = 4_000_000
@@ -129,6 +130,7 @@ def _of_workbook(file: Path) -> list[Grid]:
 
     fastexcel = load_extra("fastexcel", extra="files", purpose="Reading Excel")
     try:
+        check_extent(file)
         book = fastexcel.read_excel(str(file))
         offsets = _first_columns(file)
         grids = []

@@ -26,7 +26,7 @@ from discreet.dp.entropy import Words
 from discreet.errors import InputError, ParameterError
 from discreet.guarantees import DifferentialPrivacy, settled
 from discreet.method_cards import method
-from discreet.parameters import check_fields
+from discreet.parameters import check_fields, checked
 from discreet.protect.graphs.exponential_steps import fixed_rate, rounded_noise, waiting_steps
 from discreet.protect.graphs.rare_places import rare_places, slab_chance, tail_chance
 from discreet.randomness import fresh_seed
@@ -159,6 +159,7 @@ class LapGraph:
         return GraphRelease(pairs.graph(kept), guarantee, why, self.epsilon)
 
 
+@checked
 def lapgraph_expected_recall(n: int, m: int, epsilon: float, split: float = 0.01) -> float:
     """Which share of the true edges does LapGraph keep, in expectation?
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from discreet.errors import ParameterError
+from discreet.parameters import checked
 
 _CAUTION = 1 + 1e-9
 _GRID = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -119,6 +120,7 @@ class SamplingPlan:
     table: pl.DataFrame
 
 
+@checked
 def sampling_plan(epsilon: float, delta: float, rates: Sequence[float] | None = None) -> SamplingPlan:
     """Choose the sampling rate that needs the smallest classes, relative to what is sampled.
 

@@ -18,6 +18,7 @@ from discreet import engine
 from discreet.arrays import Floats
 from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.parameters import checked
 from discreet.randomness import Seed, generator
 from discreet.synth.association import Associations, mutual_information_matrix
 from discreet.synth.forms import Form, columns_named
@@ -55,6 +56,7 @@ class OrderChoice:
     notes: tuple[str, ...] = ()
 
 
+@checked
 def choose_order(
     data: Microdata,
     *,

@@ -15,6 +15,7 @@ from discreet import engine
 from discreet.arrays import Flags, Floats
 from discreet.errors import ColumnError, InputError, ParameterError, load_extra, unknown_name
 from discreet.microdata import Microdata, require_microdata
+from discreet.number_arrays import numbers_of
 from discreet.parameters import checked
 from discreet.utility.fits.pseudo_multinomial import weighted_multinomial
 
@@ -58,8 +59,9 @@ class ModelFit:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "coefficients", np.asarray(self.coefficients, dtype=np.float64))
-        object.__setattr__(self, "covariance", np.atleast_2d(np.asarray(self.covariance, dtype=np.float64)))
+        for name, axes in (("coefficients", 1), ("covariance", 2)):
+            numbers = numbers_of(getattr(self, name), name, missing=True, infinite=True, empty=True)
+            object.__setattr__(self, name, numbers if axes == 1 else np.atleast_2d(numbers))
         size = len(self.names)
         if self.coefficients.shape != (size,) or self.covariance.shape != (size, size):
             raise ParameterError(
