@@ -129,7 +129,13 @@ def main() -> None:
         for name, data in (("original", original), ("released", released), ("control", control)):
             data.frame.write_csv(Path(folder) / f"{name}.csv")
         command = [asked.peer_python, "-c", THEIRS, folder, repr(SIDES), repr(SECRETS)]
-        subprocess.run(command, timeout=asked.peer_limit, check=False)
+        try:
+            ended = subprocess.run(command, timeout=asked.peer_limit, check=False).returncode
+        except subprocess.TimeoutExpired:
+            print(f"Anonymeter did not come to an end within {asked.peer_limit:.0f} s.")
+        else:
+            if ended:
+                print(f"Anonymeter crashed (exit code {ended}): nothing is compared with it.")
 
 
 if __name__ == "__main__":

@@ -116,16 +116,16 @@ def write(path: Path, rows: int, kind: str) -> None:
     pl.DataFrame(columns).write_parquet(path)
 
 
-def timed(python: str, job: str, engine: str, path: Path, limit: float = 600) -> tuple[float, float] | None:
-    """Run one job in a process of its own: seconds and peak MiB, or None when it fails or runs past the limit."""
+def timed(python: str, job: str, engine: str, path: Path, limit: float = 600) -> tuple[float, float] | str:
+    """Run one job in a process of its own: seconds and peak MiB, or why there are none."""
     command = [python, "-W", "ignore", "-c", JOB, job, engine, str(path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
-        return None
+        return f"not within {limit:.0f} s"
     if done.returncode:
-        print(done.stderr[-400:], file=sys.stderr)
-        return None
+        said = done.stderr.strip().splitlines()
+        return f"crashed (exit code {done.returncode}): {said[-1][:200] if said else 'it said nothing'}"
     seconds, peak = json.loads(done.stdout.splitlines()[-1])
     return seconds, peak
 
@@ -136,16 +136,17 @@ def against_engine(engine: str, full: Path, tenth: Path, repeats: int, jobs: lis
     The jobs take turns, so that a machine that gets busier meanwhile is not read as a slower method.
     """
     places = [(job, full) for job in jobs] + [("k_anonymity", tenth)]
-    runs: dict[tuple[str, Path], list[tuple[float, float] | None]] = {place: [] for place in places}
+    runs: dict[tuple[str, Path], list[tuple[float, float] | str]] = {place: [] for place in places}
     for _ in range(repeats):
         for place in places:
-            if None not in runs[place]:
+            if not any(isinstance(run, str) for run in runs[place]):
                 runs[place].append(timed(sys.executable, place[0], engine, place[1]))
     middle: dict[tuple[str, Path], float] = {}
     for place, results in runs.items():
-        done = [result for result in results if result is not None]
-        if len(done) < repeats:
-            print(f"{engine:8} {place[0]:24} failed or past the limit")
+        done = [result for result in results if not isinstance(result, str)]
+        failed = [result for result in results if isinstance(result, str)]
+        if failed:
+            print(f"{engine:8} {place[0]:24} {failed[0]}")
             continue
         seconds = sorted(result[0] for result in done)
         middle[place] = statistics.median(seconds)
@@ -169,11 +170,15 @@ def against_peer(python: str, folder: Path, kind: str, limit: float) -> None:
             if not path.exists():
                 write(path, rows, kind)
             theirs = timed(python, job, "pycanon", path, limit)
-            if theirs is None:
-                print(f"pycanon  {job:24} {rows:>10,} rows: not within {limit:.0f} s", flush=True)
+            if isinstance(theirs, str):
+                print(f"pycanon  {job:24} {rows:>10,} rows: {theirs}", flush=True)
                 break
             ours = timed(sys.executable, job, "polars", path, limit)
-            said = f" discreet {ours[0]:.2f} s, {theirs[0] / ours[0]:.0f} x" if ours else ""
+            said = (
+                f" discreet {ours}"
+                if isinstance(ours, str)
+                else f" discreet {ours[0]:.2f} s, {theirs[0] / ours[0]:.0f} x"
+            )
             print(
                 f"pycanon  {job:24} {rows:>10,} rows: {theirs[0]:.2f} s {theirs[1]:.0f} MiB;{said}",
                 flush=True,

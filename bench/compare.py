@@ -131,9 +131,11 @@ def _theirs(python: str, folder: str, attacks: int) -> dict[str, float]:
         if len(rest) == 1:
             found[name] = float(rest[0])
     if done.returncode:
+        said = done.stderr.strip().splitlines()
         print(
-            f"peers stopped: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no reason'}"
+            f"peers crashed (exit code {done.returncode}), so there is no ratio: {said[-1] if said else 'no reason'}"
         )
+        return {}
     return found
 
 

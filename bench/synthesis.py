@@ -163,7 +163,8 @@ def measured(python: str, code: str, *arguments: str, limit: float) -> str:
     except subprocess.TimeoutExpired:
         return f"| stopped after {limit:.0f} s | | | | |"
     if done.returncode:
-        return f"| failed: {done.stderr.strip().splitlines()[-1][:60]} | | | | |"
+        said = done.stderr.strip().splitlines()
+        return f"| crashed (exit code {done.returncode}): {said[-1][:60] if said else ''} | | | | |"
     fit, draw, cpu, memory, size = (float(figure) for figure in done.stdout.strip().splitlines()[-1].split())
     return f"| {fit:.2f} | {draw:.2f} | {fit + draw:.2f} | {cpu:.2f} | {memory:.0f} ({memory / size:.1f} x) |"
 

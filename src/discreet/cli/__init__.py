@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, TextIO, cast
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 
@@ -87,7 +87,21 @@ def _options(
 @cache
 def _command() -> Callable[[], None]:
     """Build the tree of commands, once for all that a process runs."""
-    return cast(Callable[[], None], typer.main.get_command(app))
+    tree = typer.main.get_command(app)
+    _show_brackets(tree)
+    return cast(Callable[[], None], tree)
+
+
+def _show_brackets(command: Any) -> None:
+    """Let help show what stands in brackets, as [peers] of a site file: it would be taken for markup and left out."""
+    from rich.markup import escape
+
+    for part in (command, *command.params):
+        for text in ("help", "short_help", "epilog"):
+            if isinstance(getattr(part, text, None), str):
+                setattr(part, text, escape(getattr(part, text)))
+    for inner in getattr(command, "commands", {}).values():
+        _show_brackets(inner)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ outputs = typer.Typer(
 
 Policy = Annotated[
     str | None,
-    typer.Option("--policy", "-p", help="A policy file (TOML, table \\[outputs]) or the name of a template."),
+    typer.Option("--policy", "-p", help="A policy file (TOML, table [outputs]) or the name of a template."),
 ]
 
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from discreet.errors import InputError
 
 _ALWAYS_TAKEN = 128 << 20
+_ALWAYS_TAKEN_TEXT = 1 << 30
 _MOST_TIMES = 60  # tables and arrays shrink ten- to thirtyfold; what shrinks a thousandfold holds nothing
 _BEST = 1_100  # DEFLATE shrinks 1,032-fold at best
 _PIECE = 1 << 20
@@ -43,7 +44,7 @@ def check_archive(path: Path, *, counted: bool = False) -> None:
 
 def check_gzip(path: Path) -> None:
     """Refuse a gzipped text that unpacks to far more than tables do; a damaged one is left to its reader."""
-    packed, limit = _limits(path, 1 << 30, 4 * _MOST_TIMES)
+    packed, limit = _limits(path, _ALWAYS_TAKEN_TEXT, 4 * _MOST_TIMES)
     if packed * _BEST <= limit:
         return
     with path.open("rb") as raw:
@@ -102,6 +103,6 @@ def _members(raw: BinaryIO) -> Iterator[int]:
 
 
 def _inflated(inflating: Any, piece: bytes) -> Iterator[int]:
-    while piece:
+    while piece and not inflating.eof:  # at the end both tails hold what comes after it
         yield len(inflating.decompress(piece, _PIECE))
         piece = inflating.unconsumed_tail

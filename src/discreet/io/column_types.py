@@ -2,7 +2,7 @@
 
 A column is whole numbers, numbers, true/false, dates or times only if every value that is not missing is;
 anything else stays text. Codes stay text too: a leading zero (postcode), a leading plus (phone number) or
-more digits than a number can hold would be lost.
+more digits or a larger power than a number can hold would be lost.
 """
 
 from __future__ import annotations
@@ -125,10 +125,13 @@ def _held(
 def _refused(text: pl.Expr, kind: str, decimal: str) -> pl.Expr:
     if kind == "truth":
         return ~text.is_in(_TRUE_FALSE)
-    if kind == "number" and decimal == ",":
-        # A point beside a decimal comma groups thousands; reading it as a decimal would be wrong.
-        return _converted(text, kind, decimal, strict=False).is_null() | text.str.contains(".", literal=True)
-    return _converted(text, kind, decimal, strict=False).is_null()
+    converted = _converted(text, kind, decimal, strict=False)
+    if kind != "number":
+        return converted.is_null()
+    # A number that no float holds would become infinite.
+    refused = converted.is_null() | (converted.is_infinite() & text.str.contains("[0-9]"))
+    # A point beside a decimal comma groups thousands; reading it as a decimal would be wrong.
+    return refused | text.str.contains(".", literal=True) if decimal == "," else refused
 
 
 def _converted(text: pl.Expr, kind: str, decimal: str, *, strict: bool) -> pl.Expr:
