@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 EXTRAS := pandas,duckdb,spark,sql,files,linkage,geo,models,vines,dp,federated,deep,app,docs,lint,dev
 
-.PHONY: demo test tests test-all axe browser kernels test-processors fuzz kill lint bench docs install clean
+.PHONY: demo test tests test-all axe browser kernels test-processors fingerprints fuzz kill lint bench docs install clean
 
 demo: $(VENV)/core
 	@mkdir -p demo
@@ -37,6 +37,12 @@ kernels: $(VENV)/lint
 
 test-processors: install
 	$(BIN)/python tests/on_other_processors.py
+
+# Does everything answer as it did at BASE? Every answer that a test gets is held against the one it got there.
+BASE ?= HEAD~1
+WHAT ?= tests src
+fingerprints: install
+	$(BIN)/python tests/repeatable/comparing.py $(BASE) $(WHAT)
 
 # New cases every time; the seed is printed, and CASES and SEED bring the same ones again.
 CASES ?= 20000
