@@ -19,6 +19,8 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import levels as levels_by_column
+from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import MAIN, Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
@@ -32,11 +34,21 @@ from discreet.wording import percent, shown
 _MOST_CELLS = 2_000_000
 
 
-@quantity("counts")
+@quantity("counts", {"levels": levels_by_column})
+def _counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
+    """The counts of a site, where each cell has enough records of its own."""
+    found = counted(holder, asked)
+    if holder.limits is not None:
+        holder.limits.cells(found)
+    return found
+
+
 def counted(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """How many records fall into each cell of declared levels; the last cell takes all others."""
     columns = [str(name) for name in asked["columns"]]
     frame = holder.frame(str(asked.get("block", MAIN)))
+    if set(asked["levels"]) != set(columns):
+        raise ProtocolError("Counts were asked for with levels of other columns than those that are named.")
     sizes = [len(asked["levels"][name]) for name in columns]
     at = np.zeros(frame.height, dtype=np.int64)
     outside = np.zeros(frame.height, dtype=bool)

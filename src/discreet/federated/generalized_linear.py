@@ -17,6 +17,7 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import numbers, one_of, optional, text, texts, used
 from discreet.federated.messages import ProtocolError
 from discreet.federated.moment_sums import WIDE
 from discreet.federated.parties import MAIN, Holder, Party
@@ -32,7 +33,11 @@ Family = Literal["logistic", "poisson"]
 _LARGEST = 500.0
 
 
-@quantity("glm")
+@quantity(
+    "glm", {"family": one_of("logistic", "poisson"), "y": text, "x": texts, "beta": numbers, "block": optional(text)},
+    moments=True,
+    uses=lambda party, values: (used({**values, "columns": [values["y"], *values["x"]]}),),
+)  # fmt: skip
 def _glm(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """The number of rows, deviance, gradient and curvature of the rows of one site."""
     rows = holder.matrix([str(asked["y"]), *map(str, asked["x"])], str(asked.get("block", MAIN)))
@@ -55,6 +60,10 @@ def _glm(holder: Holder, asked: Mapping[str, Any]) -> Array:
         expected = np.exp(np.minimum(line, 100.0))
         loss = float((expected - target * line + gammaln(target + 1)).sum())
         weights = expected
+    if holder.limits is not None:
+        # A steep beta weights all rows but a few with zero.
+        for at in range(design.shape[1]):
+            holder.limits.totals(weights[:, None] * design[:, [at]] * design[:, at:])
     slope = design.T @ (target - expected)
     curvature = (design * weights[:, None]).T @ design
     upper = curvature[np.triu_indices(len(slope))]
@@ -201,7 +210,6 @@ def _asked(  # noqa: PLR0917
         "family": family,
         "y": y,
         "x": names,
-        "columns": [y, *names],
         "beta": beta.tolist(),
     }
     found = sum_over(carrier, central, layout.nodes, asked, size=2 + size + size * (size + 1) // 2, ring=WIDE)

@@ -20,6 +20,7 @@ from discreet.errors import ParameterError
 from discreet.federated.counting import rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import number, whole
 from discreet.federated.messages import ProtocolError
 from discreet.federated.mpyc_sites import mpyc_rank_over, numbers_at
 from discreet.federated.parties import MAIN, Holder, Party
@@ -33,7 +34,7 @@ from discreet.randomness import Seed
 from discreet.wording import shown
 
 
-@quantity("ranks")
+@quantity("ranks", {"low": number, "step": number, "places": whole, "at": whole})
 def _counts_around(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """How many values there are, and how many of them lie below and above a place of the agreed domain."""
     (name,) = (str(one) for one in asked["columns"])
@@ -41,7 +42,10 @@ def _counts_around(holder: Holder, asked: Mapping[str, Any]) -> Array:
     # A refusal of values beyond the domain would tell that there are some: they count at its ends.
     places = Grid(float(asked["low"]), float(asked["step"]), int(asked["places"])).clipped(values)
     at = int(asked["at"])
-    return np.array([len(places), (places < at).sum(), (places > at).sum()], dtype=np.float64)
+    below, above = (places < at).sum(), (places > at).sum()
+    if holder.limits is not None:
+        holder.limits.cells(np.array([below, above, len(places) - below, len(places) - above]))
+    return np.array([len(places), below, above], dtype=np.float64)
 
 
 @dataclass(frozen=True, repr=False)
