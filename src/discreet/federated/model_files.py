@@ -66,9 +66,10 @@ class ModelFile:
                 raise ParameterError(
                     f"{self.path.name}, [fit]: {unknown_name(name, sorted(_FIT), what='setting')}"
                 )
-        if {name for _, columns in self.groups for name in columns} != set(self.sites):
+        if not {name for _, columns in self.groups for name in columns} <= set(self.sites):
             raise ParameterError(
-                f"{self.path.name}: the columns in [layout] must name the same sites as [sites]."
+                f"{self.path.name}: the columns in [layout] must name sites of [sites]. A site without columns may "
+                "deal masks."
             )
         self.layout = self._layout()
 

@@ -90,11 +90,11 @@ class Holder(Party):
         self._matrices: dict[tuple[str, tuple[str, ...]], Floats] = {}
 
     @contextlib.contextmanager
-    def opened_for(self, asked: Asked) -> Iterator[None]:
+    def opened_for(self, asked: Asked) -> Iterator[Asked]:
         """Give out nothing but the columns that were asked for and allowed, while an answer is worked out."""
         self._open = dict(asked.uses)
         try:
-            yield
+            yield asked
         finally:
             self._open = None
 

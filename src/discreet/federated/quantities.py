@@ -38,8 +38,6 @@ class Quantity:
     ----------
     moments
         Whether means and products of the columns follow from sums of this kind.
-    protected
-        Whether every site adds noise with a guarantee, so that sums over other sites may be compared.
     uses
         Which columns and block it uses, where that is not said by ``columns`` and ``block``.
     """
@@ -47,7 +45,6 @@ class Quantity:
     computed: Computed
     fields: Mapping[str, Field]
     moments: bool = False
-    protected: bool = False
     uses: Callable[[Any, Mapping[str, Any]], tuple[tuple[str, tuple[str, ...]], ...]] | None = None
 
     def asks(self, party: Any, values: Mapping[str, Any]) -> Asked:
@@ -57,6 +54,8 @@ class Quantity:
 
 
 QUANTITIES: dict[str, Quantity] = {}
+PROTECTED: set[str] = set()
+"""Quantities to which every site adds noise with a guarantee, so that sums over other sites may be compared."""
 
 
 def quantity(
@@ -72,7 +71,9 @@ def quantity(
 
     def entered(function: Computed) -> Computed:
         known = {"kind": one_of(name), "size": whole, **own, **fields}
-        QUANTITIES[name] = Quantity(function, known, moments, protected, uses)
+        QUANTITIES[name] = Quantity(function, known, moments, uses)
+        if protected:
+            PROTECTED.add(name)
         return function
 
     return entered

@@ -190,8 +190,8 @@ class SecureMLE:
                 self._moments = sums.horizontal_moments(self.transport, self.central, self.layout)
             else:
                 self._moments = self._pooled(
-                    [(*joint_moments(self.transport, self.central, group.nodes, group.columns, group.block,
-                                     sites=self.layout.nodes), group) for group in self.layout.groups]
+                    [(*joint_moments(self.transport, self.central, group.nodes, group.columns, group.block), group)
+                     for group in self.layout.groups]
                 )  # fmt: skip
         return self._moments
 

@@ -228,13 +228,9 @@ def joint_moments(
     nodes: Sequence[str],
     columns: Sequence[Sequence[str]],
     block: str = MAIN,
-    *,
-    sites: Sequence[str] = (),
 ) -> tuple[int, Floats, Floats]:
-    """Work out rows, mean and covariance (divided by n) of all columns, over the pairs of holders.
-
-    ``sites`` are those that may deal masks beside the nodes.
-    """
+    """Work out rows, mean and covariance (divided by n) of all columns, over the pairs of holders."""
+    sites = [*nodes, *(name for name in transport.names if name != coordinator.name)]
     run = transport.new_run()
     asking = Asking(coordinator, run)
     coordinator.plays(asking)
@@ -262,7 +258,7 @@ def joint_moments(
             role = Asking(coordinator, each)
             coordinator.plays(role)
             pair = (nodes[i], nodes[j])
-            dealer = dealer_for(pair, (*nodes, *sites))
+            dealer = dealer_for(pair, sites)
             transport.carry(role.multiply(dealer, pair, (columns[i], columns[j]), many, frac, block))
             if set(role.shares) != {True, False}:
                 raise ProtocolError("A product did not come back: a party fell silent.")

@@ -20,6 +20,8 @@ from discreet.federated.messages import ProtocolError
 from discreet.federated.parties import Holder
 from discreet.files.atomic import replacing
 
+Uses = Sequence[tuple[str, tuple[str, ...]]]
+
 
 class SiteSets:
     """The list of one site.
@@ -47,26 +49,32 @@ class SiteSets:
                     f"'{path.name}' cannot be read: without it the site does not know with whom its data were added."
                 ) from error
 
-    def enter(
-        self, holder: Holder, uses: Sequence[tuple[str, tuple[str, ...]]], sites: Sequence[str]
-    ) -> None:
-        """Enter that columns are added over these sites, or refuse where they were added over others."""
+    def check(self, holder: Holder, uses: Uses, sites: Sequence[str]) -> None:
+        """Refuse columns that were released over other sites before."""
         wanted = sorted(sites)
-        new: dict[str, list[str]] = {}
-        for block, columns in uses:
-            for name in columns:
-                for key in (f"name {block}/{name}", f"rows {self._digest(holder, block, name)}"):
-                    if self._known.get(key, wanted) != wanted and not self._free:
-                        raise ProtocolError(
-                            f"'{holder.name}' has released '{name}' over {_said(self._known[key])} before, and not "
-                            f"over {_said(wanted)}. Two sums over different sites give one of them away by "
-                            "subtraction. Ask the same sites; the owner may allow others (other_site_sets)."
-                        )
-                    if key not in self._known:
-                        new[key] = wanted
+        for name, key in self._keys(holder, uses):
+            known = self._known.get(key, wanted)
+            if known != wanted and not self._free:
+                raise ProtocolError(
+                    f"'{holder.name}' has released '{name}' over {_said(known)} before, and does not release it over "
+                    f"{_said(wanted)}: two sums over different sites give one of them away by subtraction. Ask the "
+                    "same sites; the owner may allow others (other_site_sets)."
+                )
+
+    def enter(self, holder: Holder, uses: Uses, sites: Sequence[str]) -> None:
+        """Enter over which sites columns are released, before the answer goes out."""
+        new = {key: sorted(sites) for _, key in self._keys(holder, uses) if key not in self._known}
         if new:
             self._known.update(new)
             self._write()
+
+    def _keys(self, holder: Holder, uses: Uses) -> list[tuple[str, str]]:
+        return [
+            (name, key)
+            for block, columns in uses
+            for name in columns
+            for key in (f"name {block}/{name}", f"rows {self._digest(holder, block, name)}")
+        ]
 
     def _digest(self, holder: Holder, block: str, name: str) -> str:
         if (block, name) not in self._digests:

@@ -34,7 +34,7 @@ from discreet.federated.message_fields import COORDINATOR, Asked, Request
 from discreet.federated.messages import Message, ProtocolError, contents, values_of
 from discreet.federated.owner_limits import OwnerLimits
 from discreet.federated.parties import MAIN, Holder, Role
-from discreet.federated.quantities import QUANTITIES
+from discreet.federated.quantities import PROTECTED
 from discreet.federated.sealing import Sealer, read_key
 from discreet.federated.site_files import SiteFile
 from discreet.federated.site_sets import SiteSets
@@ -181,9 +181,12 @@ class Site:
                 f"'{message.name}' does not come from '{message.sender}' in '{message.protocol}'."
             )
         self._allow(request)
-        with self.holder.opened_for(request.asked):
-            self._protect(request.asked)
+        with self.holder.opened_for(request.asked) as asked:
+            added = () if asked.quantity in PROTECTED else asked.added_with
+            self._protect(asked, added)
             replies = self.holder.answer(role, request)
+            if added:
+                self._site_sets.enter(self.holder, asked.uses, added)
         return [self._put_in(reply, role) for reply in replies]
 
     def _allow(self, request: Request) -> None:
@@ -220,11 +223,10 @@ class Site:
                 )
             self._state.count()
 
-    def _protect(self, asked: Asked) -> None:
+    def _protect(self, asked: Asked, added: tuple[str, ...]) -> None:
         """Hold what would go out against the owner's limits. A refusal was counted before, as it tells something."""
-        protected = asked.quantity in QUANTITIES and QUANTITIES[asked.quantity].protected
-        if asked.added_with and not protected:
-            self._site_sets.enter(self.holder, asked.uses, asked.added_with)
+        if added:
+            self._site_sets.check(self.holder, asked.uses, added)
         if asked.moments:
             for block, columns in asked.uses:
                 self.holder.limits.moments(self.holder, block, columns)
