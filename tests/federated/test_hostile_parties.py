@@ -539,6 +539,41 @@ def test_a_steep_regression_that_weights_one_record_is_refused(sites):
         ask(sites, "north", "secure-sum", "partial", **steep)
 
 
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [
+        ("products", {"around": [[0.0]] * ROWS, "size": 1}),
+        ("likelihood", {"mu": [[0.0]] * ROWS, "sigma": [[1.0]], "size": 1}),
+        (
+            "scores",
+            {"mu": [[0.0]] * ROWS, "sigma": [[1.0]], "means": [[1.0]], "covariances": [[[1.0]]], "size": 1},
+        ),
+    ],
+)
+def test_no_sum_takes_numbers_for_each_row(sites, kind, own):
+    """With a centre of its own for each row, the difference of two sums is that row."""
+    with pytest.raises(ProtocolError, match="another shape"):
+        ask(sites, "north", "secure-sum", "partial", **partial(kind=kind, **own))
+
+
+@pytest.mark.parametrize(
+    ("levels", "small"),
+    [
+        ({"ill": ["0", "1"], "job": ["0", "1"]}, False), ({"job": ["0", "1", "2"]}, True),
+        ({"job": ["0", "1", "2", "4"]}, True), ({"job": ["0", "1"], "rare": ["0"]}, True),
+    ],
+)  # fmt: skip
+def test_no_cell_is_small_nor_what_a_table_of_other_levels_would_tell_by_subtraction(sites, levels, small):
+    """Whoever has the jobs 0 and 1 by rarity, and then without it, has those who are rare."""
+    cells = int(np.prod([len(own) for own in levels.values()])) + 1
+    asked = partial(kind="counts", columns=list(levels), levels=levels, size=cells, ring=(64, 0))
+    if small:
+        with pytest.raises(ProtocolError, match="fewer than 3 records"):
+            ask(sites, "north", "secure-sum", "partial", **asked)
+    else:
+        assert ask(sites, "north", "secure-sum", "partial", **asked)
+
+
 def test_a_held_total_is_told_once_and_in_one_sum(sites):
     alone = {"columns": ["y1"], "block": "main", "mu": np.zeros(1), "sigma": np.eye(1), "evaluation": 1}
     ask(sites, "north", "vertical-likelihood", "alone", **alone)

@@ -142,7 +142,7 @@ def test_the_command_fits_and_writes_the_report(folder, running):
     assert told["estimates"] == pytest.approx(dict(pooled().estimates), abs=1e-5)
     page = (folder / "report.html").read_text()
     assert "What did each party learn" in page
-    assert "coordinator, who deals the masks, and any holder recover the rows of the others" in page
+    assert "a holder who deals the masks of two others recovers their rows with either of them" in page
     for row in told["leakage"]["transcript"]["by_message"]:
         assert f"{row['bytes']:,}" in page
 
@@ -158,8 +158,14 @@ def test_the_commands_for_keys_and_a_trial(tmp_path):
     assert len(done.stdout.strip()) == 44
     assert (tmp_path / "a.seal").stat().st_mode & 0o077 == 0
     done = run(app, ["federated", "prepare", str(tmp_path / "trial"), "--site", "a=x", "--site", "b=y,z", "--data",
-                     f"a={tmp_path}/a.csv", "--data", f"b={tmp_path}/b.csv", "--ids", "id"])  # fmt: skip
+                     f"a={tmp_path}/a.csv", "--data", f"b={tmp_path}/b.csv", "--ids", "id", "--limit",
+                     "least_sites=2", "--limit", "dealers=coordinator"])  # fmt: skip
     assert done.exit_code == 0, done.output
+    allowed = SiteFile.read(tmp_path / "trial" / "b.toml").allowed
+    assert (allowed.least_sites, allowed.dealers) == (2, ("coordinator",))
+    done = run(app, ["federated", "prepare", str(tmp_path / "no"), "--site", "a=x", "--data", "a=a.csv", "--limit",
+                     "least_site=2"])  # fmt: skip
+    assert isinstance(done.exception, ParameterError)
     assert SiteFile.read(tmp_path / "trial" / "b.toml").allowed.columns == ("y", "z")
 
 

@@ -15,13 +15,13 @@ import numpy as np
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, ParameterError
 from discreet.federated.layouts import Layout, laid_out
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
 from discreet.federated.message_fields import numbers, one_of, optional, text, texts, used
 from discreet.federated.messages import ProtocolError
 from discreet.federated.moment_sums import WIDE
 from discreet.federated.parties import MAIN, Holder, Party
-from discreet.federated.quantities import quantity
+from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transcript import Transcript
 from discreet.federated.transport import Transport
@@ -43,7 +43,7 @@ def _glm(holder: Holder, asked: Mapping[str, Any]) -> Array:
     rows = holder.matrix([str(asked["y"]), *map(str, asked["x"])], str(asked.get("block", MAIN)))
     target = rows[:, 0]
     design = np.column_stack([np.ones(len(rows)), rows[:, 1:]])
-    line = np.clip(design @ np.asarray(asked["beta"], dtype=np.float64), -_LARGEST, _LARGEST)
+    line = np.clip(design @ shaped(asked, "beta", design.shape[1]), -_LARGEST, _LARGEST)
     if asked["family"] == "logistic":
         if not np.isin(target, (0.0, 1.0)).all():
             raise ColumnError(f"At '{holder.name}': '{asked['y']}' must be 0 or 1 for a logistic regression.")
@@ -193,7 +193,7 @@ def regression_over_sites(
         ("the two neighbors of a site in the ring learn its share of these sums",),
         ("Of a site with very few rows the curvature tells much: owners set how many rows they need.",
          *seeded_note(seed is not None)),
-        transcript=carrier.transcript,
+        subsets=told_by_subsets(layout.nodes), transcript=carrier.transcript,
     )  # fmt: skip
     return RegressionOverSites(
         family, rows, dict(zip(labels, map(float, beta), strict=True)),

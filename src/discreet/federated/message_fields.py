@@ -20,6 +20,8 @@ From = Literal["coordinator", "site", "either"]
 Reach = Literal["coordinator", "site"]
 COORDINATOR = "coordinator"
 """What the analyst's program is called in every run; no site may have this name."""
+MAIN = "main"
+"""The block of rows of a holder that has one."""
 ALONE = "no other site"
 """Stands for the sites with which numbers are added, where the numbers of a site go out without those of others."""
 _LONGEST = 1_000
@@ -224,4 +226,4 @@ def used(values: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     columns = tuple(values["columns"])
     if not columns or len(set(columns)) != len(columns):
         raise ProtocolError("A message names no column, or one of them twice.")
-    return values.get("block", "main"), columns
+    return values.get("block", MAIN), columns

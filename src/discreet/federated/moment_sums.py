@@ -12,7 +12,7 @@ from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.layouts import Layout
 from discreet.federated.message_fields import numbers
 from discreet.federated.parties import MAIN, Holder, Party
-from discreet.federated.quantities import quantity
+from discreet.federated.quantities import quantity, shaped
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
@@ -23,7 +23,8 @@ WIDE = Ring(192, 64)
 @quantity("likelihood", {"mu": numbers, "sigma": numbers}, moments=True)
 def _likelihood(holder: Holder, asked: Mapping[str, Any]) -> Array:
     rows = _rows(holder, asked)
-    mu, sigma = (np.asarray(asked[name], dtype=np.float64) for name in ("mu", "sigma"))
+    size = rows.shape[1]
+    mu, sigma = shaped(asked, "mu", size), shaped(asked, "sigma", size, size)
     return np.array([minus_two_log_likelihood(rows, mu, sigma)])
 
 
@@ -35,7 +36,8 @@ def _totals(holder: Holder, asked: Mapping[str, Any]) -> Array:
 
 @quantity("products", {"around": numbers}, moments=True)
 def _products(holder: Holder, asked: Mapping[str, Any]) -> Array:
-    off = _rows(holder, asked) - np.asarray(asked["around"], dtype=np.float64)
+    rows = _rows(holder, asked)
+    off = rows - shaped(asked, "around", rows.shape[1])
     made: Array = (off.T @ off)[np.triu_indices(off.shape[1])]
     return made
 

@@ -48,6 +48,8 @@ class Ranking(Role):
     def on_begin(self, message: Request) -> list[Message]:
         """Start a party with the places of one's own values."""
         asked = message.values
+        if not asked["many"] >= 3 or asked["at"] >= asked["many"]:
+            raise ProtocolError("MPyC needs three parties for an honest majority. The run was ended.")
         (name,) = message.asked.columns
         values = numbers_at(self.party, name, message.asked.block)
         grid = Grid(float(asked["low"]), float(asked["step"]), int(asked["size"]))

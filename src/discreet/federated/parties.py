@@ -17,11 +17,9 @@ import polars as pl
 from discreet.arrays import Array, Floats
 from discreet.errors import ColumnError, InputError, ParameterError, unknown_name
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import Asked, Reach, Request, Takes
+from discreet.federated.message_fields import MAIN, Asked, Reach, Request, Takes
 from discreet.federated.messages import Message, ProtocolError
 from discreet.number_arrays import numbers_of
-
-MAIN = "main"
 
 
 class Party:

@@ -109,6 +109,17 @@ def contributed(holder: Any, asked: Mapping[str, Any]) -> Array:
     return found
 
 
+def shaped(asked: Mapping[str, Any], name: str, *shape: int) -> Floats:
+    """Read numbers of a quantity, refusing another shape: numbers of their own for each row would single rows out."""
+    try:
+        found = np.asarray(asked[name], dtype=np.float64)
+    except ValueError:
+        found = np.empty(0)
+    if found.shape != shape:
+        raise ProtocolError(f"'{name}' has another shape than the protocol has. The run was ended.")
+    return found
+
+
 @quantity("value", {}, uses=lambda party, values: ((MAIN, ("value",)),))
 def _own_value(holder: Holder, asked: Mapping[str, Any]) -> Floats:
     """The numbers that the party holds, as they are."""

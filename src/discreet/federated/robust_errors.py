@@ -20,7 +20,7 @@ from discreet.federated.masking import Masks
 from discreet.federated.message_fields import numbers
 from discreet.federated.moment_sums import WIDE
 from discreet.federated.parties import MAIN, Holder, Party, as_frame
-from discreet.federated.quantities import quantity
+from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport
 from discreet.parameters import checked
@@ -31,9 +31,9 @@ from discreet.randomness import Seed
 def _score_products(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """The sum over rows of the products of their gradients, upper half."""
     rows = holder.matrix([str(name) for name in asked["columns"]], str(asked.get("block", MAIN)))
-    law = {
-        name: np.asarray(asked[name], dtype=np.float64) for name in ("mu", "sigma", "means", "covariances")
-    }
+    size, many = rows.shape[1], len(asked["means"])
+    shapes = {"mu": (size,), "sigma": (size, size), "means": (many, size), "covariances": (many, size, size)}
+    law = {name: shaped(asked, name, *shape) for name, shape in shapes.items()}
     own = _scores(rows, **law)
     if holder.limits is not None:
         holder.limits.totals(own**2)

@@ -106,7 +106,7 @@ class Sealer:
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
         info = json.dumps(["discreet federated pair", sorted([self.name, peer]), about]).encode()
-        return HKDF(SHA256(), 32, run.encode(), info).derive(self._private.exchange(self._peer(peer)))
+        return bytes(HKDF(SHA256(), 32, run.encode(), info).derive(self._private.exchange(self._peer(peer))))
 
     def forget(self, run: str) -> None:
         """Drop the keys of a run."""

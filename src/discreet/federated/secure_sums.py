@@ -18,7 +18,7 @@ import polars as pl
 from discreet.arrays import Array, Floats
 from discreet.errors import ParameterError
 from discreet.federated.answers import Answer
-from discreet.federated.leakage import Leakage, Learned, seeded_note
+from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
 from discreet.federated.message_fields import (
     COORDINATOR,
@@ -385,13 +385,12 @@ def _told(names: list[str], rounds: int, seed: Seed, *, blurred: bool = False, m
         ),
         collusions,
         notes,
+        subsets=told_by_subsets([name for name in names if name != COORDINATOR]),
     )
 
 
 def _with(account: Leakage, transport: Transport) -> Leakage:
-    return Leakage(
-        account.protocol, account.learned, account.collusions, account.notes, transcript=transport.transcript
-    )
+    return replace(account, transcript=transport.transcript)
 
 
 def _orders(starter: str, others: list[str], rounds: int, seed: Seed) -> list[list[str]]:

@@ -173,6 +173,25 @@ def _budget(given: dict[str, Any], file: str) -> float | None:
     return float(given["epsilon"])
 
 
+def limit_of(name: str, text: str) -> Any:
+    """Read a limit of an owner from text.
+
+    Examples
+    --------
+    >>> limit_of("least_sites", "2"), limit_of("dealers", "coordinator"), limit_of("other_site_sets", "true")
+    (2, ['coordinator'], True)
+    """
+    kinds: dict[str, str] = dict(Allowed.__annotations__)
+    if name not in kinds:
+        raise ParameterError(unknown_name(name, list(kinds), what="limit"))
+    if kinds[name].startswith("tuple"):
+        return text.split(",")
+    try:
+        return text == "true" if kinds[name] == "bool" else (int if kinds[name] == "int" else float)(text)
+    except ValueError as error:
+        raise ParameterError(f"The limit {name} must be a number.") from error
+
+
 def _allowed(given: dict[str, Any], file: str) -> Allowed:
     kinds: dict[str, str] = dict(Allowed.__annotations__)
     made: dict[str, Any] = {}
