@@ -191,6 +191,28 @@ def test_two_sites_multiply_only_where_their_owners_name_a_dealer(tmp_path):
         run(dealers=["ghost"])
 
 
+def test_a_site_without_columns_deals_and_the_others_need_not_allow_likelihoods(tmp_path):
+    """The way for owners who leave nothing about rows to the analyst's program."""
+    made(tmp_path)
+    for name in NAMES:
+        path = tmp_path / f"{name}.toml"
+        text = path.read_text().replace('    "vertical-likelihood",\n', "").replace('    "secure-sum",\n', "")
+        assert "vertical" not in text
+        path.write_text(text)
+    text = (tmp_path / "south.toml").read_text()
+    (tmp_path / "south.toml").write_text(text.replace("".join(f'    "{name}",\n' for name in COLUMNS), ""))
+    assert SiteFile.read(tmp_path / "south.toml").allowed.columns == ()
+    layout = Layout("vertical", (Group(("north", "middle"), (("y1",), ("y2",))),))
+    transport = SitesHere(tmp_path, NAMES)
+    secure = SecureMLE(layout, mode="sufficient", transport=transport)
+    x = np.column_stack([table(0)["y1"], table(1)["y2"]])
+    np.testing.assert_allclose(secure.moments()[2], np.cov(x.T, bias=True), atol=1e-10)
+    assert secure.rows == ROWS
+    assert "a holder who deals the masks" in secure.leakage.meaning
+    with pytest.raises(ProtocolError, match="does not allow 'vertical-likelihood'"):
+        SecureMLE(layout, transport=SitesHere(tmp_path, NAMES)).log_likelihood([0, 0], np.eye(2))
+
+
 # Joint likelihoods
 
 

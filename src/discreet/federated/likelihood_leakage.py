@@ -75,10 +75,11 @@ def account(run: SecureMLE) -> Leakage:
         collusions.append(
             "the two neighbors of a holder in a sum learn its share of the likelihood or of the moments"
         )
-        learned.append(
-            Learned(central, "each holder", f"{central} learns the number of rows and the standard deviation of every "
-                    "column at each holder")
-        )  # fmt: skip
+        if not sufficient:
+            learned.append(
+                Learned(central, "each holder", f"{central} learns the number of rows and the standard deviation of "
+                        "every column at each holder")
+            )  # fmt: skip
     return Leakage(
         f"secure MLE ({run.layout.kind}, {run.mode})", tuple(learned), tuple(dict.fromkeys(collusions)), tuple(notes),
         None if sufficient else made, None if sufficient else determining(size), _subsets(run),

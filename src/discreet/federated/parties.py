@@ -7,6 +7,7 @@ between hospitals, makes no difference to it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -110,6 +111,16 @@ class Holder(Party):
     def row_ids(self, block: str = MAIN) -> list[str]:
         """Return whose rows they are, as texts; nothing where rows have no ids."""
         return [] if self.ids is None else self._block(block)[self.ids].cast(str).to_list()
+
+    def row_digest(self, block: str, run: str) -> str:
+        """Make a digest of whose rows they are, in their order; nothing where rows have no ids."""
+        ids = self.row_ids(block)
+        if not ids:
+            return ""
+        told = hashlib.sha256(run.encode())
+        for one in ids:
+            told.update(one.encode() + b"\0")
+        return told.hexdigest()
 
     def row_texts(self, block: str = MAIN) -> list[str]:
         """Return each row as one text, all columns of the site together."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.arrays import Array, Floats
-from discreet.errors import ParameterError
+from discreet.errors import InputError, ParameterError
 from discreet.federated.message_fields import (
     ALONE,
     COORDINATOR,
@@ -98,11 +98,16 @@ class Factor(_Deals):
         self._part = ""
 
     def on_own(self, message: Request) -> list[Message]:
-        """Send the mean and covariance of one's own columns, and the number of rows."""
+        """Send the mean and covariance of one's own columns, the number of rows, and a digest of whose they are."""
         own = self.party.matrix(message.asked.columns, message.asked.block)
         mean = own.mean(axis=0)
         centred = own - mean
-        return [self.send(message.sender, "moments", rows=len(own), mean=mean, products=centred.T @ centred)]
+        digest = self.party.row_digest(message.asked.block, self.run)
+        return [
+            self.send(
+                message.sender, "moments", rows=len(own), mean=mean, products=centred.T @ centred, rows_are=digest,
+            )
+        ]  # fmt: skip
 
     def on_deal(self, message: Request) -> list[Message]:
         """Draw the masks for two others."""
@@ -169,19 +174,21 @@ class Asking(_Deals):
 
     protocol = "shared-product"
     takes: ClassVar = {
-        "moments": Takes({"rows": whole, "mean": floats, "products": floats}, "site"),
+        "moments": Takes({"rows": whole, "mean": floats, "products": floats, "rows_are": text}, "site"),
         "share": Takes({"share": words, "first": flag}, "site"),
     }
 
     def __init__(self, party: Any, run: str) -> None:
         super().__init__(party, run)
         self.moments: dict[str, tuple[int, Floats, Floats]] = {}
+        self.rows_are: set[str] = set()
         self.shares: dict[bool, Array] = {}
         self.pair = ("", "")
 
     def on_moments(self, message: Request) -> list[Message]:
         """Note the moments of one holder."""
         mean = message.array("mean", (None,))
+        self.rows_are.add(message.values["rows_are"])
         self.moments[message.sender] = (
             message.values["rows"], mean, message.array("products", (len(mean), len(mean))),
         )  # fmt: skip
@@ -244,6 +251,8 @@ def joint_moments(
         raise ParameterError(
             "The parties do not have the same number of rows. Link the rows one to one first."
         )
+    if len(asking.rows_are) != 1:
+        raise InputError("The rows do not link one to one: the holders do not have the same people.")
     (many,) = rows
     frac = max(8, (62 - int(np.ceil(np.log2(max(many, 2))))) // 2)
     starts = np.concatenate([[0], np.cumsum([len(own) for own in columns])])

@@ -151,7 +151,7 @@ class Node(Role):
     def on_join(self, message: Request) -> list[Message]:
         """Tell the number of rows, the spread of one's columns, and a digest of whose rows they are."""
         own = self.party.matrix(message.asked.columns, message.asked.block)
-        digest = row_digest(self.party, message.asked.block, self.run)
+        digest = self.party.row_digest(message.asked.block, self.run)
         return [self.send(message.sender, "joined", rows=len(own), scales=own.std(axis=0), rows_are=digest)]
 
     def on_first(self, message: Request) -> list[Message]:
@@ -448,19 +448,6 @@ class Coordinator(Role):
             self.nodes[place], name, **step, columns=self.columns[place], covariance=self.parts[place].covariance,
             **values,
         )  # fmt: skip
-
-
-def row_digest(party: Any, block: str, run: str) -> str:
-    """Make a digest of whose rows a holder has, in their order; nothing where rows have no ids."""
-    import hashlib
-
-    ids = party.row_ids(block)
-    if not ids:
-        return ""
-    told = hashlib.sha256(run.encode())
-    for one in ids:
-        told.update(one.encode() + b"\0")
-    return told.hexdigest()
 
 
 def _hex(total: int) -> str:
