@@ -19,9 +19,10 @@ from discreet.errors import ColumnError, ParameterError, unknown_name
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
+from discreet.federated.message_fields import MAIN
 from discreet.federated.message_fields import levels as levels_by_column
 from discreet.federated.messages import ProtocolError
-from discreet.federated.parties import MAIN, Holder, Party
+from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over

@@ -17,10 +17,10 @@ from discreet.errors import ColumnError, ParameterError
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import numbers, one_of, optional, text, texts, used
+from discreet.federated.message_fields import MAIN, numbers, one_of, optional, text, texts, used
 from discreet.federated.messages import ProtocolError
 from discreet.federated.moment_sums import WIDE
-from discreet.federated.parties import MAIN, Holder, Party
+from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transcript import Transcript

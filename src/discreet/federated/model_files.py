@@ -9,7 +9,7 @@ from typing import Any
 from discreet.errors import InputError, ParameterError, unknown_name
 from discreet.federated.covariance_models import CovarianceModel, factor_model, latent_growth, saturated
 from discreet.federated.layouts import Group, Layout, begun_by_another
-from discreet.federated.parties import MAIN
+from discreet.federated.message_fields import MAIN
 from discreet.federated.remote_transport import SitesOnNetwork
 from discreet.files.toml_files import read_toml
 

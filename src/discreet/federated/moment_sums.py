@@ -10,8 +10,8 @@ import numpy as np
 from discreet.arrays import Array, Floats
 from discreet.federated.conditional_normal import minus_two_log_likelihood
 from discreet.federated.layouts import Layout
-from discreet.federated.message_fields import numbers
-from discreet.federated.parties import MAIN, Holder, Party
+from discreet.federated.message_fields import MAIN, numbers
+from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.rings import Ring
 from discreet.federated.secure_sums import sum_over

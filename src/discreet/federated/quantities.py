@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.arrays import Array, Floats
 from discreet.federated.message_fields import (
+    MAIN,
     Asked,
     Field,
     fitting,
@@ -25,7 +26,7 @@ from discreet.federated.message_fields import (
     whole,
 )
 from discreet.federated.messages import ProtocolError
-from discreet.federated.parties import MAIN, Holder
+from discreet.federated.parties import Holder
 
 Computed = Callable[[Holder, Mapping[str, Any]], Array]
 

@@ -20,10 +20,10 @@ from discreet.errors import ParameterError
 from discreet.federated.counting import rows_of
 from discreet.federated.leakage import Leakage, Learned, seeded_note, told_by_subsets
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import number, whole
+from discreet.federated.message_fields import MAIN, number, whole
 from discreet.federated.messages import ProtocolError
 from discreet.federated.mpyc_sites import mpyc_rank_over, numbers_at
-from discreet.federated.parties import MAIN, Holder, Party
+from discreet.federated.parties import Holder, Party
 from discreet.federated.quantities import quantity
 from discreet.federated.ranked_elements import Grid
 from discreet.federated.rings import Ring

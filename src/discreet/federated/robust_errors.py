@@ -17,9 +17,9 @@ from discreet.errors import ParameterError
 from discreet.federated.fits import Fit
 from discreet.federated.layouts import Layout, laid_out
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import numbers
+from discreet.federated.message_fields import MAIN, numbers
 from discreet.federated.moment_sums import WIDE
-from discreet.federated.parties import MAIN, Holder, Party, as_frame
+from discreet.federated.parties import Holder, Party, as_frame
 from discreet.federated.quantities import quantity, shaped
 from discreet.federated.secure_sums import sum_over
 from discreet.federated.transport import Transport

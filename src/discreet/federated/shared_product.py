@@ -20,6 +20,7 @@ from discreet.errors import InputError, ParameterError
 from discreet.federated.message_fields import (
     ALONE,
     COORDINATOR,
+    MAIN,
     Asked,
     Request,
     Takes,
@@ -35,7 +36,7 @@ from discreet.federated.message_fields import (
     words,
 )
 from discreet.federated.messages import Message, ProtocolError
-from discreet.federated.parties import MAIN, Party, Role, plays
+from discreet.federated.parties import Party, Role, plays
 from discreet.federated.transport import Transport
 
 _MOST_WORDS = 50_000_000

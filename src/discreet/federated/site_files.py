@@ -9,9 +9,8 @@ from typing import Any
 from discreet.dp.budget import checked_epsilon
 from discreet.dp.ledger import SUFFIX
 from discreet.errors import InputError, ParameterError, unknown_name
-from discreet.federated.message_fields import COORDINATOR
+from discreet.federated.message_fields import COORDINATOR, MAIN
 from discreet.federated.messages import MOST_BYTES
-from discreet.federated.parties import MAIN
 from discreet.files.toml_files import read_toml
 
 PROTOCOLS = {

@@ -30,10 +30,10 @@ from discreet.federated import (
 )
 from discreet.federated.envelopes import Envelope, packed, put_in, unpacked
 from discreet.federated.masking import Masks
-from discreet.federated.message_fields import COORDINATOR, Asked, Request
+from discreet.federated.message_fields import COORDINATOR, MAIN, Asked, Request
 from discreet.federated.messages import Message, ProtocolError, contents, values_of
 from discreet.federated.owner_limits import OwnerLimits
-from discreet.federated.parties import MAIN, Holder, Role
+from discreet.federated.parties import Holder, Role
 from discreet.federated.quantities import PROTECTED
 from discreet.federated.sealing import Sealer, read_key
 from discreet.federated.site_files import SiteFile
