@@ -596,6 +596,22 @@ def test_no_cell_is_small_nor_what_a_table_of_other_levels_would_tell_by_subtrac
         assert ask(sites, "north", "secure-sum", "partial", **asked)
 
 
+def test_a_table_of_more_cells_than_can_be_is_refused_before_it_is_made(sites):
+    many = [str(at) for at in range(2_000)]
+    asked = partial(
+        kind="counts", columns=["ill", "job"], levels={"ill": many, "job": many}, size=5, ring=(64, 0)
+    )
+    with pytest.raises(ProtocolError, match="more than 2,000,000 cells"):
+        ask(sites, "north", "secure-sum", "partial", **asked)
+
+
+def test_a_message_without_a_time_is_not_fresh(sites):
+    envelope = put_in(Message("shared-product", "r1", "coordinator", "north", "own", {"columns": ["y1"]}), 1)
+    envelope.outside["time"] = float("nan")
+    with pytest.raises(DiscreetError):
+        sites.sites["north"].answer(packed([envelope]), "analyst")
+
+
 def test_a_held_total_is_told_once_and_in_one_sum(sites):
     alone = {"columns": ["y1"], "block": "main", "mu": np.zeros(1), "sigma": np.eye(1), "evaluation": 1}
     ask(sites, "north", "vertical-likelihood", "alone", **alone)

@@ -163,6 +163,9 @@ def test_answers_with_noise_are_entered_and_refused_when_the_budget_is_spent(row
         noisy = found.table.filter(pl.col("sex") == level)["count"][0]
         assert abs(noisy - count) < 40 * found.standard_deviation  # beyond it with a chance below 1e-20
     assert "1.5-differential privacy" in str(found)
+    # Each site adds noise of its own: two are enough, and sums over other sites take nothing off.
+    two = Layout("horizontal", tuple(Group((name,), (("sex",),)) for name in NAMES[:2]))
+    assert noisy_counts_over_sites(two, {"sex": ["f", "m"]}, epsilon=0.1, transport=SitesHere(rows, NAMES))
     text = (rows / "north.privacy.toml").read_text()
     assert "joint counts by sex" in text
     with pytest.raises(ProtocolError, match="budget does not allow"):

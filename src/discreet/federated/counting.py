@@ -46,8 +46,8 @@ def _counts(holder: Holder, asked: Mapping[str, Any]) -> Array:
 
 def counted(holder: Holder, asked: Mapping[str, Any]) -> Array:
     """How many records fall into each cell of declared levels; the last cell takes all others."""
-    cells = math.prod(len(levels) for levels in asked["levels"].values())
     _, at, outside = _cells_of_records(holder, asked)
+    cells = math.prod(len(levels) for levels in asked["levels"].values())
     found: Array = np.bincount(np.where(outside, cells, at), minlength=cells + 1).astype(np.float64)
     return found
 
@@ -58,6 +58,8 @@ def _cells_of_records(holder: Holder, asked: Mapping[str, Any]) -> tuple[Array, 
     frame = holder.frame(str(asked.get("block", MAIN)))
     if set(asked["levels"]) != set(columns):
         raise ProtocolError("Counts were asked for with levels of other columns than those that are named.")
+    if math.prod(len(levels) for levels in asked["levels"].values()) > _MOST_CELLS:
+        raise ProtocolError(f"The declared levels make more than {_MOST_CELLS:,} cells. Ask for fewer.")
     fine = np.zeros(frame.height, dtype=np.int64)
     at = np.zeros(frame.height, dtype=np.int64)
     outside = np.zeros(frame.height, dtype=bool)

@@ -62,8 +62,7 @@ def _glm(holder: Holder, asked: Mapping[str, Any]) -> Array:
         weights = expected
     if holder.limits is not None:
         # A steep beta weights all rows but a few with zero.
-        for at in range(design.shape[1]):
-            holder.limits.totals(weights[:, None] * design[:, [at]] * design[:, at:])
+        holder.limits.products(design, weights)
     slope = design.T @ (target - expected)
     curvature = (design * weights[:, None]).T @ design
     upper = curvature[np.triu_indices(len(slope))]

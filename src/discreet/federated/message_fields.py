@@ -144,11 +144,11 @@ def flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def numbers(value: Any) -> bool:
-    """A list of finite numbers, or of lists of them."""
-    if not isinstance(value, list):
+def numbers(value: Any, deep: int = 3) -> bool:
+    """A list of finite numbers, or of lists of them, or of lists of these."""
+    if not isinstance(value, list) or not deep:
         return False
-    return all(numbers(one) if isinstance(one, list) else number(one) for one in value)
+    return all(numbers(one, deep - 1) if isinstance(one, list) else number(one) for one in value)
 
 
 def wholes(value: Any) -> bool:

@@ -16,6 +16,8 @@ from discreet.federated.messages import ProtocolError
 
 _NOTHING = 1e-6  # a record that weighs less than this share of the heaviest one does not hide it
 
+_AT_A_TIME = 4_000_000  # products that are looked at together
+
 
 class OwnerLimits:
     """The least count of a cell, and the largest share of a total that one record may have.
@@ -59,6 +61,14 @@ class OwnerLimits:
                 "out, or cap its values at the site. The owner sets max_share."
             )
 
+    def products(self, parts: Floats, weights: Floats | None = None) -> None:
+        """Refuse products of columns, weighted where weights are given, that few records make up; some at a time."""
+        step = max(1, _AT_A_TIME // max(len(parts), 1))
+        for at in range(parts.shape[1]):
+            one = parts[:, [at]] if weights is None else parts[:, [at]] * weights[:, None]
+            for start in range(at, parts.shape[1], step):
+                self.totals(one * parts[:, start : start + step])
+
     def moments(self, holder: Any, block: str, columns: tuple[str, ...]) -> None:
         """Refuse means and products of columns where one of the totals behind them breaks the limits; found once."""
         key = (block, columns)
@@ -67,8 +77,7 @@ class OwnerLimits:
         rows = holder.matrix(columns, block)
         parts = np.concatenate([_parts(rows[:, at]) for at in range(rows.shape[1])], axis=1)
         self.totals(parts)
-        for at in range(parts.shape[1]):
-            self.totals(parts[:, [at]] * parts[:, at:])
+        self.products(parts)
         self._fine.add(key)
 
 

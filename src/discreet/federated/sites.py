@@ -150,7 +150,7 @@ class Site:
         sender, run, number = str(out["sender"]), str(out["run"]), int(out["number"])
         if out["receiver"] != self.name:
             raise ProtocolError(f"'{self.name}' got a message that is for somebody else.")
-        if abs(time.time() - float(out["time"])) > FRESH_SECONDS:
+        if not abs(time.time() - float(out["time"])) <= FRESH_SECONDS:  # what is no number is not fresh
             raise ProtocolError(
                 f"'{self.name}' got a message that is too old, or from a clock that is wrong."
             )
@@ -211,7 +211,8 @@ class Site:
                 f"'{self.name}' takes no masks of '{asked.dealer}': whoever deals them can take them off. Let a third "
                 "site deal; with two sites only, the owner names whom to trust (dealers)."
             )
-        if asked.quantity and len(asked.added_with) < allowed.least_sites:
+        exact = asked.quantity and asked.quantity not in PROTECTED
+        if exact and len(asked.added_with) < allowed.least_sites:
             raise ProtocolError(
                 f"'{self.name}' adds its numbers over {allowed.least_sites} sites at least: of fewer, the others learn "
                 "its own. Ask more sites; the owner sets least_sites."
